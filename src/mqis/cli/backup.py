@@ -130,7 +130,7 @@ def _show(plan: RestorePlan, *, done: bool) -> None:
 
 def _next(plan: RestorePlan) -> str:
     manifest = plan.manifest
-    text = f"mqis serve --config {plan.wish.config}"
+    text = f"mqis serve --config {plan.request.config}"
     if manifest.role == "none":
         return text
     if not manifest.is_authority:

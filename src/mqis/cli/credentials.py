@@ -54,13 +54,13 @@ def password(who: str) -> str:
 
     Never from an argument: others on this computer could see it.
     """
-    named = os.environ.get(PASSWORD_FILE)
-    if named:
+    password_file = os.environ.get(PASSWORD_FILE)
+    if password_file:
         try:
-            return _first_line(Path(named).read_text(encoding="utf-8"))
+            return _first_line(Path(password_file).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise LoginError(f"{named}: the password cannot be read: {reason}") from error
+            raise LoginError(f"{password_file}: the password cannot be read: {reason}") from error
     if sys.stdin.isatty():
         return str(typer.prompt(f"Password of {who}", hide_input=True, err=True))
     line = sys.stdin.readline()

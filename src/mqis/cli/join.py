@@ -161,9 +161,9 @@ def membership(
     pec: str, member: Membership, hosts: Mapping[str, str], server: str
 ) -> dict[str, dict[str, object]]:
     """The configuration of a new member; addresses from ``hosts`` take precedence."""
-    named = {canonical(name) for name in hosts}
+    known = {canonical(name) for name in hosts}
     more = {**member.addresses, pec: server}  # this address works: it was just used
-    added = {name: at for name, at in more.items() if canonical(name) not in named}
+    added = {name: at for name, at in more.items() if canonical(name) not in known}
     return {
         "enterprise": {"name": member.enterprise},
         "replication": {

@@ -81,8 +81,8 @@ def _print_entries(entries: list[Whole | Corrupt], *, json: bool) -> None:
 
 def _line(entry: Whole) -> str:
     record = entry.record
-    named = str(record.object_id) if record.object_id else ""
-    details = [named, f"({record.reason})" if record.reason else ""]
+    object_id = str(record.object_id) if record.object_id else ""
+    details = [object_id, f"({record.reason})" if record.reason else ""]
     return (
         f"{entry.lsn:>10}  {moment(record.time_us):26}  {record.state.name.lower():12}  "
         f"{what(record):22}  {record.seq}  {record.peer:16}  {' '.join(filter(None, details))}"

@@ -198,7 +198,7 @@ def _detach(what: Launch, path: Path, wait: int) -> None:
     with Live(console=target, refresh_per_second=8, transient=True) as live:
         while not _is_up(run, process.pid):
             if process.poll() is not None:
-                raise NodesError(_why(run))
+                raise NodesError(_last_output(run))
             if time.monotonic() - began > wait:
                 raise NodesError(
                     f"not all servers are ready after {wait} s; starting goes on: 'mqis status' "
@@ -218,7 +218,7 @@ def _is_up(run: Path, pid: int) -> bool:
     return states is not None and states.complete and b" is up: " in (run / "up.out").read_bytes()
 
 
-def _why(run: Path) -> str:
+def _last_output(run: Path) -> str:
     """The last line of output of a supervisor that ended."""
     lines = (run / "up.out").read_text(encoding="utf-8").strip().splitlines()
     return (

@@ -41,8 +41,8 @@ def checked(target: Target, *, creating: bool = False) -> Target:
     if kind is ObjectType.DELETEDOBJECT:
         raise _refused("clients cannot access tombstones")
     # That a new link does have a name is the more specific rule (3.2.6.1.4).
-    named = kind in NAME_PROPERTY or (creating and kind is ObjectType.ROUTINGLINK)
-    if target.path is not None and not named:
+    has_path = kind in NAME_PROPERTY or (creating and kind is ObjectType.ROUTINGLINK)
+    if target.path is not None and not has_path:
         raise _refused(f"a {kind.label} has no path name")
     return target
 

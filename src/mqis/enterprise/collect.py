@@ -54,8 +54,8 @@ def compare(roster: Roster, polled: Sequence[Polled], since: Since, now: float) 
         for partition in () if each.status is None else each.status.partitions:
             comparison.add(partition)
     servers = tuple(_member(each, comparison) for each in polled)
-    named = (each.status.enterprise for each in polled if each.status is not None)
-    enterprise = roster.enterprise or next(filter(None, named), "")
+    names = (each.status.enterprise for each in polled if each.status is not None)
+    enterprise = roster.enterprise or next(filter(None, names), "")
     return EnterpriseStatus(enterprise, now, roster.supervisor, servers)
 
 

@@ -53,9 +53,9 @@ class Launch:
     plan: RunPlan
     run: Path
     connect: Connect
-    #: The plan as text, which is kept; file names in it are relative to ``beside``.
+    #: The plan as text, which is kept; file names in it are relative to ``base``.
     text: str
-    beside: Path = field(default_factory=Path.cwd)
+    base: Path = field(default_factory=Path.cwd)
     #: True if each server gets its own address; None: if the system supports that.
     own_addresses: bool | None = None
     patience: Patience = field(default_factory=Patience)
@@ -146,14 +146,14 @@ class RunningEnterprise:
         plan, run = self.launch.plan, self.run
         kept = run / PLAN
         done = kept.exists() and kept.read_text(encoding="utf-8") == self.launch.text
-        await asyncio.to_thread(make_accounts, run, plan, self.launch.beside)
+        await asyncio.to_thread(make_accounts, run, plan, self.launch.base)
         if done:
             for node in self.nodes:
                 write_config(plan, self.nodes, node)
                 self.supervisor.start(node.name)
             await self.supervisor.ready([node.name for node in self.nodes])
         else:
-            await self._set_up(administrator(run, plan, self.launch.beside))
+            await self._set_up(administrator(run, plan, self.launch.base))
             draft = kept.with_suffix(".part")
             draft.write_text(self.launch.text, encoding="utf-8")
             draft.replace(kept)

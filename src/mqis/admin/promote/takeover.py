@@ -71,7 +71,9 @@ class Takeover:
             key = MachineKey.open(Path(config.replication.key))
             publish_key(directory, ObjectType.SITE, self.site, key.public)
         stored = read(self.file)
-        seeds = [s for s in stored.replication.seeds if _is(parse_seed(s).name, self.pec)]
+        seeds = [
+            s for s in stored.replication.seeds if _is_same_server(parse_seed(s).name, self.pec)
+        ]
         values: dict[str, dict[str, object]] = {
             "server": {"role": ConfiguredRole.PSC.value},
             "replication": {"psc": "", "pec": self.pec, "seeds": seeds},
@@ -81,14 +83,14 @@ class Takeover:
     def _check(self, directory: ChangingDirectory) -> None:
         """Refuses the takeover if another server has replaced the lost one meanwhile."""
         psc = _psc_according_to_pec(directory, self.site)
-        if not _is(psc, self.lost) and not _is(psc, self.name):
+        if not _is_same_server(psc, self.lost) and not _is_same_server(psc, self.name):
             raise PromoteError(
                 f"the PSC of {self.site} is {psc or 'no server'} by now, no longer {self.lost}: "
                 f"nothing was changed; to become its backup, use mqis promote --follow {psc}"
             )
 
 
-def _is(name: str, other: str) -> bool:
+def _is_same_server(name: str, other: str) -> bool:
     return name_key(name) == name_key(other)
 
 
@@ -107,7 +109,7 @@ def plan_takeover(file: Path, directory: Directory, *, force: bool = False) -> T
             site = site_of_machine(view, machine_named(view, name))
         lost = _psc_according_to_pec(directory, site.path or "")
         pec = config.replication.pec
-        if _is(lost, name):
+        if _is_same_server(lost, name):
             checks.append(f"the PEC says already that {name} is the PSC of {site.path}")
         else:
             checks.append(f"the PEC says that {lost} is the PSC of {site.path}")

@@ -41,7 +41,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _named(codes: type[IntEnum], number: int) -> str:
+def _code_name(codes: type[IntEnum], number: int) -> str:
     try:
         return codes(number).name.lower()
     except ValueError:
@@ -101,13 +101,13 @@ def partner(value: Any) -> Explained:
     if isinstance(value, oletx.SendReceive):
         return _boxcar(value)
     if isinstance(value, oletx.Poke | oletx.BuildContext):
-        rank = _named(SessionRank, value.rank)
+        rank = _code_name(SessionRank, value.rank)
         summary = f"{value.host_name} ({rank}) {value.caller} to {value.callee}"
         return Explained(summary, value, (value.host_name,))
     if isinstance(value, oletx.NegotiateResources):
         return Explained(f"{value.requested} connections wanted", value)
     if isinstance(value, oletx.TearDownContext | oletx.BeginTearDown):
-        return Explained(_named(TeardownType, value.teardown), value)
+        return Explained(_code_name(TeardownType, value.teardown), value)
     summary = result_name(value.result)
     if isinstance(value, oletx.ResourcesNegotiated):
         summary = f"{value.accepted} connections granted, {summary}"
@@ -179,7 +179,7 @@ def _tower(octets: bytes, names: dict[SyntaxId, str]) -> str:
 
 
 def _status(status: int) -> str:
-    return _named(epmapper.EpmStatus, status)
+    return _code_name(epmapper.EpmStatus, status)
 
 
 def management(value: Any) -> Explained:

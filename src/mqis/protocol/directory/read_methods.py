@@ -151,8 +151,8 @@ def begin_lookup(
         for k in ((sort.keys or ()) if sort is not None else ())
     ]
     query = Query.make(columns.columns or (), restrictions, keys)
-    named = {*query.columns, *(r.propid for r in restrictions), *(k.propid for k in keys)}
-    needed = _access_for(named)
+    propids = {*query.columns, *(r.propid for r in restrictions), *(k.propid for k in keys)}
+    needed = _access_for(propids)
     return walk_directory(
         view, query, lambda obj: all(guard.allows(obj, access, view) for access in needed)
     )

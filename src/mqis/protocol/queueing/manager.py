@@ -574,7 +574,7 @@ class QueueingMachine:
                 until = outgoing.deadline + self.limits.sent_grace_s
                 sent = SentMessage(destination.machine, outgoing.message, peer, until)
                 self._sent.add(outgoing.identifier.ordinal, sent, now)
-            self.emit(_went_out(outgoing, destination, peer))
+            self.emit(_sent_event(outgoing, destination, peer))
         self._dirty[connection] = None
         self._timers.set(connection, session.next_timer())
 
@@ -604,7 +604,7 @@ def _weight(event: Event) -> int:
     return len(event.body) if isinstance(event, (Delivered, Arrived)) else 0
 
 
-def _went_out(outgoing: Outgoing, destination: Destination, peer: Guid) -> Written | Relayed:
+def _sent_event(outgoing: Outgoing, destination: Destination, peer: Guid) -> Written | Relayed:
     identifier, transit = outgoing.identifier, outgoing.transit
     machine, connection = destination.machine, destination.connection
     if transit is None or not transit.peer:

@@ -321,7 +321,7 @@ class NodeDriver:
             case RequestPassedOn():
                 changelog.relayed(outcome)
             case Notified(body=body):
-                self._noticed(body)
+                self._count_notices(body)
             case Refused(session=session, reason=reason, duplicate=False):
                 self._refusals.message_refused(session, "", reason, self._loop.time())
             case SessionOpened():
@@ -346,7 +346,7 @@ class NodeDriver:
         if name is not None:
             self.node.queue.hurry(name, self._loop.time())
 
-    def _noticed(self, body: bytes) -> None:
+    def _count_notices(self, body: bytes) -> None:
         try:
             notification = ChangeNotification.from_body(body)
         except WireError as error:
