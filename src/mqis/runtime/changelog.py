@@ -94,8 +94,8 @@ def decided(decision: RequestDecided) -> None:
         "result": _result(decision.result),
     }
     for change in decision.changes:
-        named = {**fields, "change": change_id_of(change), **_about(change)}
-        _write("change decided", named)
+        change_fields = {**fields, "change": change_id_of(change), **_about(change)}
+        _write("change decided", change_fields)
     if not decision.changes:
         _write("change decided", fields)
 
