@@ -16,9 +16,8 @@ _NAMED = {
     "layers": ("protocol", "wire"),
     "pipeline": ("pipeline",),
     "commands": ("cli/*", "docs", "examples", "web"),
-    "rest": ("server/*", "storage/*"),
-    "hostile": ("hostile/*",),
     "sim": ("architecture", "fuzz", "sim"),
+    "rest": ("server/*", "storage/*"),
     "interfaces": (
         "cli/test_decode.py",
         "cli/test_journal.py",
@@ -32,6 +31,7 @@ _NAMED = {
         "server/test_forwarding.py",
         "storage/journal",
     ),
+    "hostile": ("hostile/*",),
     "sockets": ("interop", "runtime/*"),
 }
 _REST = "rest"

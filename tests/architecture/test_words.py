@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from tools.survey import (
     questions,
 )
 
+Parse = Callable[[Path], list[Module]]
+
 PACKAGE = Path(mqis.__file__).parent
 ROOT = PACKAGE.parents[1]
 #: The largest share of docstrings that may begin with What, Whether, How, Where, Who ...
@@ -26,26 +29,27 @@ MOST_QUESTIONS = 1 / 50
 ASKED_FOR = {"mqis.client.events", "mqis.protocol.routing.model"}
 
 
-@cache
-def parsed(tree: Path) -> list[Module]:
-    return modules(tree)
+@pytest.fixture(scope="module")
+def parsed() -> Parse:
+    """Parses each tree once. Nothing of it outlives this module: it is a million objects."""
+    return cache(modules)
 
 
-def test_a_public_class_name_has_one_meaning() -> None:
+def test_a_public_class_name_has_one_meaning(parsed: Parse) -> None:
     assert homonyms(parsed(PACKAGE)) == {}
 
 
 @pytest.mark.parametrize("tree", ["src/mqis", "tests", "tools", "bench", "fuzz", "examples"])
-def test_docstrings_begin_with_a_verb_or_a_noun(tree: str) -> None:
+def test_docstrings_begin_with_a_verb_or_a_noun(parsed: Parse, tree: str) -> None:
     words = first_words(parsed(ROOT / tree))
     assert questions(words) < MOST_QUESTIONS, words
 
 
-def test_no_modules_import_each_other() -> None:
+def test_no_modules_import_each_other(parsed: Parse) -> None:
     assert circles(parsed(PACKAGE)) == []
 
 
-def test_properties_are_described_in_their_rows() -> None:
+def test_properties_are_described_in_their_rows(parsed: Parse) -> None:
     """Everything known of a property stands in its row, so no other module keeps a list of them."""
     tables = property_tables(parsed(PACKAGE))
     assert {name for name, _ in tables if name not in ASKED_FOR} == set()

@@ -72,6 +72,7 @@ def test_scenario_12_a_psc_restored_from_before_the_purge(purged: Purged) -> Non
     enterprise.check_converged()
 
 
+@pytest.mark.untraced
 @pytest.mark.req("MQDSRP-4.5-01")
 def test_scenario_12_then_its_bsc(purged: Purged) -> None:
     """Its PSC, which was rebuilt itself, tells it to start over."""
@@ -85,6 +86,7 @@ def test_scenario_12_then_its_bsc(purged: Purged) -> None:
     enterprise.check_converged()
 
 
+@pytest.mark.untraced
 @pytest.mark.req("MQDSRP-3.1.3.1-06")
 @pytest.mark.parametrize("state", list(PurgeState)[1:])
 def test_scenario_12_a_crash_in_each_sync0_state(purged: Purged, state: PurgeState) -> None:
@@ -115,6 +117,7 @@ def test_scenario_12_a_crash_in_each_sync0_state(purged: Purged, state: PurgeSta
     enterprise.check_converged()
 
 
+@pytest.mark.untraced
 @pytest.mark.req("MQDSRP-3.1.1.5.3-04", "MQDSRP-3.1.1.5.3-05")
 @pytest.mark.parametrize("kind", [AlreadyPurged, SyncRequest, SyncReply])
 @pytest.mark.parametrize("which", [0, 1, 2])
