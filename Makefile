@@ -24,8 +24,9 @@ install: $(VENV)/.dev $(VENV)/.run $(VENV)/.pipeline java ## everything that the
 
 # Types are checked beside the tests: both leave the machine room. What fails is told at the end.
 # Tests wait for events, and give up after three minutes: MQIS_TEST_PATIENCE=4 multiplies that by
-# four, MQIS_EXAMPLES=1000 has properties try more examples than 60.
-test: lint $(VENV)/.pipeline java ## every gate: style, types, layers, tests, coverage
+# four, MQIS_EXAMPLES=1000 has properties try more examples than 60. Measuring coverage doubles the
+# time of a test, so it is for CI and for whoever asks.
+test: lint $(VENV)/.pipeline java ## every gate: style, types, layers, tests (COVERAGE=1: and the floor of the coverage)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=none types pytest
 
 lint: $(VENV)/.dev
@@ -41,9 +42,11 @@ types: $(VENV)/.dev $(VENV)/.pipeline
 
 pytest: $(VENV)/.dev $(VENV)/.pipeline java
 	@mkdir -p .build
-	@$(PY) tools/run_tests.py --coverage
+	@$(PY) tools/run_tests.py $(if $(COVERAGE),--coverage)
+ifdef COVERAGE
 	@$(PY) -m coverage json --quiet -o .build/coverage.json
 	@$(PY) tools/coverage_floor.py
+endif
 
 conformance: $(VENV)/.dev ## covered / open / waived requirements (JSON=1 for machines, OPEN=table lists)
 	@$(PY) tools/conformance.py $(if $(JSON),--json) $(if $(OPEN),--open $(OPEN))
