@@ -1,6 +1,6 @@
 """Clients that do not negotiate NTLMSSP_NEGOTIATE_VERSION (MS-NLMP 2.2.1.2).
 
-Version belongs to the fixed header of a CHALLENGE, and is zero unless it is negotiated. A client may
+Version belongs to the fixed header of a CHALLENGE, and is zero unless negotiated. A client may
 read the 56 bytes of that header as one structure and look for the names behind it.
 """
 

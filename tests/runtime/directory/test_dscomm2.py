@@ -16,7 +16,7 @@ from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.ndr import ContextHandle
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import VarType
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from tests.protocol.directory.world import (
     C14,
@@ -49,7 +49,7 @@ from tests.runtime.directory.serving import (
     serving,
 )
 
-NULL = PropVariant(VarType.NULL, None)
+NULL = VarType.NULL
 INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 NOT_FOUND = HResult.MQDS_OBJECT_NOT_FOUND
 TOO_SMALL = HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL

@@ -64,13 +64,13 @@ async def get(
     object_type: int,
     target: str | Guid | None,
     ids: tuple[int, ...],
-    given: tuple[PropVariant, ...] | None = None,
+    given: tuple[VarType, ...] | None = None,
 ) -> dscomm.PropsGot:
-    values = given or (NULL,) * len(ids)
+    types = given or (VarType.NULL,) * len(ids)
     if isinstance(target, str):
-        by_path = dscomm.GetProps(object_type, target, ids, values, caller.auth, SIGNATURE_SIZE)
+        by_path = dscomm.GetProps(object_type, target, ids, types, caller.auth, SIGNATURE_SIZE)
         return await caller.call(dscomm.GET_PROPS, by_path)
-    by_guid = dscomm.GetPropsGuid(object_type, target, ids, values, caller.auth, SIGNATURE_SIZE)
+    by_guid = dscomm.GetPropsGuid(object_type, target, ids, types, caller.auth, SIGNATURE_SIZE)
     return await caller.call(dscomm.GET_PROPS_GUID, by_guid)
 
 
@@ -141,15 +141,30 @@ class TestGet:
     async def test_the_types_that_are_asked_for(self) -> None:
         """VT_NULL, or exactly the property's type; the answer has that type."""
         async with serving() as served, served.caller() as caller:
-            for given in (NULL, text("old value")):
+            for given in (VarType.NULL, VarType.LPWSTR):
                 got = await get(caller, MACHINE, "C14", (203,), (given,))
                 assert (got.result, got.values) == (OK, (text("C14"),))
-            for given in (ui4(1), PropVariant(VarType.EMPTY, None), blob(b"x")):
+            for given in (VarType.UI4, VarType.EMPTY, VarType.BLOB):
                 got = await get(caller, MACHINE, C14, (203,), (given,))
                 assert got.result == HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT
-            got = await get(caller, MACHINE, "C14", (202, 203), (NULL, ui4(1)))
+            got = await get(caller, MACHINE, "C14", (202, 203), (VarType.NULL, VarType.UI4))
             assert got.result == HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT
-            assert got.values == (NULL, ui4(1))  # nothing was read
+            assert got.values == (NULL, NULL)  # nothing was read
+
+    @pytest.mark.req("MQDS-3.1.4.7-05")
+    @pytest.mark.parametrize("transfer", [NDR20, NDR64])
+    @scenario
+    async def test_a_wrong_type_with_a_null_pointer(self, transfer: SyntaxId) -> None:
+        """A client that sends VT_LPWSTR or VT_CLSID without a value sends a null pointer."""
+        wrong = {203: VarType.CLSID, 202: VarType.LPWSTR, 214: VarType.LPWSTR}
+        right = {203: VarType.LPWSTR, 202: VarType.CLSID}
+        async with serving() as served, served.caller(transfers=[transfer]) as caller:
+            for propid, vt in wrong.items():
+                for target in ("C14", C14):
+                    got = await get(caller, MACHINE, target, (propid,), (vt,))
+                    assert got.result == HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT
+            got = await get(caller, MACHINE, C14, tuple(right), tuple(right.values()))
+            assert (got.result, got.values) == (OK, (text("C14"), guid(C14)))
 
     @pytest.mark.parametrize(
         ("object_type", "ids", "code"),

@@ -11,8 +11,9 @@ The 64-bit arms align it to 8. Arms are at offset 10, 12 or 16 in NDR20, always 
 which also pads the end. A call carries up to 128 of these, so this codec is written by hand instead
 of being described: each type has a layout for its whole inline part.
 
-A null LPWSTR or CLSID is legal NDR but has no value; it decodes to VT_NULL. ``PROPVARIANT_TYPE``
-keeps the type where the peer sends only that (the [in] side of S_DSGetProps, MS-MQDS 3.1.4.7).
+A null LPWSTR or CLSID is legal NDR but has no value; it decodes to VT_NULL. A null element of a
+vector of strings is legal too, and decodes to an empty string. ``PROPVARIANT_TYPE`` keeps the type
+where the peer sends only that (the [in] side of S_DSGetProps, MS-MQDS 3.1.4.7).
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ _COUNTED: dict[VarType, Description[Any]] = {
 }
 
 _NULL = PropVariant(VarType.NULL, None)
+_TYPES = {int(vt): vt for vt in VarType}
 
 EncodeArm = Callable[[Encoder, VarType, Any], None]
 EncodeReferent = Callable[[Encoder, Any], None]
@@ -196,9 +198,7 @@ class _Arms:
 
         def decode_referent(decoder: Decoder) -> Any:
             items = resolve_items(decoder, decode_items(decoder))
-            if None in items:
-                raise decoder.error(f"{vt} with a null element")
-            return items
+            return tuple(["" if text is None else text for text in items])
 
         self.add_counted(vt, (), encode_referent, decode_referent)
 
@@ -271,7 +271,7 @@ class PropVariantTypeDescription(Description[VarType]):
         def resolve(decoder: Decoder, inline: Any) -> VarType:
             assert resolve_variant is not None
             resolve_variant(decoder, inline[1])
-            return VarType(inline[0])
+            return _TYPES[inline[0]]
 
         return Codec(8, variant.minimum, encode, decode, None, resolve)
 
