@@ -16,7 +16,7 @@ from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.ndr import ContextHandle
-from mqis.wire.propvariant import VarType
+from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from tests.protocol.directory.world import (
     C14,
@@ -49,7 +49,7 @@ from tests.runtime.directory.serving import (
     serving,
 )
 
-NULL = VarType.NULL
+NULL = PropVariant(VarType.NULL, None)
 INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 NOT_FOUND = HResult.MQDS_OBJECT_NOT_FOUND
 TOO_SMALL = HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL
@@ -112,7 +112,7 @@ class TestGetPropsEx:
         *ids: int,
         room: int = SIGNATURE_SIZE,
     ) -> dscomm.PropsGot:
-        blank = (NULL,) * len(ids)
+        blank = (VarType.NULL,) * len(ids)
         if isinstance(target, str):
             by_path = dscomm.GetProps(object_type, target, ids, blank, caller.auth, room)
             return await caller.call(dscomm2.GET_PROPS_EX, by_path)

@@ -345,6 +345,9 @@ def _stubs(draw: st.DrawFn, parameters: Parameters[Any]) -> tuple[Any, dict[str,
             strategy = st.lists(_U32, min_size=count, max_size=count).map(tuple)
         elif name == "values":
             strategy = st.lists(prop_variants(), min_size=count, max_size=count).map(tuple)
+        elif name == "types":
+            types = st.sampled_from(VarType)
+            strategy = st.lists(types, min_size=count, max_size=count).map(tuple)
         elif (name, type(members[name])) in (("context", Unique), ("servers", Ref)):
             strategy = texts
         assert strategy is not None, name

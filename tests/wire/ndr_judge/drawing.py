@@ -45,7 +45,7 @@ class Drawing:
         for array in [array for kind in members.values() for array in arrays(kind)]:
             if array.size in members and array.size not in drawn:
                 drawn[array.size] = self._count(members[array.size])
-            if array.length in members and array.length not in drawn:
+            if array.length and array.length in members and array.length not in drawn:
                 most = {**known, **drawn}[array.size]
                 drawn[array.length] = self.random.randint(0, most)
         for name, kind in members.items():
@@ -62,7 +62,7 @@ class Drawing:
         return min(low + self.random.choice((0, 1, 1, 2, 3, 5)), high)
 
     def value(self, kind: Kind, around: Values) -> Any:
-        draw: Callable[[Any, Values], Any] = {
+        draws: dict[type, Callable[[Any, Values], Any]] = {
             Number: self._number,
             Enumeration: self._code,
             Identifier: self._identifier,
@@ -71,8 +71,8 @@ class Drawing:
             Pointer: self._pointer,
             Array: self._array,
             Structure: self._structure,
-        }[type(kind)]
-        return draw(kind, around)
+        }
+        return draws[type(kind)](kind, around)
 
     def _code(self, kind: Enumeration, _around: Values) -> int:
         return self.random.choice(kind.codes)
