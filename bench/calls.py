@@ -71,7 +71,7 @@ def listening() -> Call:
 
 
 def get_props(path: str, ids: Sequence[int], content: str) -> Call:
-    nothing = (PropVariant(VarType.NULL, None),) * len(ids)
+    nothing = (VarType.NULL,) * len(ids)
     request = dscomm.GetProps(ObjectType.QUEUE, path, tuple(ids), nothing, _AUTH, 0)
     return Call(
         dscomm.GET_PROPS.opnum, _stub(dscomm.GET_PROPS, request), content.encode("utf-16-le")

@@ -145,7 +145,7 @@ def _bound(interface: SyntaxId) -> Iterator[tuple[bool, bytes]]:
 
 def _calls(exchanges: int) -> Iterator[tuple[bool, bytes]]:
     yield from _bound(dscomm.SYNTAX)
-    get, empty = dscomm.GET_PROPS, PropVariant(VarType.NULL, None)
+    get, empty = dscomm.GET_PROPS, VarType.NULL
     ids = (int(PropId.Q_LABEL), int(PropId.Q_QUOTA))
     request = dscomm.GetProps(1, "pec1\\orders", ids, (empty, empty), _HANDLE, 0)
     values = (PropVariant(VarType.LPWSTR, "Orders"), PropVariant(VarType.UI4, 7))

@@ -66,7 +66,7 @@ R = TypeVar("R")
 SERVER = Path(__file__).resolve().with_name("directory_soak_server.py")
 MACHINE = "ams-app1"
 PREFIX = f"{MACHINE}\\soak-"
-NULL = PropVariant(VarType.NULL, None)
+NULL = VarType.NULL
 EQ = 4
 #: The number of queues of a client: enough to have a choice, few enough to delete often.
 MOST_QUEUES = 8

@@ -142,7 +142,7 @@ def a_request(
 
 GET_PROPS = a_request(
     dscomm.GET_PROPS,
-    dscomm.GetProps(1, "m\\q", (PropId.Q_LABEL,), (PropVariant(VarType.NULL, None),), HANDLE, 128),
+    dscomm.GetProps(1, "m\\q", (PropId.Q_LABEL,), (VarType.NULL,), HANDLE, 128),
 )
 
 

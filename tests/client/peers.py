@@ -26,6 +26,7 @@ from mqis.protocol.ports import Store
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import Dscomm2Service
+from mqis.runtime.directory.results import no_properties
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.incoming import IncomingCall, Service
 from mqis.runtime.rpc.server import RpcServer
@@ -154,7 +155,7 @@ def blank(operation: Operations, request: Any) -> Any:
     if name == "S_DSCreateObject":
         return dscomm.Created(NEW, OK)
     if name.startswith("S_DSGetProps"):
-        return dscomm.PropsGot(request.values, zeros, OK)
+        return no_properties(request, OK)
     if "ObjectSecurity" in name and "Set" not in name:
         return dscomm.SecurityGot(bytes(request.length), 0, zeros, OK)
     made = {

@@ -10,6 +10,7 @@ from mqis.client import (
     equal,
 )
 from mqis.client.results import DirectoryOperationResult, Outcome
+from mqis.runtime.directory.results import no_properties
 from mqis.wire.mqds import dscomm
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import OK, Line, Scripted, run, scripted_event
@@ -55,7 +56,7 @@ def both(line: Line) -> dict[Any, Line]:
 
 
 def failing(code: int) -> dict[Any, Line]:
-    return both(lambda _c, r: dscomm.PropsGot(r.values, bytes(r.signature_size), code))
+    return both(lambda _c, r: no_properties(r, code))
 
 
 def read(

@@ -21,6 +21,7 @@ from mqis.client import (
 from mqis.client.elements import DirectoryServerType, OperatingSystemType, PrivacyLevel, Scope
 from mqis.client.results import DirectoryOperationResult, Outcome
 from mqis.protocol.errors import DirectoryError
+from mqis.runtime.directory.results import no_properties
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.propid import PropId
@@ -411,9 +412,7 @@ class TestAnswers:
     def test_a_guid_that_cannot_be_found_out_is_none(self, element: DirectoryElement) -> None:
         lines: dict[Any, Line] = {
             dscomm.CREATE_OBJECT: dscomm.Created(Guid.NULL, OK),
-            dscomm.GET_PROPS: lambda _call, request: dscomm.PropsGot(
-                request.values, bytes(request.signature_size), 0xC00E0025
-            ),
+            dscomm.GET_PROPS: lambda _call, request: no_properties(request, 0xC00E0025),
         }
         outcome, _ = create(element, lines=lines)
         assert (outcome.status, outcome.value) == (SUCCESS, None)

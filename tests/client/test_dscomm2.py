@@ -13,7 +13,7 @@ from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType as T
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import VarType
 from mqis.wire.rpc.bodies import AlterContext, Bind
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import parse_sddl
@@ -127,7 +127,7 @@ class TestExtended:
             for operation in (dscomm2.GET_PROPS_EX, dscomm2.GET_PROPS_GUID_EX):
                 request = peer.only(operation)
                 assert request.ids == (number,)
-                assert request.values == (PropVariant(VarType.NULL, None),)
+                assert request.types == (VarType.NULL,)
                 assert (request.object_type, request.auth) == (kind, AUTH)
 
         run(main())

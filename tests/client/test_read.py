@@ -228,7 +228,7 @@ class TestProperties:
         _, peer = read(KINDS[kind], [DIRECT[kind][1]], None, both(giving({})))
         request = peer.only(dscomm.GET_PROPS_GUID)
         assert list(request.ids) == public(kind)
-        assert request.values == (PropVariant(VarType.NULL, None),) * len(request.ids)
+        assert request.types == (VarType.NULL,) * len(request.ids)
 
     @pytest.mark.req("MQDS-3.2.6.3.4-02", "MQDS-2.2.10.1-51")
     def test_of_a_site_its_gates_as_well(self) -> None:

@@ -21,6 +21,8 @@ from mqis.client.requests import Filter, Operator, SortOrder, default_attributes
 from mqis.client.results import DirectoryOperationResult, Outcome
 from mqis.client.servers import NoServerError, ServerAddress
 from mqis.client.session import DirectoryConnection, SessionSettings
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 
 __all__ = [
     "ClientEvents",
@@ -28,6 +30,7 @@ __all__ = [
     "DirectoryClient",
     "DirectoryConnection",
     "DirectoryElement",
+    "DirectoryError",
     "DirectoryOperationResult",
     "Enterprise",
     "Filter",
@@ -39,6 +42,8 @@ __all__ = [
     "Queue",
     "QueueManager",
     "RoutingLink",
+    "RpcConnectionError",
+    "RpcFault",
     "ServerAddress",
     "SessionSettings",
     "SignatureError",

@@ -30,7 +30,8 @@ from mqis.wire.mqds.query import (
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
 
-NULL = PropVariant(VarType.NULL, None)
+#: The type of a property whose own type the server is to fill in (3.1.4.7).
+ANY_TYPE = VarType.NULL
 
 Properties = Mapping[int, PropVariant]
 
@@ -137,7 +138,7 @@ async def set_security(
 async def get_props(session: ServerSession, target: Target, ids: Sequence[int]) -> dscomm.PropsGot:
     """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
     checked(target)
-    propids, blank = _checked_count(ids), (NULL,) * len(ids)
+    propids, blank = _checked_count(ids), (ANY_TYPE,) * len(ids)
     given = {"cp": len(propids)}
 
     def digest(got: dscomm.PropsGot) -> bytes:

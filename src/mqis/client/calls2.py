@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqis.client.calls import NULL, checked
+from mqis.client.calls import ANY_TYPE, checked
 from mqis.client.session import SIGNATURE_SIZE, ServerSession
 from mqis.protocol.directory import signature
 from mqis.protocol.directory.locate import Target
@@ -35,12 +35,12 @@ async def get_props_ex(session: ServerSession, target: Target, propid: PropId) -
         return signature.properties_digest(ids, got.values)
 
     if target.path is not None:
-        by_path = dscomm.GetProps(kind, target.path, ids, (NULL,), session.auth, SIGNATURE_SIZE)
+        by_path = dscomm.GetProps(kind, target.path, ids, (ANY_TYPE,), session.auth, SIGNATURE_SIZE)
         return await session.signed(
             dscomm2.GET_PROPS_EX, by_path, digest, given, interface=dscomm2.DSCOMM2
         )
     guid = target.guid or Guid.NULL
-    by_guid = dscomm.GetPropsGuid(kind, guid, ids, (NULL,), session.auth, SIGNATURE_SIZE)
+    by_guid = dscomm.GetPropsGuid(kind, guid, ids, (ANY_TYPE,), session.auth, SIGNATURE_SIZE)
     return await session.signed(
         dscomm2.GET_PROPS_GUID_EX, by_guid, digest, given, interface=dscomm2.DSCOMM2
     )

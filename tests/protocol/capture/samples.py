@@ -62,7 +62,7 @@ DSCOMM: list[Sample] = [
     (dscomm.DELETE_OBJECT, dscomm.ByPath(QUEUE, PATH), _RESULT, {}),
     (
         dscomm.GET_PROPS,
-        dscomm.GetProps(QUEUE, PATH, IDS, (EMPTY, EMPTY), HANDLE, 0),
+        dscomm.GetProps(QUEUE, PATH, IDS, (VarType.NULL, VarType.NULL), HANDLE, 0),
         dscomm.PropsGot(*PROPS),
         {"cp": 2},
     ),
@@ -90,7 +90,7 @@ DSCOMM: list[Sample] = [
     (dscomm.DELETE_OBJECT_GUID, dscomm.ByGuid(QUEUE, THING), _RESULT, {}),
     (
         dscomm.GET_PROPS_GUID,
-        dscomm.GetPropsGuid(QUEUE, THING, IDS, (EMPTY, EMPTY), HANDLE, 0),
+        dscomm.GetPropsGuid(QUEUE, THING, IDS, (VarType.NULL, VarType.NULL), HANDLE, 0),
         dscomm.PropsGot(*PROPS),
         {"cp": 2},
     ),
@@ -158,13 +158,13 @@ DSCOMM2: list[Sample] = [
     ),
     (
         dscomm2.GET_PROPS_EX,
-        dscomm.GetProps(QUEUE, PATH, IDS, (EMPTY, EMPTY), HANDLE, 0),
+        dscomm.GetProps(QUEUE, PATH, IDS, (VarType.NULL, VarType.NULL), HANDLE, 0),
         dscomm.PropsGot(*PROPS),
         {"cp": 2},
     ),
     (
         dscomm2.GET_PROPS_GUID_EX,
-        dscomm.GetPropsGuid(QUEUE, THING, IDS, (EMPTY, EMPTY), HANDLE, 0),
+        dscomm.GetPropsGuid(QUEUE, THING, IDS, (VarType.NULL, VarType.NULL), HANDLE, 0),
         dscomm.PropsGot(*PROPS),
         {"cp": 2},
     ),

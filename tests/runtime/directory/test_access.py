@@ -53,7 +53,7 @@ from tests.runtime.directory.serving import (
 DENIED = int(HResult.MQ_ERROR_ACCESS_DENIED)
 NOT_FOUND = int(HResult.MQDS_OBJECT_NOT_FOUND)
 NO_MACHINE = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
-NULL = PropVariant(VarType.NULL, None)
+NULL = VarType.NULL
 NEW_DACL = parse_sddl("D:(A;;0x20;;;WD)").to_bytes()
 NEW_OWNER = parse_sddl("O:WD").to_bytes()  # a group that every caller is in
 NEW_SACL = parse_sddl("S:(AU;FA;0x10;;;WD)").to_bytes()

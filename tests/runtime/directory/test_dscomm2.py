@@ -112,7 +112,7 @@ class TestGetPropsEx:
         *ids: int,
         room: int = SIGNATURE_SIZE,
     ) -> dscomm.PropsGot:
-        blank = (NULL,) * len(ids)
+        blank = (VarType.NULL,) * len(ids)
         if isinstance(target, str):
             by_path = dscomm.GetProps(object_type, target, ids, blank, caller.auth, room)
             return await caller.call(dscomm2.GET_PROPS_EX, by_path)

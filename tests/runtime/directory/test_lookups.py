@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 
 import pytest
@@ -21,7 +22,7 @@ from mqis.wire.mqds.query import (
     SortColumn,
     SortSet,
 )
-from mqis.wire.ndr import ContextHandle
+from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from tests.protocol.directory.world import (
@@ -51,6 +52,7 @@ from tests.runtime.directory.serving import (
     scenario,
     serving,
 )
+from tests.waiting import DEADLINE_S
 
 NULL = PropVariant(VarType.NULL, None)
 LT, LE, GT, GE, EQ, NE = range(6)
@@ -163,6 +165,31 @@ class TestResults:
         request = replace(wanted(202, sort=((203, 0),)), context=context)
         async with serving() as served, served.caller() as caller:
             assert await everything(caller, request) == [(C14,), (C15,)]
+
+    @pytest.mark.req("MQDS-3.1.4.17-02")
+    @pytest.mark.parametrize("units", [b"", b"x\0", b"x\0y\0", b"x\0\0\0y\0\0\0", b"\x3d\xd8"])
+    @pytest.mark.parametrize("transfer", [NDR20, NDR64])
+    @scenario
+    async def test_a_context_without_its_zero_is_ignored(
+        self, units: bytes, transfer: SyntaxId
+    ) -> None:
+        """No character, no zero at the end, a zero in between, half a surrogate pair."""
+        syntax, form = (Syntax.NDR20, "<4I") if transfer == NDR20 else (Syntax.NDR64, "<4Q")
+        size = struct.calcsize(form)
+        async with serving() as served, served.caller(transfers=[transfer]) as caller:
+            request = replace(wanted(202), context="", auth=caller.auth)
+            stub = dscomm.LOOKUP_BEGIN.request.encode(request, syntax)
+            assert struct.unpack_from(form, stub) == (0x20000, 1, 0, 1)
+            count = len(units) // 2
+            rest = stub[size + 2 :].lstrip(b"\0")  # begins with pRestriction, which is null
+            head = struct.pack(form, 0x20000, count, 0, count) + units
+            head += bytes(-len(head) % (size // 4) + size // 4)
+            answer = await caller.rpc.call(
+                dscomm.SYNTAX, dscomm.LOOKUP_BEGIN.opnum, head + rest, timeout_s=DEADLINE_S
+            )
+            begun = dscomm.LOOKUP_BEGIN.response.decode(answer.stub, syntax)
+            assert begun.result == OK
+            assert len((await following(caller, begun.handle)).values) == 2
 
     @pytest.mark.req("MQDS-3.1.6.7-01", "MQDS-3.1.6.7-03")
     @pytest.mark.parametrize(

@@ -500,7 +500,7 @@ async def test_failures_are_results_not_faults(error: Exception, code: HResult) 
         try:
             got = await create(caller, QUEUE, "C14\\new", {108: text("x")})
             results = [got.result, await delete(caller, QUEUE, "C14\\new")]
-            null = PropVariant(VarType.NULL, None)
+            null = VarType.NULL
             read = dscomm.GetProps(QUEUE, "C14\\orders", (101,), (null,), caller.auth, 16)
             results.append((await caller.call(dscomm.GET_PROPS, read)).result)
         finally:

@@ -8,6 +8,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from tests.protocol.directory.world import (
@@ -50,6 +51,10 @@ from tests.runtime.directory.serving import (
     scenario,
     serving,
 )
+from tests.waiting import DEADLINE_S
+from tests.wire.ndr_judge.corpus import BY_NAME
+from tests.wire.ndr_judge.stub import encode
+from tests.wire.ndr_judge.variant import blank
 
 NULL = PropVariant(VarType.NULL, None)
 LINK_PATH = SITE_A.big_endian.hex() + SITE_B.big_endian.hex()
@@ -64,13 +69,13 @@ async def get(
     object_type: int,
     target: str | Guid | None,
     ids: tuple[int, ...],
-    given: tuple[PropVariant, ...] | None = None,
+    given: tuple[VarType, ...] | None = None,
 ) -> dscomm.PropsGot:
-    values = given or (NULL,) * len(ids)
+    types = given or (VarType.NULL,) * len(ids)
     if isinstance(target, str):
-        by_path = dscomm.GetProps(object_type, target, ids, values, caller.auth, SIGNATURE_SIZE)
+        by_path = dscomm.GetProps(object_type, target, ids, types, caller.auth, SIGNATURE_SIZE)
         return await caller.call(dscomm.GET_PROPS, by_path)
-    by_guid = dscomm.GetPropsGuid(object_type, target, ids, values, caller.auth, SIGNATURE_SIZE)
+    by_guid = dscomm.GetPropsGuid(object_type, target, ids, types, caller.auth, SIGNATURE_SIZE)
     return await caller.call(dscomm.GET_PROPS_GUID, by_guid)
 
 
@@ -141,15 +146,45 @@ class TestGet:
     async def test_the_types_that_are_asked_for(self) -> None:
         """VT_NULL, or exactly the property's type; the answer has that type."""
         async with serving() as served, served.caller() as caller:
-            for given in (NULL, text("old value")):
+            for given in (VarType.NULL, VarType.LPWSTR):
                 got = await get(caller, MACHINE, "C14", (203,), (given,))
                 assert (got.result, got.values) == (OK, (text("C14"),))
-            for given in (ui4(1), PropVariant(VarType.EMPTY, None), blob(b"x")):
+            for given in (VarType.UI4, VarType.EMPTY, VarType.BLOB):
                 got = await get(caller, MACHINE, C14, (203,), (given,))
                 assert got.result == HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT
-            got = await get(caller, MACHINE, "C14", (202, 203), (NULL, ui4(1)))
+            got = await get(caller, MACHINE, "C14", (202, 203), (VarType.NULL, VarType.UI4))
             assert got.result == HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT
-            assert got.values == (NULL, ui4(1))  # nothing was read
+            assert got.values == (NULL, NULL)  # nothing was read
+
+    @pytest.mark.req("MQDS-3.1.4.7-05")
+    @pytest.mark.parametrize("transfer", [NDR20, NDR64])
+    @scenario
+    async def test_only_the_type_counts_and_a_null_pointer_has_one(
+        self, transfer: SyntaxId
+    ) -> None:
+        """VT_LPWSTR or VT_CLSID without a value is a null pointer; an old value does not matter."""
+        wide = transfer == NDR64
+        async with serving() as served, served.caller(transfers=[transfer]) as caller:
+            for propid, vt, value, right in (
+                (203, VarType.CLSID, None, False),
+                (202, VarType.LPWSTR, None, False),
+                (214, VarType.LPWSTR, None, False),
+                (203, VarType.LPWSTR, None, True),
+                (203, VarType.LPWSTR, "old value", True),
+                (202, VarType.CLSID, str(ORDERS), True),
+            ):
+                asked = {"cp": 1, "aProp": [propid], "pwcsPathName": "C14", "pGuid": str(C14)}
+                asked |= {"dwObjectType": 2, "apVar": [{**blank(vt), "_varUnion": value}]}
+                asked |= {"phServerAuth": str(caller.auth.uuid), "pdwServerSignatureSize": 256}
+                for operation in (dscomm.GET_PROPS, dscomm.GET_PROPS_GUID):
+                    stub = encode(BY_NAME[operation.name].request, asked, wide)
+                    answer = await caller.rpc.call(
+                        dscomm.SYNTAX, operation.opnum, stub, timeout_s=DEADLINE_S
+                    )
+                    got = operation.response.decode(
+                        answer.stub, Syntax.NDR64 if wide else Syntax.NDR20, given={"cp": 1}
+                    )
+                    assert got.result == (OK if right else HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT)
 
     @pytest.mark.parametrize(
         ("object_type", "ids", "code"),

@@ -22,7 +22,7 @@ from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.query import ColumnSet
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.ndr import ContextHandle, Syntax
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import VarType
 from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR20
 from tests.protocol.directory.world import (
@@ -47,7 +47,7 @@ from tests.runtime.directory.serving import (
     serving,
 )
 
-NULL = PropVariant(VarType.NULL, None)
+NULL = VarType.NULL
 ROOM = 64
 
 

@@ -10,14 +10,14 @@ from mqis.protocol.rpc.faults import FaultStatus
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.query import ColumnSet
 from mqis.wire.ndr import Syntax
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import VarType
 from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from tests.protocol.directory.world import MACHINE, ORDERS, QUEUE, blob, text, ui4
 from tests.runtime.directory.serving import ADMIN, OK, Caller, fault_of, scenario, serving
 from tests.waiting import DEADLINE_S
 
-NULL = PropVariant(VarType.NULL, None)
+NULL = VarType.NULL
 BAD_STUB = FaultStatus.BAD_STUB_DATA
 
 

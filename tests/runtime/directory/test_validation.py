@@ -29,7 +29,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.query import ColumnSet
 from mqis.wire.ndr import ContextHandle, Syntax
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import VarType
 from mqis.wire.rpc.bodies import Request
 from mqis.wire.rpc.pdu import decode_pdu
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
@@ -48,7 +48,7 @@ from tests.runtime.directory.serving import (
     serving,
 )
 
-NULL = PropVariant(VarType.NULL, None)
+NULL = VarType.NULL
 MISMATCH, NULL_CONTEXT = FaultStatus.CONTEXT_MISMATCH, FaultStatus.IN_NULL_CONTEXT
 
 

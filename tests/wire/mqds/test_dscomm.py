@@ -345,6 +345,9 @@ def _stubs(draw: st.DrawFn, parameters: Parameters[Any]) -> tuple[Any, dict[str,
             strategy = st.lists(_U32, min_size=count, max_size=count).map(tuple)
         elif name == "values":
             strategy = st.lists(prop_variants(), min_size=count, max_size=count).map(tuple)
+        elif name == "types":
+            types = st.sampled_from(VarType)
+            strategy = st.lists(types, min_size=count, max_size=count).map(tuple)
         elif (name, type(members[name])) in (("context", Unique), ("servers", Ref)):
             strategy = texts
         assert strategy is not None, name
@@ -394,7 +397,7 @@ def test_garbage_is_refused_in_one_way(
 
 GET_PORT, GET, NEXT = dscomm.GET_SERVER_PORT, dscomm.GET_PROPS, dscomm.LOOKUP_NEXT
 VALIDATE, CREATE = dscomm.VALIDATE_SERVER, dscomm.CREATE_OBJECT
-GET_REQUEST = dscomm.GetProps(1, "ab", (101,), (UI1_5,), HANDLE, 16)
+GET_REQUEST = dscomm.GetProps(1, "ab", (101,), (VarType.UI1,), HANDLE, 16)
 NEXT_REQUEST = dscomm.LookupNext(HANDLE, 5, HANDLE, 16)
 VALIDATE_REQUEST = dscomm.ValidateServer(GUID, 0, 9, 8, b"abc")
 DELETE_REQUEST = dscomm.ByPath(1, "ab")

@@ -14,7 +14,9 @@ from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.ndr import (
     CONTEXT_HANDLE,
     GUID,
+    LENIENT_WSTRING,
     PROPVARIANT,
+    PROPVARIANT_TYPE,
     WSTRING,
     Conformant,
     ConformantVarying,
@@ -98,7 +100,14 @@ class Parameter:
 
     @property
     def ours(self) -> str:
+        """The name in a response, and in most requests."""
         return OURS.get(self.name, self.name)
+
+    @property
+    def requested(self) -> str:
+        """The name in a request: a variant that a response fills in has only a type there."""
+        typed = self.directions == "in,out" and self.type.startswith("PROPVARIANT")
+        return "types" if typed else self.ours
 
     @property
     def range(self) -> tuple[int, int] | None:
@@ -186,7 +195,7 @@ def test_number_name_and_order_of_parameters(
 ) -> None:
     assert (operation.opnum, operation.name) == (method.opnum, method.name)
     request, response = operation.request.scope, operation.response.scope
-    assert list(request.names) == [p.ours for p in method.sent("in")]
+    assert list(request.names) == [p.requested for p in method.sent("in")]
     results = RESULTS[method.returns]
     assert list(response.names) == [*(p.ours for p in method.sent("out")), *results]
 
@@ -201,10 +210,12 @@ def test_types_of_parameters(method: Method, operation: Operation[Any, Any]) -> 
 def _check_types(declared: list[Parameter], described: Parameters[Any]) -> None:
     members = dict(zip(described.scope.names, described.scope.members, strict=True))
     for parameter in declared:
-        _check_type(parameter, members[parameter.ours])
+        name = parameter.requested if parameter.requested in members else parameter.ours
+        variant = PROPVARIANT_TYPE if name == "types" else PROPVARIANT
+        _check_type(parameter, members[name], variant)
 
 
-def _check_type(parameter: Parameter, member: Description[Any]) -> None:
+def _check_type(parameter: Parameter, member: Description[Any], variant: Description[Any]) -> None:
     attributes = parameter.attributes
     # A reference pointer at the top sends nothing of its own, so both spellings will do there.
     inner = member.target if isinstance(member, Ref) else member
@@ -224,7 +235,8 @@ def _check_type(parameter: Parameter, member: Description[Any]) -> None:
     else:
         assert not isinstance(inner, (Unique, Full))
     if "string" in attributes:
-        assert inner is WSTRING
+        # The one string that the server ignores is read whether it ends in a zero or not.
+        assert inner is (LENIENT_WSTRING if parameter.name == "pwcsContext" else WSTRING)
     if "length_is" in attributes:
         assert isinstance(inner, ConformantVarying)
     elif "size_is" in attributes:
@@ -234,7 +246,7 @@ def _check_type(parameter: Parameter, member: Description[Any]) -> None:
     if parameter.type in ("GUID*", "const GUID*"):
         assert inner is GUID
     if parameter.type.startswith("PROPVARIANT"):
-        assert getattr(inner, "element", None) is PROPVARIANT
+        assert getattr(inner, "element", None) is variant
     if parameter.range is not None:
         assert isinstance(inner, Range)
         assert (inner.low, inner.high) == parameter.range

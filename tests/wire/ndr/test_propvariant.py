@@ -240,9 +240,30 @@ def test_empty_behind_a_pointer_is_empty() -> None:
     assert ndr.PROPVARIANT.decode(data, Syntax.NDR20) == PropVariant(VarType.VECTOR_UI4, ())
 
 
-def test_null_element_of_a_vector_is_refused() -> None:
-    data = "1f100000000000001f100000 01000000 00000200 01000000 00000000"
-    assert "null element" in refusal(data).reason
+@pytest.mark.parametrize(
+    ("syntax", "data"),
+    [
+        (
+            Syntax.NDR20,
+            (
+                "1f100000000000001f100000 03000000 00000200"
+                "03000000 00000000 04000200 00000000"
+                "02000000 00000000 02000000 41000000"
+            ),
+        ),
+        (
+            Syntax.NDR64,
+            (
+                "1f100000000000001f10000000000000 0300000000000000 0000020000000000"
+                "0300000000000000 0000000000000000 0400020000000000 0000000000000000"
+                "0200000000000000 0000000000000000 0200000000000000 41000000"
+            ),
+        ),
+    ],
+)
+def test_null_element_of_a_vector_is_an_empty_string(syntax: Syntax, data: str) -> None:
+    read = ndr.PROPVARIANT.decode(bytes.fromhex(data), syntax)
+    assert read == PropVariant(VarType.VECTOR_LPWSTR, ("", "A", ""))
 
 
 def nested(levels: int, innermost: Inner) -> Inner:

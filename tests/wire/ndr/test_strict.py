@@ -408,6 +408,21 @@ def test_strings_that_cannot_be_sent() -> None:
         ndr.VaryingString(4).encode("abcd", Syntax.NDR20)
 
 
+@pytest.mark.parametrize(
+    ("units", "text"), [("", ""), ("6100", "a"), ("61000000", "a"), ("6100000062000000", "a")]
+)
+def test_a_lenient_string_ends_at_a_zero_or_with_its_array(units: str, text: str) -> None:
+    octets = bytes.fromhex(units)
+    stub = words(9, 0, len(octets) // 2) + octets
+    assert ndr.LENIENT_WSTRING.decode(stub, Syntax.NDR20) == text
+    assert ndr.LENIENT_WSTRING.encode(text, Syntax.NDR20) == ndr.WSTRING.encode(text, Syntax.NDR20)
+
+
+@pytest.mark.parametrize("counts", [(1, 0, 2), (9, 1, 1), (9, 0, 3), (1 << 31, 0, 1)])
+def test_the_counts_of_a_lenient_string_still_have_to_fit(counts: tuple[int, int, int]) -> None:
+    refusal(ndr.LENIENT_WSTRING, words(*counts) + b"a\0b\0")
+
+
 SIZED = ndr.Parameters(Two, first=ndr.U32, second=ndr.ConformantString("first", wide=False))
 
 

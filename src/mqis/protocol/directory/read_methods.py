@@ -48,14 +48,14 @@ def get_properties(
     guard: Guard,
     target: Target,
     ids: Sequence[int],
-    given: Sequence[PropVariant],
+    types: Sequence[VarType],
 ) -> tuple[PropVariant, ...]:
     """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
     checked = _checked_list(target.object_type, tuple(ids))
-    for entry, variant in zip(checked.properties, given, strict=True):
-        if variant.vt is not VarType.NULL and variant.vt is not entry.vt:
+    for entry, vt in zip(checked.properties, types, strict=True):
+        if vt is not VarType.NULL and vt is not entry.vt:
             raise DirectoryError(
-                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT, f"{entry.name} is asked for as {variant.vt}"
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT, f"{entry.name} is asked for as {vt}"
             )
     if target.object_type is ObjectType.USER and target.path is not None:
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users have no path name")

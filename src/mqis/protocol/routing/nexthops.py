@@ -13,7 +13,8 @@
         otherwise                                      a gate of an own site
 
 Where the text takes one of several routing servers or gates, all are returned, ascending by GUID:
-the first is to be used, the others in case it cannot be reached.
+the first is to be used, the others in case it cannot be reached. In- and out-routing servers keep
+the order in which the directory lists them.
 """
 
 from __future__ import annotations

@@ -14,8 +14,11 @@ The behaviour of pyspnego 0.12.4, and what this module does instead:
 - It echoes every flag that the client sends, and signs with a constant if SIGN is missing
   afterwards. Here the challenge holds only what we do, and ``sealing`` and ``signing`` tell what
   was agreed.
-  - It ignores the target that the client meant. Here a logon that was meant for another
+- It ignores the target that the client meant. Here a logon that was meant for another
   server is refused (``target``).
+- It leaves the Version field out of a CHALLENGE that does not negotiate it. MS-NLMP 2.2.1.2 has
+  the field in the fixed header, and some clients look for the payload behind it. Here it is
+  always there, zero if the client does not negotiate it.
 - It has no anonymous logon (MS-NLMP 3.2.5.1.2). Here it is an identity of its own.
 
 All of it overrides methods that pyspnego does not promise to keep. ``check_pyspnego`` compares
@@ -82,6 +85,9 @@ _ALWAYS = (
 _SIGNING = NegotiateFlags.sign | NegotiateFlags.extended_session_security | NegotiateFlags.key_128
 _SEALING = _SIGNING | NegotiateFlags.seal
 
+# Version ends the fixed header of CHALLENGE_MESSAGE (MS-NLMP 2.2.1.2); the payload follows.
+_VERSION_AT, _VERSION_SIZE = 48, 8
+_CHALLENGE_HEADER = _VERSION_AT + _VERSION_SIZE
 # NTLMv2_CLIENT_CHALLENGE (MS-NLMP 2.2.2.7) after the 16 bytes of the proof: two version bytes,
 # 6 reserved, time stamp 8, client challenge 8, 4 reserved, then the AV pairs.
 _PROOF_SIZE = 16
@@ -172,10 +178,13 @@ class NtlmAcceptor(_Ntlm):
             secrets.token_bytes(8),
             target_name=pairs[AvId.nb_domain_name],
             target_info=pairs,
-            version=Version.get_current() if flags & NegotiateFlags.version else None,
+            version=Version.get_current(),
         )
+        challenge.flags = int(flags)  # pyspnego sets the flag wherever there is a field
         self._temp_negotiate, self._temp_challenge = negotiate, challenge
         answer = challenge.pack()
+        if not flags & NegotiateFlags.version:
+            answer = answer[:_VERSION_AT] + bytes(_VERSION_SIZE) + answer[_CHALLENGE_HEADER:]
         self._exchanged = token + answer
         return answer
 

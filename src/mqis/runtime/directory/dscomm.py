@@ -201,7 +201,7 @@ class DscommService(TypedService):
         guard = self._directory.guard(call)
         target = Target.from_wire(request.object_type, path, guid)
         with self._directory.view() as view:
-            values = read_methods.get_properties(view, guard, target, request.ids, request.values)
+            values = read_methods.get_properties(view, guard, target, request.ids, request.types)
         signed = _signed(auth, request.ids, values, request.signature_size)
         return dscomm.PropsGot(values, signed, _OK)
 

@@ -17,8 +17,11 @@ from mqis.runtime.rpc.typed import Handler
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
 from mqis.wire.ndr import ContextHandle
+from mqis.wire.propvariant import PropVariant, VarType
 
 log = logging.getLogger(__name__)
+
+_NOTHING = PropVariant(VarType.NULL, None)
 
 #: From a request and an HRESULT to the answer of an operation that has failed.
 Refusal = Callable[[Any, int], Any]
@@ -78,5 +81,6 @@ def no_handle(_request: object, result: int) -> dscomm.HandleGot:
 
 
 def no_properties(request: dscomm.GetProps | dscomm.GetPropsGuid, result: int) -> dscomm.PropsGot:
-    """An operation that reads properties: the client gets back the values that it sent."""
-    return dscomm.PropsGot(request.values, bytes(request.signature_size), result)
+    """An operation that reads properties: none has a value."""
+    values = (_NOTHING,) * len(request.ids)
+    return dscomm.PropsGot(values, bytes(request.signature_size), result)

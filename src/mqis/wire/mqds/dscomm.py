@@ -23,7 +23,9 @@ from mqis.wire.ndr import (
     CONTEXT_HANDLE,
     GUID,
     I32,
+    LENIENT_WSTRING,
     PROPVARIANT,
+    PROPVARIANT_TYPE,
     U8,
     U32,
     WSTRING,
@@ -39,7 +41,7 @@ from mqis.wire.ndr import (
     Struct,
     Unique,
 )
-from mqis.wire.propvariant import PropVariant
+from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc.operation import InterfaceDescription, Operation
 from mqis.wire.rpc.syntax import SyntaxId
 
@@ -56,6 +58,8 @@ CHALLENGE_ANSWER_BYTES = 128
 PROPERTY_COUNT = Range(U32, 1, MAX_ENTRIES)
 PROPERTY_IDS = Conformant(U32, size_is="cp", maximum=MAX_ENTRIES)
 PROPERTY_VALUES = Conformant(PROPVARIANT, size_is="cp", maximum=MAX_ENTRIES)
+#: The values of a request that reads: a null string or GUID keeps its type, which is checked.
+PROPERTY_TYPES = Conformant(PROPVARIANT_TYPE, size_is="cp", maximum=MAX_ENTRIES)
 #: The values in a response: as many as in the request.
 RETURNED_VALUES = Conformant(PROPVARIANT, size_is=Given("cp"), maximum=MAX_ENTRIES)
 BUFFER_SIZE = Range(U32, 0, MAX_BUFFER)
@@ -108,10 +112,12 @@ class ByGuid:
 
 @dataclass(frozen=True, slots=True)
 class GetProps:
+    """Asks for properties: apVar has only types on the way in (3.1.4.7), which ``types`` keeps."""
+
     object_type: int
     path: str
     ids: tuple[int, ...]
-    values: tuple[PropVariant, ...]
+    types: tuple[VarType, ...]
     auth: ContextHandle
     signature_size: int
 
@@ -121,7 +127,7 @@ class GetPropsGuid:
     object_type: int
     guid: Guid | None
     ids: tuple[int, ...]
-    values: tuple[PropVariant, ...]
+    types: tuple[VarType, ...]
     auth: ContextHandle
     signature_size: int
 
@@ -297,6 +303,7 @@ class ServerPort:
 _STRING_POINTER = Struct(StringPointer, text=Unique(WSTRING))
 #: Parameters that many methods share, by their dataclass field names.
 PROPS = {"cp": PROPERTY_COUNT, "ids": PROPERTY_IDS, "values": PROPERTY_VALUES}
+TYPED = {"cp": PROPERTY_COUNT, "ids": PROPERTY_IDS, "types": PROPERTY_TYPES}
 AUTH = {"auth": CONTEXT_HANDLE, "signature_size": SIGNATURE_SIZE}
 SIGNED = {"signature": Ref(SIGNATURE), "signature_size": SIGNATURE_SIZE, "result": HRESULT}
 
@@ -332,7 +339,7 @@ DELETE_OBJECT: Operation[ByPath, DirectoryResult] = Operation(
 GET_PROPS: Operation[GetProps, PropsGot] = Operation(
     2,
     "S_DSGetProps",
-    Parameters(GetProps, object_type=OBJECT_TYPE, path=Ref(WSTRING), **PROPS, **AUTH),
+    Parameters(GetProps, object_type=OBJECT_TYPE, path=Ref(WSTRING), **TYPED, **AUTH),
     PROPS_GOT,
 )
 SET_PROPS: Operation[SetProps, DirectoryResult] = Operation(
@@ -371,7 +378,8 @@ LOOKUP_BEGIN: Operation[LookupBegin, HandleGot] = Operation(
     "S_DSLookupBegin",
     Parameters(
         LookupBegin,
-        context=Unique(WSTRING),
+        # The server ignores it (3.1.4.17), so nothing in it is a reason to refuse the call.
+        context=Unique(LENIENT_WSTRING),
         restriction=Unique(RESTRICTION),
         columns=Ref(COLUMN_SET),
         sort=Unique(SORT_SET),
@@ -412,7 +420,7 @@ DELETE_OBJECT_GUID: Operation[ByGuid, DirectoryResult] = Operation(
 GET_PROPS_GUID: Operation[GetPropsGuid, PropsGot] = Operation(
     11,
     "S_DSGetPropsGuid",
-    Parameters(GetPropsGuid, object_type=OBJECT_TYPE, guid=Unique(GUID), **PROPS, **AUTH),
+    Parameters(GetPropsGuid, object_type=OBJECT_TYPE, guid=Unique(GUID), **TYPED, **AUTH),
     PROPS_GOT,
 )
 SET_PROPS_GUID: Operation[SetPropsGuid, DirectoryResult] = Operation(

@@ -9,10 +9,10 @@ from mqis.wire.mqds.dscomm import (
     AUTH,
     HRESULT,
     OBJECT_TYPE,
-    PROPS,
     PROPS_GOT,
     RESULT,
     SIGNED,
+    TYPED,
     DirectoryResult,
     GetProps,
     GetPropsGuid,
@@ -112,13 +112,13 @@ GET_COMPUTER_SITES: Operation[GetComputerSites, ComputerSites] = Operation(
 GET_PROPS_EX: Operation[GetProps, PropsGot] = Operation(
     1,
     "S_DSGetPropsEx",
-    Parameters(GetProps, object_type=OBJECT_TYPE, path=Ref(WSTRING), **PROPS, **AUTH),
+    Parameters(GetProps, object_type=OBJECT_TYPE, path=Ref(WSTRING), **TYPED, **AUTH),
     PROPS_GOT,
 )
 GET_PROPS_GUID_EX: Operation[GetPropsGuid, PropsGot] = Operation(
     2,
     "S_DSGetPropsGuidEx",
-    Parameters(GetPropsGuid, object_type=OBJECT_TYPE, guid=Unique(GUID), **PROPS, **AUTH),
+    Parameters(GetPropsGuid, object_type=OBJECT_TYPE, guid=Unique(GUID), **TYPED, **AUTH),
     PROPS_GOT,
 )
 BEGIN_DELETE_NOTIFICATION: Operation[BeginDeleteNotification, HandleGot] = Operation(

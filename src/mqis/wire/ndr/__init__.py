@@ -51,7 +51,13 @@ from mqis.wire.ndr.scalars import (
     Range,
 )
 from mqis.wire.ndr.stream import MAX_COUNT, MAX_DEPTH
-from mqis.wire.ndr.strings import ASTRING, WSTRING, ConformantString, VaryingString
+from mqis.wire.ndr.strings import (
+    ASTRING,
+    LENIENT_WSTRING,
+    WSTRING,
+    ConformantString,
+    VaryingString,
+)
 from mqis.wire.ndr.structures import Struct
 from mqis.wire.ndr.syntax import Syntax
 from mqis.wire.ndr.unions import NO_DEFAULT, Choice, Union
@@ -76,6 +82,7 @@ __all__ = [
     "I64",
     "INT3264",
     "INVALID_TAG",
+    "LENIENT_WSTRING",
     "MAX_COUNT",
     "MAX_DEPTH",
     "NO_DEFAULT",

@@ -11,19 +11,20 @@ The 64-bit arms align it to 8. Arms are at offset 10, 12 or 16 in NDR20, always 
 which also pads the end. A call carries up to 128 of these, so this codec is written by hand instead
 of being described: each type has a layout for its whole inline part.
 
-A null LPWSTR or CLSID is legal NDR but has no value; it decodes to VT_NULL. ``PROPVARIANT_TYPE``
-keeps the type where the peer sends only that (the [in] side of S_DSGetProps, MS-MQDS 3.1.4.7).
+A null LPWSTR or CLSID is legal NDR but has no value; it decodes to VT_NULL. A null element of a
+vector of strings is legal too, and decodes to an empty string. ``PROPVARIANT_TYPE`` keeps the type
+where the peer sends only that (the [in] side of S_DSGetProps, MS-MQDS 3.1.4.7).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from mqis.wire.guid import Guid
 from mqis.wire.ndr.arrays import Conformant
-from mqis.wire.ndr.description import Codec, DecodeInline, Description, Elements
+from mqis.wire.ndr.description import Codec, DecodeInline, Description, Elements, EncodeInline
 from mqis.wire.ndr.errors import INVALID_TAG
 from mqis.wire.ndr.handles import GUID
 from mqis.wire.ndr.pointers import Unique
@@ -64,6 +65,7 @@ _COUNTED: dict[VarType, Description[Any]] = {
 }
 
 _NULL = PropVariant(VarType.NULL, None)
+_TYPES = {int(vt): vt for vt in VarType}
 
 EncodeArm = Callable[[Encoder, VarType, Any], None]
 EncodeReferent = Callable[[Encoder, Any], None]
@@ -196,9 +198,7 @@ class _Arms:
 
         def decode_referent(decoder: Decoder) -> Any:
             items = resolve_items(decoder, decode_items(decoder))
-            if None in items:
-                raise decoder.error(f"{vt} with a null element")
-            return items
+            return tuple(["" if text is None else text for text in items])
 
         self.add_counted(vt, (), encode_referent, decode_referent)
 
@@ -254,8 +254,8 @@ class PropVariantTypeDescription(Description[VarType]):
     """A PROPVARIANT of which only the type is kept; its value is skipped."""
 
     def compile(self, dialect: Dialect) -> Codec:
-        variant, blank = _variant_codec(dialect)
-        decode_variant, resolve_variant = variant.decode, variant.resolve
+        variant, arms = _variant_codec(dialect)
+        decode_variant, resolve_variant, blank = variant.decode, variant.resolve, arms.blank
         unpack_type = dialect.form("H").unpack_from
 
         def encode(encoder: Encoder, vt: VarType) -> None:
@@ -271,13 +271,45 @@ class PropVariantTypeDescription(Description[VarType]):
         def resolve(decoder: Decoder, inline: Any) -> VarType:
             assert resolve_variant is not None
             resolve_variant(decoder, inline[1])
-            return VarType(inline[0])
+            return _TYPES[inline[0]]
 
-        return Codec(8, variant.minimum, encode, decode, None, resolve)
+        many = _many_types(arms, variant, encode)
+        return Codec(8, variant.minimum, encode, decode, None, resolve, many=many)
 
 
-def _variant_codec(dialect: Dialect) -> tuple[Codec, Mapping[int, bytes]]:
-    """The codec, and the bytes of each type without a value."""
+def _many_types(arms: _Arms, variant: Codec, encode_one: EncodeInline) -> Elements:
+    """The codec for arrays of types, in one loop: every read has such an array."""
+    decode_arms, decode_one = arms.decode, variant.decode
+    unpack_tags = arms.dialect.form("H6xH").unpack_from
+
+    def encode(encoder: Encoder, types: tuple[VarType, ...]) -> None:
+        for vt in types:
+            encode_one(encoder, vt)
+
+    def decode(decoder: Decoder, count: int) -> list[Any]:
+        data, inline = decoder.data, []
+        for _ in range(count):
+            offset = decoder.offset
+            offset += -offset & 7
+            vt, tag = unpack_tags(data, offset)
+            decode_arm = decode_arms.get(vt)
+            if vt != tag or decode_arm is None:
+                decode_one(decoder)  # raises the error
+            else:
+                inline.append((vt, decode_arm(decoder, offset)))
+        return inline
+
+    def resolve(decoder: Decoder, inline: list[Any]) -> tuple[VarType, ...]:
+        for _, item in inline:
+            if type(item) is tuple:
+                item[0](decoder, item)
+        return tuple([_TYPES[vt] for vt, _ in inline])
+
+    return Elements(8, variant.minimum, encode, decode, None, resolve)
+
+
+def _variant_codec(dialect: Dialect) -> tuple[Codec, _Arms]:
+    """The codec, and the functions of each type."""
     arms = _Arms(dialect)
     encode_arms, decode_arms, referents = arms.encode, arms.decode, arms.referent
     unpack_tags = dialect.form("H6xH").unpack_from
@@ -314,7 +346,7 @@ def _variant_codec(dialect: Dialect) -> tuple[Codec, Mapping[int, bytes]]:
     many = _many(arms, minimum, decode)
     codec = Codec(8, minimum, encode, decode, encode_deferred, resolve, many=many)
     _add_vector_of_variants(arms, dialect, codec)
-    return codec, arms.blank
+    return codec, arms
 
 
 def _many(arms: _Arms, minimum: int, decode_one: DecodeInline) -> Elements:

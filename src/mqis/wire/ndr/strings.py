@@ -32,12 +32,17 @@ from mqis.wire.ndr.syntax import Dialect
 
 @dataclass(frozen=True, eq=False)
 class ConformantString(Description[Any]):
-    """A string with its own maximum count; ``minimum`` and ``maximum`` limit its length."""
+    """A string with its own maximum count; ``minimum`` and ``maximum`` limit its length.
+
+    With ``terminated=False`` the peer may leave the zero out, or send more behind it: the text ends
+    at the first zero or with the array. That is for parameters that the receiver ignores.
+    """
 
     size_is: Expression | str | None = None
     minimum: int = 1
     maximum: int | Given = MAX_COUNT
     wide: bool = True
+    terminated: bool = True
 
     @property
     def correlations(self) -> tuple[Correlation, ...]:
@@ -96,10 +101,11 @@ def _from_latin(data: bytes) -> str:
 class _Text:
     """The codec of characters and terminator in one dialect."""
 
-    __slots__ = ("from_bytes", "to_bytes", "unit", "zero")
+    __slots__ = ("from_bytes", "terminated", "to_bytes", "unit", "zero")
 
-    def __init__(self, dialect: Dialect, wide: bool) -> None:
+    def __init__(self, dialect: Dialect, wide: bool, terminated: bool = True) -> None:
         self.unit = 2 if wide else 1
+        self.terminated = terminated
         self.zero = bytes(self.unit)
         self.to_bytes, self.from_bytes = utf16(dialect) if wide else (_to_latin, _from_latin)
 
@@ -118,6 +124,8 @@ class _Text:
         if stop > decoder.size:
             raise decoder.bad_count("string", count, 0, count, start)
         decoder.offset = stop
+        if not self.terminated:
+            return self.from_bytes(decoder.data[start:stop]).partition("\0")[0]
         text = self.from_bytes(decoder.data[start : stop - unit])
         if decoder.data[stop - unit : stop] != self.zero or "\0" in text:
             raise decoder.error("a string has to end at its only zero character", start)
@@ -135,15 +143,15 @@ def _bad_string(
         return decoder.error(f"a string of {count} characters is in an array of {maximum}", at)
     if maximum > MAX_COUNT:
         return decoder.bad_count("string", maximum, 0, MAX_COUNT, at)
-    return decoder.bad_count("string", count, max(bounds[0], 1), bounds[1], at)
+    return decoder.bad_count("string", count, bounds[0], bounds[1], at)
 
 
 def _codec(description: ConformantString, dialect: Dialect, pairs: bool) -> Codec:
     """The codec. With ``pairs``, for a correlated size, a value is (maximum count, text)."""
-    text = _Text(dialect, description.wide)
+    text = _Text(dialect, description.wide, description.terminated)
     mask = dialect.count_size - 1
     one, two = dialect.form(dialect.count_code), dialect.form(2 * dialect.count_code)
-    measure, low = description.measure, description.minimum
+    measure, low = description.measure, max(description.minimum, int(description.terminated))
     high = description.maximum if isinstance(description.maximum, int) else MAX_COUNT
 
     def encode_maximum(encoder: Encoder, value: Any) -> None:
@@ -170,7 +178,7 @@ def _codec(description: ConformantString, dialect: Dialect, pairs: bool) -> Code
         offset = decoder.offset
         offset += -offset & mask
         first, count = two.unpack_from(decoder.data, offset)
-        if first or not low <= count <= high or not 1 <= count <= maximum:
+        if first or not low <= count <= high or count > maximum:
             raise _bad_string(decoder, (maximum, first, count), (low, high), offset)
         characters = text.decode(decoder, offset + two.size, count)
         return (maximum, characters) if pairs else characters
@@ -183,7 +191,7 @@ def _codec(description: ConformantString, dialect: Dialect, pairs: bool) -> Code
         return decode_body(decoder, decode_maximum(decoder))
 
     encode, decode = (encode_both, decode_both) if pairs else _at_once(text, dialect, low, high)
-    minimum = two.size + text.unit
+    minimum = two.size + low * text.unit
     conformance = Conformance(encode_maximum, decode_maximum, encode_body, decode_body)
     return Codec(dialect.count_size, minimum, encode, decode, conformance=conformance)
 
@@ -210,7 +218,7 @@ def _at_once(
         offset = decoder.offset
         offset += -offset & mask
         maximum, first, count = unpack_from(decoder.data, offset)
-        if first or not low <= count <= high or not 1 <= count <= maximum <= MAX_COUNT:
+        if first or not low <= count <= high or not count <= maximum <= MAX_COUNT:
             raise _bad_string(decoder, (maximum, first, count), (low, high), offset)
         return decode_text(decoder, offset + header, count)
 
@@ -218,4 +226,5 @@ def _at_once(
 
 
 WSTRING = ConformantString()
+LENIENT_WSTRING = ConformantString(minimum=0, terminated=False)
 ASTRING = ConformantString(wide=False)
