@@ -199,6 +199,18 @@ def test_a_port_of_its_own(config: Config) -> None:
     serving(with_values(config, rpc={"port": port, "mapper": False}), look)
 
 
+@pytest.mark.req("MQDS-2.1-01", "MQDS-3.1.4.1-02")
+def test_both_interfaces_answer_on_the_dynamic_port(config: Config) -> None:
+    async def look(server: DirectoryServer) -> None:
+        port, interfaces = server.ready.port, [dscomm.SYNTAX, dscomm2.SYNTAX]
+        async with await RpcClient.connect("127.0.0.1", port, interfaces) as client:
+            assert all(client.offers(interface) for interface in interfaces)
+        async with await DirectoryClient.connect([ServerAddress("127.0.0.1", port)]) as client:
+            assert await client.server_port() == port
+
+    serving(config, look)
+
+
 @pytest.mark.parametrize("key", ["port", "mapper_port"])
 def test_a_port_that_is_taken(config: Config, key: str) -> None:
     option = "--" + key.replace("_", "-")

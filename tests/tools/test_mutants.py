@@ -16,6 +16,7 @@ import pytest
 from tools.conformance import with_mutation
 from tools.ledger import COLUMNS, LedgerError, load_tables
 from tools.mutants import main, shard
+from tools.mutation.pool import files_by_row
 from tools.mutation.records import (
     Choice,
     Mutation,
@@ -221,6 +222,18 @@ def test_choice(project: Project) -> None:
     assert sorted(name for names in shards for name in names) == [m.name for m in found]
     assert len(chosen(Choice(sample=2, seed=1))) == 2
     assert chosen(Choice(sample=2, seed=1)) == chosen(Choice(sample=2, seed=1))
+
+
+def test_files_that_may_claim_a_row(project: Project) -> None:
+    project.write("tests/test_more.py", 'pytest.mark.req(f"A-{number}")\n')
+    project.write("tests/test_none.py", "# A-33 or A-3.1\n")
+    project.write("tests/test_parts.py", 'pytest.mark.req(f"B-3.1.{number}")\n')
+    found = files_by_row(project.root, ["A-3", "B-3.1.7-01", "B-3.2-01"])
+    assert found == {
+        "A-3": {"tests/test_values.py"},
+        "B-3.1.7-01": {"tests/test_parts.py"},
+        "B-3.2-01": set(),
+    }
 
 
 def test_counts_and_page(project: Project) -> None:

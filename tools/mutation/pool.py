@@ -159,13 +159,19 @@ def _doubted(verdict: Verdict, failing: set[str]) -> Verdict:
 
 
 def files_by_row(root: Path, rows: Iterable[str]) -> dict[str, set[str]]:
-    """The test files that name each row; their marks decide which of their tests claim it."""
+    """The test files that name each row; their marks decide which of their tests claim it.
+
+    Some tests put an id together, as ``f"MQDS-3.1.4.21.{group}"``: they may name any such row.
+    """
     found: dict[str, set[str]] = {row: set() for row in rows}
-    word = re.compile(r"[A-Z]+-[\w.-]*\w")
+    word, stem = re.compile(r"[A-Z]+-[\w.-]*\w"), re.compile(r"([A-Z]+-[\w.-]+)\{")
     for path in sorted((root / "tests").rglob("test_*.py")):
         name = str(path.relative_to(root))
-        for row in set(word.findall(path.read_text("utf-8"))) & found.keys():
-            found[row].add(name)
+        text = path.read_text("utf-8")
+        words, stems = set(word.findall(text)), tuple(stem.findall(text))
+        for row, files in found.items():
+            if row in words or row.startswith(stems):
+                files.add(name)
     return found
 
 

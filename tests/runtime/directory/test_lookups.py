@@ -132,6 +132,24 @@ class TestResults:
             (1, "C15\\q001", 1),
         ]
 
+    @pytest.mark.req("MQDS-3.1.4.17-03", "MQDS-2.2.15-01", "MQDS-3.1.1.5-02", "MQDS-3.1.1.13-01")
+    @scenario
+    async def test_the_first_key_decides_and_the_second_among_equals(self) -> None:
+        """The pages follow each other in the order of the keys, columns in that of the client."""
+        request = wanted(
+            105, 108, sort=((108, 1), (105, 0)), where=((103, NE, text("C14\\orders")),)
+        )
+        async with serving(crowded(5)) as served, served.caller() as caller:
+            begun = await begin(caller, request)
+            pages = [(await following(caller, begun.handle, 4)).values for _ in range(4)]
+            await end(caller, begun.handle)
+        assert [[variant.value for variant in page] for page in pages] == [
+            [2, "label 2", 1, "label 1"],
+            [4, "label 1", 0, "label 0"],
+            [3, "label 0"],
+            [],
+        ]
+
     @pytest.mark.req("MQDS-3.1.4.17-04")
     @scenario
     async def test_computed_properties_are_compared_as_they_show(self) -> None:
@@ -160,9 +178,12 @@ class TestResults:
     @pytest.mark.parametrize("context", [None, "", "MSMQ.Site.3", "\U0001f4e8"])
     @scenario
     async def test_the_context_is_ignored(self, context: str | None) -> None:
-        request = replace(wanted(202, sort=((203, 0),)), context=context)
+        columns = wanted(202, where=((203, LE, text("C15")),), sort=((203, 1),))
+        request = replace(columns, context=context)
         async with serving() as served, served.caller() as caller:
-            assert await everything(caller, request) == [(C14,), (C15,)]
+            assert await everything(caller, request) == [(C15,), (C14,)]
+            fewer = replace(wanted(202, where=((203, LT, text("C15")),)), context=context)
+            assert await everything(caller, fewer) == [(C14,)]
 
     @pytest.mark.req("MQDS-3.1.6.7-01", "MQDS-3.1.6.7-03")
     @pytest.mark.parametrize(

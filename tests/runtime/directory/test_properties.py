@@ -164,7 +164,9 @@ class TestGet:
             pytest.param(MACHINE, (1202,), ILLEGAL, marks=pytest.mark.req("MQDS-3.1.4.7-04")),
             pytest.param(QUEUE, (1102,), ILLEGAL, marks=pytest.mark.req("MQDS-3.1.4.21.5-01")),
             # Of the type, but in no read table.
-            pytest.param(QUEUE, (117,), NO_VALUE, marks=pytest.mark.req("MQDS-3.1.4.7-08")),
+            pytest.param(
+                QUEUE, (117,), NO_VALUE, marks=pytest.mark.req("MQDS-3.1.4.7-08", "MQDS-3.1.4.7-07")
+            ),
             # In the table, and this object has no value.
             pytest.param(MACHINE, (241,), NO_VALUE, marks=pytest.mark.req("MQDS-3.1.4.7-08")),
         ],
@@ -394,6 +396,7 @@ class TestTables:
             ),
         ],
     )
+    @pytest.mark.req("MQDS-3.1.4.9-06")
     @scenario
     async def test_applied_and_ignored(
         self, object_type: ObjectType, change: dict[int, PropVariant], applied: dict[int, Value]

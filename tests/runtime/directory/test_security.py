@@ -165,6 +165,17 @@ class TestGet:
                 assert (more.result, more.length_needed) == (OK, needed)
                 assert more.descriptor == exact.descriptor + bytes(9)
 
+    @pytest.mark.req("MQDS-3.1.4.15-06")
+    @scenario
+    async def test_a_machine_gets_the_selected_parts_under_the_same_length_rule(self) -> None:
+        async with serving(secured()) as served, served.caller(ADMIN) as caller:
+            probe = await get_as_machine(caller, MACHINE, C14, DACL, 0)
+            assert probe.result == HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
+            needed = probe.length_needed
+            got = await get_as_machine(caller, MACHINE, C14, DACL, needed + 9)
+            assert (got.result, got.length_needed) == (OK, needed)
+            assert _sddl(got) == "D:(A;;0x20020;;;WD)"
+
     @pytest.mark.req("MQDS-3.1.4.11-02")
     @pytest.mark.parametrize(
         "information", [0, 16, KEYX | SIGN, KEYX | OWNER, SIGN | DACL, 0x2000_0000, 0xFFFF_FFFF]
@@ -219,6 +230,7 @@ class TestGet:
             pytest.param(ENTERPRISE, KEYX, marks=pytest.mark.req("MQDS-3.1.4.11-08")),
         ],
     )
+    @pytest.mark.req("MQDS-3.1.4.15-07")
     @scenario
     async def test_types_without_keys(self, object_type: ObjectType, information: int) -> None:
         """Returned, not raised as a fault."""
@@ -226,6 +238,8 @@ class TestGet:
         async with serving(secured()) as served, served.caller(ADMIN) as caller:
             assert (await get(caller, object_type, path, information)).result == INVALID
             assert (await get(caller, object_type, guid, information)).result == INVALID
+            got = await get_as_machine(caller, object_type, guid, information)
+            assert got.result == INVALID
 
     @pytest.mark.req("MQDS-3.1.4.11-09", "MQDS-3.1.4.12-01", "MQDS-3.1.4.15-06")
     @pytest.mark.parametrize("information", [OWNER, DACL, SIGN, KEYX])
@@ -358,6 +372,7 @@ class TestSet:
             (ENTERPRISE, KEYX),
         ],
     )
+    @pytest.mark.req("MQDS-3.1.4.15-07")
     @scenario
     async def test_types_without_keys(self, object_type: ObjectType, information: int) -> None:
         data = MqdsPublicKey(BASE_KEY).to_bytes()
