@@ -141,12 +141,12 @@ class TestResults:
         )
         async with serving(crowded(5)) as served, served.caller() as caller:
             begun = await begin(caller, request)
-            pages = [(await following(caller, begun.handle, 4)).values for _ in range(4)]
+            pages = [(await following(caller, begun.handle, 6)).values for _ in range(4)]
             await end(caller, begun.handle)
         assert [[variant.value for variant in page] for page in pages] == [
-            [2, "label 2", 1, "label 1"],
-            [4, "label 1", 0, "label 0"],
-            [3, "label 0"],
+            [2, "label 2", 2, 1, "label 1", 1],
+            [4, "label 1", 4, 0, "label 0", 0],
+            [3, "label 0", 3],
             [],
         ]
 

@@ -67,7 +67,7 @@ async def test_nobody_is_told_of_what_was_refused() -> None:
         assert told == []
 
 
-@pytest.mark.req("MQDS-3.1.4.9-09", "MQDS-3.1.4.10-04")
+@pytest.mark.req("MQDS-3.1.4.9-09", "MQDS-3.1.4.10-04", "MQDS-3.1.1.16-01")
 @scenario
 async def test_updates_are_told_by_computer_name_and_by_identifier() -> None:
     async with serving() as served, served.caller(ADMIN) as caller:
