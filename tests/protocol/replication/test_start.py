@@ -105,7 +105,25 @@ def _owns(node: Node, partition: object) -> bool:
         return owns(view, node.server, state.id)
 
 
-@pytest.mark.req("MQDSRP-3.1.1.1-01", "MQDSRP-3.1.3-01")
+@pytest.mark.req("MQDSRP-3.1.3-01", "MQDSRP-3.1.3.2-01")
+def test_a_server_starts_with_its_state_and_its_neighbours(enterprise: Enterprise) -> None:
+    """After a restart it numbers on, and tells its next change to each neighbour, once."""
+    psc = enterprise.nodes["psc"]
+    enterprise.create_queue(psc, "psc\\before")
+    last = psc.last(SITE_B)
+    enterprise.crash("psc")
+    enterprise.restart("psc")
+    enterprise.sent.clear()
+    enterprise.create_queue(psc, "psc\\after")
+    enterprise.run(15)
+    assert psc.last(SITE_B) == last + 1
+    for name in ("pec", "far", "bsc"):
+        heard = enterprise.messages(ChangePropagation, to=name, sender="psc")
+        numbers = [change.seq.value for message in heard for change in message.changes]
+        assert numbers == [last + 1], name
+
+
+@pytest.mark.req("MQDSRP-3.1.1.1-01")
 def test_what_a_server_is_follows_from_its_start_not_from_the_directory(
     enterprise: Enterprise,
 ) -> None:

@@ -132,6 +132,25 @@ class TestResults:
             (1, "C15\\q001", 1),
         ]
 
+    @pytest.mark.req("MQDS-3.1.4.17-03")
+    @pytest.mark.parametrize(
+        ("sort", "order"),
+        [
+            (((108, 0), (105, 1)), [3, 0, 4, 1, 5, 2]),
+            (((108, 1), (105, 0)), [2, 5, 1, 4, 0, 3]),
+            (((105, 1), (108, 0)), [5, 4, 3, 2, 1, 0]),
+        ],
+    )
+    @scenario
+    async def test_the_first_key_decides_and_the_second_where_it_is_equal(
+        self, sort: tuple[tuple[int, int], ...], order: list[int]
+    ) -> None:
+        """Labels 0, 1, 2, 0, 1, 2 and quotas 0 to 5: no key is constant, and none decides alone."""
+        request = wanted(105, where=((108, GE, text("label")),), sort=sort)
+        async with serving(crowded(6)) as served, served.caller() as caller:
+            rows = await everything(caller, request)
+        assert [quota for (quota,) in rows if quota in range(6)] == order
+
     @pytest.mark.req("MQDS-3.1.4.17-04")
     @scenario
     async def test_computed_properties_are_compared_as_they_show(self) -> None:
