@@ -103,7 +103,9 @@ async def world(start: Start, directory: Path) -> AsyncIterator[tuple[DirectoryS
 async def counted(server: DirectoryServer) -> dict[str, int]:
     """The server's notifications by outcome, as it reports them."""
     page = (await fetch(server.ready.monitoring_port, "/metrics"))[1].decode()
-    found = re.findall(r'^mqis_notifications_total\{outcome="(\w+)"\} (\d+)\.0$', page, re.MULTILINE)
+    found = re.findall(
+        r'^mqis_notifications_total\{outcome="(\w+)"\} (\d+)\.0$', page, re.MULTILINE
+    )
     return {outcome: int(number) for outcome, number in found}
 
 

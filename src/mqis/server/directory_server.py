@@ -11,7 +11,7 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -58,6 +58,7 @@ from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.serverlist import ServerSpec
 
 log = logging.getLogger(__name__)
 
@@ -377,7 +378,14 @@ def _settings(config: Config, own_site: Guid | None, port: int) -> DirectorySett
         challenge_machines=security.challenge_machines,
         port=port,
         anonymous_in_everyone=security.anonymous,
+        global_catalogs=_catalogs(config.server.global_catalogs),
     )
+
+
+def _catalogs(entries: Iterable[str]) -> dict[str, tuple[ServerSpec, ...]]:
+    """The global catalogs by domain; each entry is ``DOMAIN SERVER ...``."""
+    words = (entry.split() for entry in entries)
+    return {domain: tuple(map(ServerSpec, servers)) for domain, *servers in words}
 
 
 def _logon_limits(config: Config) -> LogonLimits:

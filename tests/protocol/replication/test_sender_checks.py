@@ -42,7 +42,7 @@ def enterprise() -> Enterprise:
     return made
 
 
-@pytest.mark.req("MQDSRP-3.1.5.2-04", "MQDSRP-3.3.7.7-02")
+@pytest.mark.req("MQDSRP-3.1.5.2-04")
 @pytest.mark.parametrize(
     ("sender", "machine", "partition"),
     [("bsc", "psc", SITE_A), ("far", "psc", ENTERPRISE_PARTITION), ("pec", "bsc", SITE_A)],
@@ -93,7 +93,7 @@ def test_a_create_names_its_object_by_its_path(enterprise: Enterprise) -> None:
     assert enterprise.nodes["bsc"].find(ObjectType.QUEUE, "pec\\foreign") == queue
 
 
-@pytest.mark.req("MQDSRP-3.1.7.2.5-01", "MQDSRP-1.3.1.1-02")
+@pytest.mark.req("MQDSRP-1.3.1.1-02")
 def test_a_backup_controller_owns_nothing_even_if_its_site_names_it(
     enterprise: Enterprise,
 ) -> None:

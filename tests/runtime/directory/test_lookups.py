@@ -183,7 +183,8 @@ class TestResults:
         async with serving() as served, served.caller() as caller:
             assert await everything(caller, request) == [(C14,), (C15,)]
 
-    @pytest.mark.req("MQDS-3.1.6.7-01", "MQDS-3.1.6.7-03")
+    @pytest.mark.departs("MQDS-3.1.6.7-03")
+    @pytest.mark.req("MQDS-3.1.6.7-01")
     @pytest.mark.parametrize(
         ("column", "found"),
         [(101, ORDERS), (202, C14), (302, SITE_A), (503, NET), (706, ALICE), (806, LINK_AB)],
@@ -204,7 +205,6 @@ class TestResults:
 
 
 class TestPages:
-    @pytest.mark.req("MQDS-3.1.4.18-03")
     @pytest.mark.parametrize("size", [2, 3, 5, 128])
     @scenario
     async def test_whole_objects_as_many_as_fit(self, size: int) -> None:
@@ -231,7 +231,7 @@ class TestPages:
             assert got.values == (text("C14"), guid(C14))
             await end(caller, begun.handle)
 
-    @pytest.mark.req("MQDS-3.1.4.18-04")
+    @pytest.mark.req("MQDS-3.1.4.18-04", "MQDS-3.1.6.8-01")
     @scenario
     async def test_the_end_again_and_again(self) -> None:
         async with serving() as served, served.caller() as caller:

@@ -55,7 +55,7 @@ def _is_mine(me: Server, state: Partition) -> bool:
 
 
 def _stands_in(view: View, state: Partition) -> bool:
-    """The PEC creates the machine of a new site's PSC, which could not do so without it."""
+    """The PEC creates the machine of a new site's PSC, which could not do so without it (E84)."""
     return bool(state.owner) and view.find(ObjectType.MACHINE, state.owner) is None
 
 
