@@ -153,7 +153,10 @@ def test_the_store_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         ),
         ("[discovery]\nlisten = '::1'\n", "discovery.listen: '::1' is not an IPv4 address"),
         ("[discovery]\nnetworks = 'LAN'\n", "discovery.networks: must be a list"),
-        ("[server]\nglobal_catalogs = ['corp']\n", 'server.global_catalogs: must be "DOMAIN SERVER'),
+        (
+            "[server]\nglobal_catalogs = ['corp']\n",
+            'server.global_catalogs: must be "DOMAIN SERVER',
+        ),
         ("[server]\nglobal_catalogs = ['corp a,b']\n", "server.global_catalogs: server name"),
         ("[discovery]\nrate = 0\n", "discovery.rate: must be a number from 1 to"),
         ("[replication]\nlisten = 'x'\n", "replication.listen: 'x' is not an IP address"),

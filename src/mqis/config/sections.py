@@ -96,7 +96,6 @@ class ServerSection:
             as_catalogs,
             'Active Directory domains with their global catalog servers: "DOMAIN SERVER ..." each. '
             "A client that asks for those of a domain gets this list (S_DSGetGCListInDomain).",
-            live=True,
         ),
     )
 
