@@ -356,7 +356,7 @@ class DirectoryServer:
         try:
             bound = await server.listen(address, port)
         except OSError as error:
-            raise ServeError(_why_not(error, address, port, key)) from error
+            raise ServeError(_bind_failure(error, address, port, key)) from error
         self._stack.push_async_callback(server.close, self._grace_s)
         return bound
 
@@ -395,7 +395,7 @@ def _logon_limits(config: Config) -> LogonLimits:
     )
 
 
-def _why_not(error: OSError, address: str, port: int, key: str) -> str:
+def _bind_failure(error: OSError, address: str, port: int, key: str) -> str:
     option = "--" + key.replace("_", "-")
     at = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
     hints = {

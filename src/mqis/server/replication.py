@@ -118,10 +118,10 @@ class ReplicationService:
         """Waits until there is a directory to serve; a new server gets it from the others."""
         if await self.driver.inspect(lambda tx, _memory: _is_ready(tx, self.me)):
             return
-        began = said = time.monotonic()
+        began = report_at = time.monotonic()
         while (lacking := await self.driver.inspect(self._lacking)) is not None:
-            if time.monotonic() >= said:
-                said += _SAY_S
+            if time.monotonic() >= report_at:
+                report_at += _SAY_S
                 log.info("waiting for the directory", extra=details(lacks=lacking))
             await asyncio.sleep(_LOOK_S)
         seconds = round(time.monotonic() - began, 1)

@@ -54,11 +54,11 @@ def complete_sync0(work: Work, state: Partition) -> None:
 def _proved(work: Work, state: Partition) -> Partition:
     """The purged number that a complete synchronisation told; what was doubted before is gone."""
     progress = work.memory.progress(state.id)
-    told = min(progress.told_purged, state.last_seq)
+    purged_seq = min(progress.told_purged, state.last_seq)
     if progress.doubted:
         progress.doubted = False
-        return replace(state, purged_seq=told, allowed_purge_seq=told)
-    return replace(state, purged_seq=max(state.purged_seq, told))
+        return replace(state, purged_seq=purged_seq, allowed_purge_seq=purged_seq)
+    return replace(state, purged_seq=max(state.purged_seq, purged_seq))
 
 
 def tell_backups(work: Work) -> None:

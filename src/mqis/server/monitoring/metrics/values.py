@@ -64,7 +64,7 @@ def _rpc(sources: Sources) -> Iterator[Family]:
 
 def _calls(endpoint: str, server: RpcServer) -> c.Samples:
     return [
-        ((endpoint, *_named(served, opnum)), counted.calls)
+        ((endpoint, *_method_labels(served, opnum)), counted.calls)
         for served in server.statistics()
         for opnum, counted in enumerate(served.operations)
         if counted.calls
@@ -73,7 +73,7 @@ def _calls(endpoint: str, server: RpcServer) -> c.Samples:
 
 def _durations(endpoint: str, server: RpcServer) -> c.Samples:
     return [
-        ((endpoint, *_named(served, opnum)), counted.seconds)
+        ((endpoint, *_method_labels(served, opnum)), counted.seconds)
         for served in server.statistics()
         for opnum, counted in enumerate(served.operations)
         if counted.seconds.count
@@ -82,14 +82,14 @@ def _durations(endpoint: str, server: RpcServer) -> c.Samples:
 
 def _failures(endpoint: str, server: RpcServer) -> c.Samples:
     return [
-        ((endpoint, *_named(served, opnum), _result(result)), times)
+        ((endpoint, *_method_labels(served, opnum), _result(result)), times)
         for served in server.statistics()
         for opnum, failures in served.failures().items()
         for result, times in failures.items()
     ]
 
 
-def _named(served: Served, opnum: int) -> tuple[str, str]:
+def _method_labels(served: Served, opnum: int) -> tuple[str, str]:
     return served.service.interface.name, served.name_of(opnum)
 
 
