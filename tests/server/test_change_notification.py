@@ -95,8 +95,10 @@ async def world(start: Start, directory: Path) -> AsyncIterator[tuple[DirectoryS
     async with queue_manager() as (endpoint, port), start(directory, port) as server:
         async with client_of(server) as client:
             sites = await client.computer_sites("pec1")
-            machine = {PropId.QM_SITE_ID: sites[0], PropId.QM_MACHINE_ID: OTHER}
-            await client.create(MACHINE, "app1", props(machine))
+            machine: dict[int, PropVariant] = props(
+                {PropId.QM_SITE_ID: sites[0], PropId.QM_MACHINE_ID: OTHER}
+            )
+            await client.create(MACHINE, "app1", machine)
         yield server, lambda: heard(endpoint)
 
 
