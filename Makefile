@@ -45,7 +45,7 @@ pytest: $(VENV)/.dev $(VENV)/.pipeline java
 	@$(PY) -m coverage json --quiet -o .build/coverage.json
 	@$(PY) tools/coverage_floor.py
 
-conformance: $(VENV)/.dev ## covered / open / waived requirements (JSON=1 for machines, OPEN=table lists)
+conformance: $(VENV)/.dev ## covered / departs / open / waived requirements (JSON=1 for machines, OPEN=table lists)
 	@$(PY) tools/conformance.py $(if $(JSON),--json) $(if $(OPEN),--open $(OPEN))
 
 mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=table or id, SHARD=1/4, SAMPLE=40, SEED=0, WRITE=1)

@@ -147,9 +147,9 @@ def _calls(exchanges: int) -> Iterator[tuple[bool, bytes]]:
     yield from _bound(dscomm.SYNTAX)
     get, empty = dscomm.GET_PROPS, PropVariant(VarType.NULL, None)
     ids = (int(PropId.Q_LABEL), int(PropId.Q_QUOTA))
-    asked = dscomm.GetProps(1, "pec1\\orders", ids, (empty, empty), _HANDLE, 0)
+    request = dscomm.GetProps(1, "pec1\\orders", ids, (empty, empty), _HANDLE, 0)
     values = (PropVariant(VarType.LPWSTR, "Orders"), PropVariant(VarType.UI4, 7))
-    stub = get.request.encode(asked, Syntax.NDR20)
+    stub = get.request.encode(request, Syntax.NDR20)
     got = dscomm.PropsGot(values, b"", 0)
     back = get.response.encode(got, Syntax.NDR20, given={"cp": 2})
     for call in range(2, exchanges + 2):

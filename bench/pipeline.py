@@ -91,8 +91,8 @@ def _reading(run: Run, results: Results, spark: SparkSession, journals: Path) ->
     ingested = once(lambda: tables.write("records", whole).count())
 
     def scanned(frame: Callable[[], Any]) -> Callable[[], Sample]:
-        asked = [F.count("*"), F.sum("seq"), F.max("time"), F.sum("state")]
-        return lambda: once(lambda: int(frame().agg(*asked).collect()[0][0]))
+        aggregates = [F.count("*"), F.sum("seq"), F.max("time"), F.sum("state")]
+        return lambda: once(lambda: int(frame().agg(*aggregates).collect()[0][0]))
 
     name, peer = "Spark, headers", "one process, record by record"
     found = contest(
@@ -133,11 +133,11 @@ def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -
     from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
     from mqis.pipeline.transforms.bodies import NEEDED, carried  # noqa: PLC0415
 
-    asked = [F.count("command").alias("n"), F.sum(F.size("properties")).alias("p")]
+    aggregates = [F.count("command").alias("n"), F.sum(F.size("properties")).alias("p")]
     properties = [0.0]
 
     def decoded() -> int:
-        row = carried(records()).agg(*asked).collect()[0]
+        row = carried(records()).agg(*aggregates).collect()[0]
         properties[0] = row["p"] / row["n"]
         return int(row["n"])
 
@@ -152,7 +152,7 @@ def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -
         run.rounds,
         {
             "Spark": lambda: once(decoded),
-            parquet: lambda: once(lambda: int(kept.agg(*asked).collect()[0]["n"])),
+            parquet: lambda: once(lambda: int(kept.agg(*aggregates).collect()[0]["n"])),
             peer: lambda: once(lambda: _decoded(journals)),
         },
     )
@@ -162,8 +162,8 @@ def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -
     results.rows.append(Row.of(table, parquet, found[parquet], peer=(peer, found[peer])))
     results.rows.append(Row.of(table, peer, found[peer]))
     _loaded(results, "decoding changes")
-    told = f"{rate:,.0f}, {properties[0]:.1f} properties each"
-    results.aims.append(Aim("150,000 decoded changes a second", told, rate >= 150_000))
+    measured = f"{rate:,.0f}, {properties[0]:.1f} properties each"
+    results.aims.append(Aim("150,000 decoded changes a second", measured, rate >= 150_000))
 
 
 def _decoded(journals: Path) -> int:

@@ -27,8 +27,8 @@ def main(cores: int, journals: str, rounds: int) -> None:
 
         def decode() -> int:
             records = sources.journal(spark, journals, NEEDED)
-            told = carried(records).selectExpr("count(command)", "sum(size(properties))")
-            return int(told.collect()[0][0])
+            counted = carried(records).selectExpr("count(command)", "sum(size(properties))")
+            return int(counted.collect()[0][0])
 
         rates: dict[str, list[float]] = {"scan": [], "decode": []}
         for _ in range(rounds + 1):

@@ -301,11 +301,11 @@ def _report(done: dict[str, list[Convergence]], table: str, results: Results) ->
         authority = sum(each.authority_cpu_s for each in rounds) * 1e6 / changes
         replicas = sum(each.replicas_cpu_s for each in rounds) * 1e6 / changes
         results.rows.append(replace(row, seconds=seconds, cpu_us=authority + replicas))
-        told = f"{table}, {name}: CPU {authority:,.0f} us at the authority, {replicas:,.0f} us at "
-        told += "replicas for each"
+        text = f"{table}, {name}: CPU {authority:,.0f} us at the authority, {replicas:,.0f} us at "
+        text += "replicas for each"
         if acknowledged := median(each.acknowledged_s for each in rounds):
-            told += f"; acknowledged after {acknowledged:.2f} s"
-        results.notes.append(told)
+            text += f"; acknowledged after {acknowledged:.2f} s"
+        results.notes.append(text)
 
 
 def _aim(done: dict[str, list[Convergence]], wanted: float, what: str) -> Iterator[Aim]:

@@ -56,8 +56,8 @@ RESPONSE = PacketType.RESPONSE.value
 
 def _map_stub() -> bytes:
     tower = epmapper.TowerOctets(Tower.tcp(epmapper.SYNTAX, 0, "0.0.0.0").to_bytes())
-    asked = epmapper.MapAsked(None, tower, ContextHandle.NULL, 4)
-    return epmapper.EPT_MAP.request.encode(asked, Syntax.NDR20)
+    request = epmapper.MapAsked(None, tower, ContextHandle.NULL, 4)
+    return epmapper.EPT_MAP.request.encode(request, Syntax.NDR20)
 
 
 #: By name: interface, operation number, stub.
@@ -78,8 +78,8 @@ class Caller(asyncio.Protocol):
         self._machine = ClientConnection()
         self._channel: Channel | None = None
         if level > AuthLevel.NONE:
-            who = PyspnegoInitiator(LogonCredentials(USER, DOMAIN, PASSWORD))
-            context = who.initiator(AuthType.NTLM, level, "host/bench")
+            initiator = PyspnegoInitiator(LogonCredentials(USER, DOMAIN, PASSWORD))
+            context = initiator.initiator(AuthType.NTLM, level, "host/bench")
             self._channel = Channel(1, AuthType.NTLM, level, context)
         loop = asyncio.get_running_loop()
         self.bound: asyncio.Future[AgreedContext] = loop.create_future()

@@ -165,8 +165,8 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _version(slapd: str) -> str:
-    told = subprocess.run([slapd, "-VV"], capture_output=True, text=True, check=False).stderr
-    return next((word for word in told.split() if word[:1].isdigit()), "of unknown version")
+    output = subprocess.run([slapd, "-VV"], capture_output=True, text=True, check=False).stderr
+    return next((word for word in output.split() if word[:1].isdigit()), "of unknown version")
 
 
 def _last_line(text: str) -> str:

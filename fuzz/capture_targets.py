@@ -162,14 +162,14 @@ def _pdu(body: bodies.Bind | bodies.BindAck | bodies.Request | bodies.Response, 
 def _validation() -> Parts:
     """A call during which the server calls back."""
     validate, init = dscomm.VALIDATE_SERVER, dscomm.INIT_SEC_CTX
-    asked = validate.request.encode(dscomm.ValidateServer(_ONE, 0, 5, 64, b"token"), Syntax.NDR20)
+    request = validate.request.encode(dscomm.ValidateServer(_ONE, 0, 5, 64, b"token"), Syntax.NDR20)
     back = init.request.encode(dscomm.InitSecCtx(5, b"another", 64), Syntax.NDR20)
     answer = dscomm.InitSecCtxAnswer(b"third", 0)
     answered = init.response.encode(answer, Syntax.NDR20, given={"buffer_size": 64})
     done = validate.response.encode(dscomm.HandleGot(_HANDLE, 0), Syntax.NDR20)
     return [
         *_bound(dscomm.SYNTAX),
-        (True, _pdu(bodies.Request(0, validate.opnum, asked), 2)),
+        (True, _pdu(bodies.Request(0, validate.opnum, request), 2)),
         (False, _pdu(bodies.Request(0, init.opnum, back), 2)),
         (True, _pdu(bodies.Response(0, answered), 2)),
         (False, _pdu(bodies.Response(0, done), 2)),

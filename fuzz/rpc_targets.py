@@ -245,8 +245,8 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     yield "pdu", authenticated[: Header.decode(authenticated).frag_length]
     yield "tower", Tower.tcp(ECHO.syntax, 2105, "192.0.2.10").to_bytes()
     yield "tower", Tower.tcp(epmapper.SYNTAX, 0, "0.0.0.0", NDR64).to_bytes()
-    said = Verification(True, ECHO.syntax, NDR20, header_command(7, 0, 1))
-    yield "verification", b"stub" + said.encode()
+    verification = Verification(True, ECHO.syntax, NDR20, header_command(7, 0, 1))
+    yield "verification", b"stub" + verification.encode()
     yield "verification", Verification(False).encode()
     yield from _stub_seeds()
 

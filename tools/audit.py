@@ -22,7 +22,7 @@ _TIMEOUT_S = "15"
 
 @dataclass(slots=True)
 class Report:
-    asked: set[str] = field(default_factory=set)
+    packages: set[str] = field(default_factory=set)
     #: By package and version: the reason why it was not checked.
     unknown: dict[str, str] = field(default_factory=dict)
     #: Package and version, vulnerability, versions that fix it.
@@ -32,9 +32,9 @@ class Report:
         """Adds pip-audit's report about one lock."""
         for entry in content["dependencies"]:
             name = f"{entry['name']} {entry.get('version', '')}".strip()
-            if name in self.asked:
+            if name in self.packages:
                 continue
-            self.asked.add(name)
+            self.packages.add(name)
             if "skip_reason" in entry:
                 self.unknown[name] = entry["skip_reason"]
             for vulnerability in entry.get("vulns", ()):
@@ -46,12 +46,12 @@ class Report:
         lines = [f"{name}: {id_}; fixed in {fixed}" for name, id_, fixed in self.found]
         if lines:
             return "\n".join(lines), 1
-        if not self.asked or len(self.unknown) == len(self.asked):
+        if not self.packages or len(self.unknown) == len(self.packages):
             return "the vulnerability service does not answer: nothing was checked", 2
         if self.unknown:
             names = ", ".join(sorted(self.unknown))
             return f"not checked: {names}", 2
-        return f"{len(self.asked)} packages, none with a known vulnerability", 0
+        return f"{len(self.packages)} packages, none with a known vulnerability", 0
 
 
 def audit(pip_audit: str, lock: Path) -> dict[str, Any] | None:

@@ -291,8 +291,8 @@ def _compare(ours: Copy, theirs: Copy) -> str:
     lacks = [key for key in ours if key not in theirs]
     more = [key for key in theirs if key not in ours]
     other = [key for key in ours if key in theirs and ours[key] != theirs[key]]
-    told = f"{len(lacks)} missing, {len(more)} too many, {len(other)} different"
-    return f"{told}: {', '.join((lacks + more + other)[:3])}"
+    summary = f"{len(lacks)} missing, {len(more)} too many, {len(other)} different"
+    return f"{summary}: {', '.join((lacks + more + other)[:3])}"
 
 
 def _fill(store: Store, servers: dict[str, Server], keys: dict[str, MachineKey]) -> dict[str, Guid]:

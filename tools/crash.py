@@ -97,43 +97,43 @@ def kill_worker(command: Sequence[str], trigger: str, delay_s: float) -> list[st
     ):
         assert process.stdout is not None
         try:
-            said, killed = _listen(process, process.stdout.fileno(), trigger, delay_s)
+            output, killed = _listen(process, process.stdout.fileno(), trigger, delay_s)
         finally:
             process.kill()
         if not killed or process.wait() != -signal.SIGKILL:
             errors.seek(0)
             reason = errors.read().decode(errors="replace").strip() or "it said nothing"
             raise WorkerError(f"the worker was not killed but hung or ended by itself: {reason}")
-    if said and not said.endswith(b"\n"):
-        raise WorkerError(f"the worker's last line is cut off: {said[-80:]!r}")
-    return said.decode("ascii").splitlines()
+    if output and not output.endswith(b"\n"):
+        raise WorkerError(f"the worker's last line is cut off: {output[-80:]!r}")
+    return output.decode("ascii").splitlines()
 
 
 def _listen(
     process: subprocess.Popen[bytes], fd: int, trigger: str, delay_s: float
 ) -> tuple[bytes, bool]:
     """Returns the worker's output up to its end, and whether it was killed."""
-    said, killed, kill_at = b"", False, None
+    output, killed, kill_at = b"", False, None
     silent_at = monotonic() + SILENCE_S
     while True:
         wait_until = silent_at if kill_at is None or killed else kill_at
         if select.select([fd], [], [], max(0.0, wait_until - monotonic()))[0]:
             data = os.read(fd, 1 << 16)
             if not data:
-                return said, killed
-            said += data
+                return output, killed
+            output += data
             silent_at = monotonic() + SILENCE_S
-            if kill_at is None and trigger in _verbs(said):
+            if kill_at is None and trigger in _verbs(output):
                 kill_at = monotonic() + delay_s
         elif kill_at is None or killed:
-            return said, False
+            return output, False
         if kill_at is not None and not killed and monotonic() >= kill_at:
             process.kill()
             killed = True
 
 
-def _verbs(said: bytes) -> set[str]:
-    return {line.split()[0] for line in said.decode("ascii").splitlines()}
+def _verbs(output: bytes) -> set[str]:
+    return {line.split()[0] for line in output.decode("ascii").splitlines()}
 
 
 def examine(path: Path, history: History) -> list[str]:
@@ -190,14 +190,14 @@ class Crasher:
         in_place = self.random.random() < 0.5
         before = history.acknowledged
         try:
-            said = kill_worker(command, trigger, delay_s)
+            lines = kill_worker(command, trigger, delay_s)
         except WorkerError as error:
             return [str(error)]
-        for line in said:
+        for line in lines:
             history.hear(line)
         self.summary.acknowledged += history.acknowledged - before
         self.summary.killed_busy += bool(history.pending)
-        self.summary.killed_opening += "opened" not in said
+        self.summary.killed_opening += "opened" not in lines
         faults = examine(path, history) if in_place else examine_copy(path, history)
         if store == "new" and not faults:
             shutil.rmtree(path.parent)

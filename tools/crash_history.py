@@ -135,14 +135,14 @@ class History:
         faults = [
             *self.faults,
             *(fault for version in self.versions.values() for fault in _check(version, content)),
-            *self._uncalled_for(content),
+            *self._unrequested(content),
             *self._number_faults(content),
         ]
         self.faults.clear()
         self._highest = max(self._highest, content.last_seq)
         return faults
 
-    def _uncalled_for(self, content: Content) -> Iterator[str]:
+    def _unrequested(self, content: Content) -> Iterator[str]:
         for id_ in (content.live.keys() | content.dead.keys()) - self.versions.keys():
             yield f"never requested: of queue {id_} the store holds {content.describe(id_)}"
 

@@ -145,9 +145,9 @@ class Soaker:
     async def run(self, until: Callable[[], bool]) -> None:
         """Runs random operations, each of them timed, until ``until`` returns true."""
         while not until():
-            kind, deed = self._choose()
+            kind, operation = self._choose()
             began = perf_counter()
-            await deed()
+            await operation()
             self._report.times[kind].append(perf_counter() - began)
 
     def _choose(self) -> tuple[str, Callable[[], Awaitable[None]]]:
@@ -158,14 +158,14 @@ class Soaker:
         if kind == "create" and len(mine) >= MOST_QUEUES:
             kind = "delete"
         path = self._random.choice(mine) if mine else None
-        deeds = {
+        operations = {
             "read": lambda: self._read(path),
             "lookup": lambda: self._look_up(path),
             "create": self._create,
             "change": lambda: self._change(str(path)),
             "delete": lambda: self._delete(str(path)),
         }
-        return kind, deeds[kind]
+        return kind, operations[kind]
 
     async def _read(self, path: str | None) -> None:
         """Reads one of its own queues, or one of the demonstration's."""
@@ -380,8 +380,8 @@ async def soak_and_kill(
             if fault.status != FaultStatus.CONTEXT_MISMATCH:
                 faults.append(f"a lookup from before the kill ends in {fault}")
         for _ in range(20):
-            _, deed = revived._choose()
-            await deed()
+            _, operation = revived._choose()
+            await operation()
         await revived.leave()
         left = await running.quiet()
     if any(left.values()):

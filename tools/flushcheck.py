@@ -50,7 +50,7 @@ _UNFINISHED = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?),?\s*<unfinished \.\
 _RESUMED = re.compile(r"<\.\.\. (?P<name>\w+) resumed>(?P<arguments>.*)\)\s+= (?P<result>.+)")
 _WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.+)")
 _DESCRIPTOR = re.compile(r"(\d+)<(?P<path>[^>]*)>")
-_SAID = re.compile(r'\d+<[^>]*>, "(?:try|ack) ')
+_REPORT = re.compile(r'\d+<[^>]*>, "(?:try|ack) ')
 _TEXT = re.compile(r'\d+<[^>]*>, "(?P<text>(?:try|ack)(?: [^\s"\\]+){3,})\\n", \d+')
 
 
@@ -163,7 +163,7 @@ class _Checker:
         descriptor = _DESCRIPTOR.match(event.arguments)
         file = self._file(descriptor["path"]) if descriptor else None
         if file is None:
-            self._speak(event)
+            self._take_report(event)
         elif event.name in CHANGES:
             file.change(event)
         elif event.name in FLUSHES:
@@ -190,13 +190,13 @@ class _Checker:
                 if f"<{path}>" in event.arguments:
                     self._violation(event, f"{path} is mapped for writing")
 
-    def _speak(self, event: Event) -> None:
-        if event.name != "write" or event.result is not None or not _SAID.match(event.arguments):
+    def _take_report(self, event: Event) -> None:
+        if event.name != "write" or event.result is not None or not _REPORT.match(event.arguments):
             return
-        said = _TEXT.fullmatch(event.arguments)
-        if said is None:
+        report = _TEXT.fullmatch(event.arguments)
+        if report is None:
             raise ValueError(f"line {event.line} is cut off, or reports several operations")
-        verb, *words = said["text"].split()
+        verb, *words = report["text"].split()
         operation = " ".join(words[:3])
         if verb == "try":
             self._tries[operation] = self._changes()

@@ -192,10 +192,10 @@ class JournalCrasher:
         command = [sys.executable, __file__, "--work", f"--directory={self.directory}"]
         delay_s = self.random.uniform(0.0, 0.3)
         try:
-            said = kill_worker([*command, *self.worker_options], "ack", delay_s)
+            lines = kill_worker([*command, *self.worker_options], "ack", delay_s)
         except WorkerError as error:
             return [str(error)]
-        numbers = [int(line.split()[1]) for line in said if line.startswith("ack ")]
+        numbers = [int(line.split()[1]) for line in lines if line.startswith("ack ")]
         self.acknowledged = max([self.acknowledged, *numbers])
         if self.random.random() < 0.5:
             self.damaged += 1

@@ -49,13 +49,13 @@ def watched_memory() -> Iterator[Peak]:
             peak.mib = max(peak.mib, memory_mib())
 
     thread = threading.Thread(target=poll, daemon=True)
-    told = Path("/proc/self/smaps_rollup").exists()
-    if told:
+    measurable = Path("/proc/self/smaps_rollup").exists()
+    if measurable:
         peak.mib = memory_mib()
         thread.start()
     try:
         yield peak
     finally:
         over.set()
-        if told:
+        if measurable:
             thread.join()

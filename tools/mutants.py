@@ -23,7 +23,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tools.ledger import TABLES, LedgerError, Requirement, load_tables, load_waivers
+from tools.ledger import Ledger, LedgerError, load_ledger
 from tools.mutation.pool import Judge
 from tools.mutation.records import Choice, Mutation, MutationError, edited_file, load_mutations
 from tools.mutation.report import PAGE, as_json, page, terminal_table
@@ -65,9 +65,9 @@ def tell(verdict: Verdict) -> None:
 
 def run(options: argparse.Namespace) -> int:
     root: Path = options.root
-    requirements = load_tables(root / TABLES)
+    ledger = load_ledger(root)
     choice = Choice(tuple(options.only), options.shard, options.sample, options.seed)
-    mutations = choice.of(load_mutations(root, requirements), requirements)
+    mutations = choice.of(load_mutations(root, ledger.requirements), ledger.requirements)
     if not mutations:
         raise LedgerError("no mutation has such a name, table or row")
     if options.check:
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         raise LedgerError("--write needs a run of all mutations")
     began = time.monotonic()
     verdicts = Judge(root, options.jobs, options.limit).judge(mutations, tell)
-    show(options, requirements, verdicts, mutations)
+    show(options, ledger, verdicts, mutations)
     alive = sum(not verdict.dead for verdict in verdicts)
     took = time.monotonic() - began
     seed = f", seed {choice.seed}" if choice.sample is not None else ""
@@ -87,12 +87,11 @@ def run(options: argparse.Namespace) -> int:
 
 def show(
     options: argparse.Namespace,
-    requirements: dict[str, Requirement],
+    ledger: Ledger,
     verdicts: Sequence[Verdict],
     mutations: Sequence[Mutation],
 ) -> None:
-    waivers = load_waivers(options.root / TABLES, requirements)
-    counts = tally(requirements, waivers, verdicts)
+    counts = tally(ledger, verdicts)
     if options.json:
         print(json.dumps(as_json(counts, verdicts), indent=1))
         return

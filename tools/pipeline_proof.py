@@ -111,20 +111,20 @@ def prove(plan: GeneratePlan, directory: Path, memory: str, console: Console) ->
             if hidden:
                 console.print(f"{name}: {proof.seconds[name]:.1f} s", highlight=False)
 
-        with step("generating") as told:
-            made = planted(plan, directory / "made", told)
+        with step("generating") as progress:
+            made = planted(plan, directory / "made", progress)
         with ExitStack() as stack:
             engine = Engine(master="local[2]", memory=memory, large=plan.changes > 50_000)
             with step("starting Spark"):
                 spark = stack.enter_context(session(engine))
             tables = TableDirectory(spark, directory / "tables")
-            with step("ingesting") as told, watched(spark, told):
+            with step("ingesting") as progress, watched(spark, progress):
                 done = ingest(
                     tables, str(directory / "made/journals"), str(directory / "made/exports")
                 )
-            with step("auditing") as told, watched(spark, told):
+            with step("auditing") as progress, watched(spark, progress):
                 audit(tables)
-            with step("lag and gaps") as told, watched(spark, told):
+            with step("lag and gaps") as progress, watched(spark, progress):
                 lag(tables)
             _judge(proof, made, tables)
     proof.peak_mib = peak.mib
@@ -138,11 +138,11 @@ def prove(plan: GeneratePlan, directory: Path, memory: str, console: Console) ->
     return proof
 
 
-def planted(plan: GeneratePlan, directory: Path, told: Callable[[int, int], None]) -> Manifest:
+def planted(plan: GeneratePlan, directory: Path, progress: Callable[[int, int], None]) -> Manifest:
     """Generates the enterprise, unless the directory has it already; returns its manifest."""
     manifest = directory / "manifest.json"
     if not manifest.exists():
-        generate(plan, directory, told)
+        generate(plan, directory, progress)
     found: Manifest = json.loads(manifest.read_text(encoding="ascii"))
     if found["plan"] != asdict(plan):
         raise SystemExit(f"{directory} was made with other options; name another directory")

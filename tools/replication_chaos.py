@@ -185,10 +185,10 @@ async def cutter(enterprise: Enterprise, ledger: Ledger, rng: random.Random) -> 
         link = rng.choice(links)
         link.cut()
         ledger.cuts += 1
-        asyncio.get_running_loop().call_later(rng.uniform(*CUT_S), _mend, link)
+        asyncio.get_running_loop().call_later(rng.uniform(*CUT_S), _bring_up, link)
 
 
-def _mend(link: object) -> None:
+def _bring_up(link: object) -> None:
     link.up = True  # type: ignore[attr-defined]
 
 

@@ -263,15 +263,15 @@ class Memory:
             await asyncio.sleep(SAMPLE_S)
 
     async def _sample(self, node: NodePlace) -> None:
-        told = await asyncio.to_thread(fetch, node.monitor_url)
-        if isinstance(told, str) or (size := resident(told.pid)) is None:
+        status = await asyncio.to_thread(fetch, node.monitor_url)
+        if isinstance(status, str) or (size := resident(status.pid)) is None:
             return
         now = time.monotonic()
-        age = now - self._began.setdefault(told.pid, now)
+        age = now - self._began.setdefault(status.pid, now)
         # A server that has just started and has no directory yet has no such counter.
-        changes = sum(told.counters.get(f"changes_{what}", 0) for what in ("made", "applied"))
+        changes = sum(status.counters.get(f"changes_{what}", 0) for what in ("made", "applied"))
         lives = self.lives.setdefault(node.name, {})
-        lives.setdefault(told.pid, []).append(Sample(age, size, changes))
+        lives.setdefault(status.pid, []).append(Sample(age, size, changes))
 
     def slope(self, server: str) -> float | None:
         """Growth in bytes a second of processes with full caches; None if no process ran so long.
@@ -332,8 +332,8 @@ def judge(outcome: Outcome, nodes: Nodes) -> None:
             different = {
                 key for key in first.keys() | copy.keys() if first.get(key) != copy.get(key)
             }
-            told = ", ".join(sorted(different)[:3])
-            outcome.faults.append(f"{name} and {first_name} differ in {len(different)}: {told}")
+            some = ", ".join(sorted(different)[:3])
+            outcome.faults.append(f"{name} and {first_name} differ in {len(different)}: {some}")
     outcome.faults += lost(outcome.load.ledger, first)
     for node in nodes:
         with closing(open_store(node.store)) as store:
@@ -374,14 +374,14 @@ def audit(run: Path, nodes: Nodes) -> tuple[str, list[str]]:
         tables = TableDirectory(spark, run / "tables")
         read = ingest(tables, ",".join(node.journal for node in nodes), str(exports))
         found = job(tables)
-    told = f"{read.records:,} journal records and {read.objects:,} objects of {found.servers}"
+    amount = f"{read.records:,} journal records and {read.objects:,} objects of {found.servers}"
     faults = []
     if found.differences or found.unaudited or read.errors or found.servers != len(nodes.nodes):
         faults.append(
             f"audit: {found.differences} differences, {len(found.unaudited)} partitions without "
             f"an authority, {read.errors} places that cannot be read, {found.servers} servers"
         )
-    return f"{told} servers: {found.differences} differences", faults
+    return f"{amount} servers: {found.differences} differences", faults
 
 
 # --- a run ----------------------------------------------------------------------------------------
@@ -432,23 +432,23 @@ async def _load(
     until = began + seconds
     workers = [Worker(n, load, random.Random(rng.random())) for n in range(WORKERS)]
     working = [asyncio.create_task(worker.run(until)) for worker in workers]
-    beside = [
+    background = [
         asyncio.create_task(outcome.memory.watch(run)),
         asyncio.create_task(_progress(load, seconds, show)),
     ]
     if kills:
         trouble = killer(run, load.ledger, random.Random(rng.random()), until - CALM * seconds)
-        beside.append(asyncio.create_task(trouble))
+        background.append(asyncio.create_task(trouble))
     try:
         await asyncio.gather(*working)
         outcome.seconds = time.monotonic() - began
-        for task in beside:
+        for task in background:
             if task.done():
                 task.result()  # raises if it failed
     finally:
-        for task in (*working, *beside):
+        for task in (*working, *background):
             task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        await asyncio.gather(*background, return_exceptions=True)
 
 
 async def _progress(load: Load, seconds: float, show: Console) -> None:
@@ -458,8 +458,8 @@ async def _progress(load: Load, seconds: float, show: Console) -> None:
         task = bar.add_task("", total=seconds)
         while True:
             ledger = load.ledger
-            told = f"{ledger.acknowledged:,} changes, {ledger.kills} kills"
-            bar.update(task, completed=time.monotonic() - began, description=told)
+            text = f"{ledger.acknowledged:,} changes, {ledger.kills} kills"
+            bar.update(task, completed=time.monotonic() - began, description=text)
             await asyncio.sleep(0.5)
 
 
@@ -493,14 +493,14 @@ def print_summary(outcome: Outcome, nodes: Nodes, show: Console) -> None:
     for node in nodes:
         low, high = outcome.memory.range_mb(node.name)
         slope = outcome.memory.slope(node.name)
-        told = "caches not full" if slope is None else f"{slope * 3600 / 1e6:+.1f} MB/h"
+        growth = "caches not full" if slope is None else f"{slope * 3600 / 1e6:+.1f} MB/h"
         made.add_row(
             node.name,
             f"{outcome.load.through[node.name]:,}",
             str(len(outcome.memory.lives.get(node.name, {})) - 1),
             f"{low:.0f} to {high:.0f}",
             f"{outcome.memory.longest_s(node.name):.0f} s",
-            told,
+            growth,
         )
     show.print(made)
     kinds = ", ".join(

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import mqis
-from tools.survey import circles, first_words, homonyms, modules, property_tables, questions
+from tools.survey import (
+    Module,
+    circles,
+    first_words,
+    homonyms,
+    modules,
+    property_tables,
+    questions,
+)
 
 PACKAGE = Path(mqis.__file__).parent
 ROOT = PACKAGE.parents[1]
@@ -17,23 +26,28 @@ MOST_QUESTIONS = 1 / 50
 ASKED_FOR = {"mqis.client.events", "mqis.protocol.routing.model"}
 
 
+@cache
+def parsed(tree: Path) -> list[Module]:
+    return modules(tree)
+
+
 def test_a_public_class_name_has_one_meaning() -> None:
-    assert homonyms(modules(PACKAGE)) == {}
+    assert homonyms(parsed(PACKAGE)) == {}
 
 
 @pytest.mark.parametrize("tree", ["src/mqis", "tests", "tools", "bench", "fuzz", "examples"])
 def test_docstrings_begin_with_a_verb_or_a_noun(tree: str) -> None:
-    words = first_words(modules(ROOT / tree))
+    words = first_words(parsed(ROOT / tree))
     assert questions(words) < MOST_QUESTIONS, words
 
 
 def test_no_modules_import_each_other() -> None:
-    assert circles(modules(PACKAGE)) == []
+    assert circles(parsed(PACKAGE)) == []
 
 
 def test_properties_are_described_in_their_rows() -> None:
     """Everything known of a property stands in its row, so no other module keeps a list of them."""
-    tables = property_tables(modules(PACKAGE))
+    tables = property_tables(parsed(PACKAGE))
     assert {name for name, _ in tables if name not in ASKED_FOR} == set()
 
 

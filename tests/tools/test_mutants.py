@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tools.conformance import with_mutation
-from tools.ledger import COLUMNS, LedgerError, load_tables
+from tools.ledger import COLUMNS, Ledger, LedgerError, load_tables
 from tools.mutants import main, shard
 from tools.mutation.pool import files_by_row
 from tools.mutation.records import (
@@ -128,7 +128,8 @@ def project(tmp_path: Path) -> Project:
     made.write("docs/conformance/waivers.tsv", "id\treason\n")
     # The copy has its own tools, as this project's copies have.
     shutil.copytree(ROOT / "tools" / "mutation", tmp_path / "tools" / "mutation")
-    shutil.copy(ROOT / "tools" / "ledger.py", tmp_path / "tools" / "ledger.py")
+    for name in ("ledger.py", "errata.py"):
+        shutil.copy(ROOT / "tools" / name, tmp_path / "tools" / name)
     return made
 
 
@@ -246,7 +247,7 @@ def test_counts_and_page(project: Project) -> None:
         Verdict("alpha:5", "A-7", "killed"),
     ]
     assert worst(verdicts)["A-1"] == "survived"
-    counts = tally(requirements, ["A-6"], verdicts)
+    counts = tally(Ledger(requirements, {}, {"A-6": "never"}), verdicts)
     assert counts == {"alpha": Tally(rows=5, killed=1, survived=1, invalid=1, unwritten=2)}
     text = page(counts, verdicts, 5)
     assert "| `alpha` | 5 | 1 | 1 | 1 | 2 |" in text

@@ -22,7 +22,7 @@ _INTRODUCTION = """\
 Written by `make mutants WRITE=1`; do not edit it. A mutation is a small edit of the product that
 breaks what one row of a table demands ([README.md](README.md#mutations)). It is *killed* if a test
 that names the row fails then, or never ends; it *survived* if those tests pass. The table counts
-the rows with level MUST or MUST NOT, without the waived ones.
+the rows with level MUST or MUST NOT that are neither waived nor departed from.
 """
 
 

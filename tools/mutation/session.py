@@ -18,6 +18,8 @@ Send = Callable[[dict[str, Any]], None]
 
 #: Marks of tests that do not count: they are skipped on some machines, or take long.
 LEFT_OUT = ("interop", "slow")
+#: Marks that name rows: the test proves the row, or that mqis departs from it.
+CLAIMS = ("req", "departs")
 #: Seconds that a test is thought to take until it has been measured, by its directory.
 _GUESSES = {"wire": 0.01, "protocol": 0.05, "config": 0.05, "storage": 0.1, "pipeline": 20.0}
 _GUESS = 0.5
@@ -110,7 +112,8 @@ def _labels(item: pytest.Item, by: By) -> frozenset[str]:
         return frozenset({item.nodeid})
     if any(item.get_closest_marker(mark) for mark in LEFT_OUT):
         return frozenset()
-    return frozenset(str(id_) for mark in item.iter_markers("req") for id_ in mark.args)
+    marks = [mark for name in CLAIMS for mark in item.iter_markers(name)]
+    return frozenset(str(id_) for mark in marks for id_ in mark.args)
 
 
 def _known(profile: str) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from tools.ledger import Requirement
+from tools.ledger import Ledger
 from tools.mutation.records import Mutation
 
 Fate = Literal["killed", "timeout", "survived", "invalid"]
@@ -55,14 +55,12 @@ class Tally:
         )
 
 
-def tally(
-    requirements: Mapping[str, Requirement], waived: Iterable[str], verdicts: Iterable[Verdict]
-) -> dict[str, Tally]:
-    """Counts the MUST and MUST NOT rows of each table, without the waived ones."""
+def tally(ledger: Ledger, verdicts: Iterable[Verdict]) -> dict[str, Tally]:
+    """Counts the MUST and MUST NOT rows of each table, without waived ones and departures."""
     fates = worst(verdicts)
-    left_out = set(waived)
+    left_out = ledger.waivers.keys() | ledger.departures.keys()
     counts: dict[str, Tally] = {}
-    for row in requirements.values():
+    for row in ledger.requirements.values():
         if row.level in BINDING and row.id not in left_out:
             counts[row.table] = counts.get(row.table, Tally()) + _one(fates.get(row.id))
     return counts

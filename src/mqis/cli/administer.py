@@ -13,9 +13,9 @@ from mqis.enterprise.setup import Administrator, Changing
 
 
 @contextmanager
-def administer(node: NodePlace, who: Administrator) -> Iterator[Changing]:
+def administer(node: NodePlace, administrator: Administrator) -> Iterator[Changing]:
     """Connects to a directory server as its administrator; implements ``setup.Connect``."""
     address = ServerAddress(node.address, node.rpc_port)
-    login = Login((str(address),), domain=who.domain, name=who.name)
-    with remote.connected(login, [address], who.password) as found:
+    login = Login((str(address),), domain=administrator.domain, name=administrator.name)
+    with remote.connected(login, [address], administrator.password) as found:
         yield found

@@ -130,17 +130,17 @@ def _show(plan: RestorePlan, *, done: bool) -> None:
 
 def _next(plan: RestorePlan) -> str:
     manifest = plan.manifest
-    told = f"mqis serve --config {plan.wish.config}"
+    text = f"mqis serve --config {plan.request.config}"
     if manifest.role == "none":
-        return told
+        return text
     if not manifest.is_authority:
-        return f"{told}; it gets newer changes from its PSC"
-    told += "; it asks the other servers first, and accepts no changes until they have answered"
+        return f"{text}; it gets newer changes from its PSC"
+    text += "; it asks the other servers first, and accepts no changes until they have answered"
     key = Path(plan.config.replication.key)
     if "signing.key" not in manifest.secrets and not key.exists():
         again = "docs/operations.md, 'A server with a new key'"
-        told = f"bring {key} back, or see {again}; then {told}"
-    return told
+        text = f"bring {key} back, or see {again}; then {text}"
+    return text
 
 
 def _tell_secrets(manifest: Manifest) -> None:

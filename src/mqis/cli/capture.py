@@ -354,5 +354,5 @@ def _say_summary(made: Summary) -> None:
 
 def _say_left_out(found: _Found) -> None:
     if found.unrecognised:
-        told = counted(found.unrecognised, "other conversation")
-        say(f"{counted(found.packets, 'packet')}; {told} of unknown protocols: --all shows them")
+        others = counted(found.unrecognised, "other conversation")
+        say(f"{counted(found.packets, 'packet')}; {others} of unknown protocols: --all shows them")

@@ -57,12 +57,12 @@ def create(
             name = NAME_PROPERTY[object_type]
             properties[name] = prop(name, path)
         made = remote.create(object_type, path, properties, descriptor)
-    named = path if object_type in NAME_PROPERTY else None
-    told = None if made is None else str(made)
+    shown_path = path if object_type in NAME_PROPERTY else None
+    identifier = None if made is None else str(made)
     if json:
-        print_json({"type": object_type.label, "path": named, "id": told})
+        print_json({"type": object_type.label, "path": shown_path, "id": identifier})
     else:
-        shown = ["created", object_type.label, named, told and f"({told})"]
+        shown = ["created", object_type.label, shown_path, identifier and f"({identifier})"]
         say(" ".join(word for word in shown if word))
 
 

@@ -49,24 +49,24 @@ def split_user(text: str) -> tuple[str, str]:
     return domain, name
 
 
-def password(who: str) -> str:
+def password(user: str) -> str:
     """Reads the password of a user.
 
     Never from an argument: others on this computer could see it.
     """
-    named = os.environ.get(PASSWORD_FILE)
-    if named:
+    password_file = os.environ.get(PASSWORD_FILE)
+    if password_file:
         try:
-            return _first_line(Path(named).read_text(encoding="utf-8"))
+            return _first_line(Path(password_file).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise LoginError(f"{named}: the password cannot be read: {reason}") from error
+            raise LoginError(f"{password_file}: the password cannot be read: {reason}") from error
     if sys.stdin.isatty():
-        return str(typer.prompt(f"Password of {who}", hide_input=True, err=True))
+        return str(typer.prompt(f"Password of {user}", hide_input=True, err=True))
     line = sys.stdin.readline()
     if not line:
         raise LoginError(
-            f"no password for {who}: give it on the standard input, or in a file that "
+            f"no password for {user}: give it on the standard input, or in a file that "
             f"{PASSWORD_FILE} names"
         )
     return _first_line(line)

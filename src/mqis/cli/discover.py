@@ -100,7 +100,7 @@ def discover(
     from mqis.client import discovery  # noqa: PLC0415 -- other commands do not wait for it
 
     where = discovery.grounds(_networks(network), endpoints(endpoint, port), port)
-    told = _Teller(where)
+    print_event = _Teller(where)
     found = asyncio.run(
         discovery.discover(
             where,
@@ -108,7 +108,7 @@ def discover(
             site=site or Guid.NULL,
             prefer_own_site=prefer_own_site,
             timeout_s=timeout,
-            on_event=None if json else told,
+            on_event=None if json else print_event,
         )
     )
     if json:
@@ -188,8 +188,8 @@ class _Teller:
             case events.Discarded(_, source, reason):
                 self._discarded += 1
                 more = "; further ones are not shown" if self._discarded == MAX_DISCARDED else ""
-                told = f"  {source} is ignored: {reason}{more}"
-                return told if self._discarded <= MAX_DISCARDED else ""
+                text = f"  {source} is ignored: {reason}{more}"
+                return text if self._discarded <= MAX_DISCARDED else ""
             case events.Passed(_, reason):
                 return f"  {reason}"
             case _:

@@ -64,15 +64,15 @@ def _as_json(report: Report) -> dict[str, object]:
 
 
 def _show(reports: list[Report], *, everything: bool) -> None:
-    named = any(report.server for report in reports)
-    shown = table(*(["server"] if named else []), "", "about", "what", "what to do")
+    several = any(report.server for report in reports)
+    shown = table(*(["server"] if several else []), "", "about", "what", "what to do")
     counts = dict.fromkeys(Severity, 0)
     for report in reports:
         for finding in report.findings:
             counts[finding.severity] += 1
             if finding.severity is not Severity.OK or everything:
                 shown.add_row(
-                    *([cell(report.server or "all")] if named else []),
+                    *([cell(report.server or "all")] if several else []),
                     cell(finding.severity.value, _STYLES[finding.severity]),
                     cell(finding.area),
                     cell(finding.what),
@@ -80,9 +80,9 @@ def _show(reports: list[Report], *, everything: bool) -> None:
                 )
     if shown.row_count:
         console().print(shown)
-    told = ", ".join(
+    summary = ", ".join(
         f"{counts[Severity.OK]} in order" if kind is Severity.OK else counted(number, kind.value)
         for kind, number in counts.items()
         if number
     )
-    say(told, "red" if counts[Severity.ERROR] else "green")
+    say(summary, "red" if counts[Severity.ERROR] else "green")

@@ -97,10 +97,10 @@ def join(
     key = MachineKey.open(path.absolute().parent / known.replication.key)
     signed = known.replication.signing is SigningPolicy.REQUIRE
     wanted = Wanted(own, Role(role.value), site, pec, key.public, _published(known), signed)
-    who = account.login()
-    with connected(who) as remote:
+    login = account.login()
+    with connected(login) as remote:
         member = make_member(remote, wanted)
-    first = who.servers[0].rpartition(":")[0] if ":" in who.servers[0] else who.servers[0]
+    first = login.servers[0].rpartition(":")[0] if ":" in login.servers[0] else login.servers[0]
     known = override(known, membership(pec, member, hosts, first), "join")
     _write(path, known)
     url = relative(known, path).store.url
@@ -161,9 +161,9 @@ def membership(
     pec: str, member: Membership, hosts: Mapping[str, str], server: str
 ) -> dict[str, dict[str, object]]:
     """The configuration of a new member; addresses from ``hosts`` take precedence."""
-    named = {canonical(name) for name in hosts}
+    known = {canonical(name) for name in hosts}
     more = {**member.addresses, pec: server}  # this address works: it was just used
-    added = {name: at for name, at in more.items() if canonical(name) not in named}
+    added = {name: at for name, at in more.items() if canonical(name) not in known}
     return {
         "enterprise": {"name": member.enterprise},
         "replication": {

@@ -81,11 +81,11 @@ def _print_entries(entries: list[Whole | Corrupt], *, json: bool) -> None:
 
 def _line(entry: Whole) -> str:
     record = entry.record
-    named = str(record.object_id) if record.object_id else ""
-    told = [named, f"({record.reason})" if record.reason else ""]
+    object_id = str(record.object_id) if record.object_id else ""
+    details = [object_id, f"({record.reason})" if record.reason else ""]
     return (
         f"{entry.lsn:>10}  {moment(record.time_us):26}  {record.state.name.lower():12}  "
-        f"{what(record):22}  {record.seq}  {record.peer:16}  {' '.join(filter(None, told))}"
+        f"{what(record):22}  {record.seq}  {record.peer:16}  {' '.join(filter(None, details))}"
     ).rstrip()
 
 
@@ -142,7 +142,7 @@ def check(directory: DirectoryArgument, json: JsonOption = False) -> None:
             say(fault, "red")
         say(counted(len(faults), "fault"), "bold red")
     else:
-        told = counted(len(segments(directory)), "segment")
-        say(f"ok: {counted(held, 'record')} in {told}", "green")
+        segment_count = counted(len(segments(directory)), "segment")
+        say(f"ok: {counted(held, 'record')} in {segment_count}", "green")
     if faults:
         raise typer.Exit(1)

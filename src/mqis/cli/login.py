@@ -151,14 +151,14 @@ class OptionalLogonOptions(LogonOptions):
 
 
 @contextmanager
-def connected(who: Login) -> Iterator[Remote]:
+def connected(login: Login) -> Iterator[Remote]:
     """Connects to the first server that answers; the connection ends with the block."""
     from mqis.cli import remote  # noqa: PLC0415 -- who reads from a store does not wait for it
 
     try:
-        servers = remote.addresses(who)
+        servers = remote.addresses(login)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    secret = None if who.name is None else password(who.who)
-    with remote.connected(who, servers, secret) as found:
+    secret = None if login.name is None else password(login.who)
+    with remote.connected(login, servers, secret) as found:
         yield found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -72,8 +73,7 @@ class _Commands(TyperGroup):
             for name in _COMMANDS:  # so that a similar name can be suggested
                 self.commands.setdefault(name, self)
             return None
-        module, _, attribute = _COMMANDS[cmd_name].partition(":")
-        found = getattr(import_module(module), attribute)
+        found = _load(_COMMANDS[cmd_name])
         if not isinstance(found, typer.Typer):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
             alone.command(cmd_name)(found)
@@ -81,6 +81,17 @@ class _Commands(TyperGroup):
         command = typer.main.get_command(found)
         command.name = cmd_name
         return command
+
+
+def _load(place: str) -> Any:
+    """Imports a function. What modules define stays, so searching it for garbage is time lost."""
+    module, _, attribute = place.partition(":")
+    gc.disable()
+    try:
+        return getattr(import_module(module), attribute)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 app = typer.Typer(

@@ -480,9 +480,9 @@ def _say_audited(done: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     for row in rows:
         where = f"{row['source']} to {row['target']}" if row["source"] else ""
         reason = f" ({row['reason']})" if row["reason"] else ""
-        named = f"{row['type']} {row['path'] or row['id']}"
+        subject = f"{row['type']} {row['path'] or row['id']}"
         listed = ", ".join(map(str, row["properties"]))
-        texts = (row["server"], row["difference"], named, listed, row["cause"] + reason, where)
+        texts = (row["server"], row["difference"], subject, listed, row["cause"] + reason, where)
         shown.add_row(*map(cell, texts))
     console().print(shown)
 
@@ -496,8 +496,8 @@ def _say_lag(done: dict[str, Any]) -> None:
 
 
 def _say_conversations(done: dict[str, int]) -> None:
-    told = ", ".join(f"{number} {protocol}" for protocol, number in done.items())
-    say(f"captured messages: {told or 'none'}; tables packets, conversations")
+    counts = ", ".join(f"{number} {protocol}" for protocol, number in done.items())
+    say(f"captured messages: {counts or 'none'}; tables packets, conversations")
 
 
 def _say_hygiene(found: dict[str, int]) -> None:

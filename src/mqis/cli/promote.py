@@ -77,8 +77,8 @@ def promote(
     if (rebuild is None) is not (to is None):
         raise typer.BadParameter("--rebuild NAME and --to DIR belong together; give both")
     if rebuild is not None and to is not None:
-        wish = RebuildRequest(rebuild, to, listen, port, queue_port, key, force)
-        rebuilding = plan_rebuild(file, wish)
+        request = RebuildRequest(rebuild, to, listen, port, queue_port, key, force)
+        rebuilding = plan_rebuild(file, request)
         _show(rebuilding.plan, json=json, dry_run=dry_run)
         if not dry_run:
             rebuilding.carry_out()

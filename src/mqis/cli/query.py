@@ -103,8 +103,8 @@ def object_as_table(record: Record, names: ReferenceNames, *, everything: bool =
     title = cell(f"{record.type.label} {record.path or record.id}", "bold")
     made = table("property", "value", title=title)
     if everything:
-        told = {"id": record.id, "partition": record.partition, "seq": record.seq}
-        for word, value in told.items():
+        identity = {"id": record.id, "partition": record.partition, "seq": record.seq}
+        for word, value in identity.items():
             if value is not None:
                 made.add_row(word, str(value), style="dim")
     for propid, shown_value in record.values.items():

@@ -43,14 +43,14 @@ def security(
 ) -> None:
     """Show or change the permissions of an object."""
     object_type = kind.object_type
-    asked = None if part is None else _parse_parts(part)
+    requested = None if part is None else _parse_parts(part)
     new = None if sddl is None else _parse(sddl)
     with connected(access.login()) as remote:
         if new is not None:
-            chosen = _settable(new, asked)
+            chosen = _settable(new, requested)
             remote.set_security(object_type, name, chosen, new.to_bytes())
-            asked = chosen
-        parts = _SHOWN if asked is None else asked
+            requested = chosen
+        parts = _SHOWN if requested is None else requested
         got = SecurityDescriptor.from_bytes(remote.security(object_type, name, int(parts)))
     if json:
         print_json(_as_json(object_type, name, got))
@@ -74,7 +74,7 @@ def _parse(text: str) -> SecurityDescriptor:
         raise PropertyError(f"{text!r} is not a security descriptor in SDDL: {error}") from None
 
 
-def _settable(new: SecurityDescriptor, asked: Part | None) -> Part:
+def _settable(new: SecurityDescriptor, requested: Part | None) -> Part:
     """The parts to set; raises PropertyError for a part that the descriptor lacks.
 
     Setting a part that is missing would remove it: without a DACL there is no protection.
@@ -88,7 +88,7 @@ def _settable(new: SecurityDescriptor, asked: Part | None) -> Part:
     present = Part(0)
     for part, is_there in there.items():
         present |= part if is_there else Part(0)
-    chosen = present if asked is None else asked
+    chosen = present if requested is None else requested
     lacking = [word for word, part in _PARTS.items() if part & chosen & ~present]
     if lacking or not chosen:
         raise PropertyError(f"the descriptor to set has no {', '.join(lacking) or 'part at all'}")

@@ -131,11 +131,13 @@ def _show(
         for step in found.steps
         if step.next is not None
     ]
-    for number, (real, told) in enumerate(zip_longest(travelled, explained), 1):
+    for number, (real, expected) in enumerate(zip_longest(travelled, explained), 1):
         way = "" if real is None else f"{real[0]} -> {real[1]}"
-        style = "" if way == told else "red"
+        style = "" if way == expected else "red"
         counted = "" if real is None else str(real[2])
-        shown.add_row(cell(str(number)), cell(counted), cell(way, style), cell(told or "", style))
+        shown.add_row(
+            cell(str(number)), cell(counted), cell(way, style), cell(expected or "", style)
+        )
     if shown.row_count:
         console().print(shown)
     _say_outcome(journey, found, names)
@@ -152,8 +154,8 @@ def _say_outcome(journey: Journey, found: Explanation, names: ObjectNames) -> No
     if journey.took(found):
         say("the travelled path is the explained one", "green")
     else:
-        told = " - ".join(names.machine(machine) for machine in found.machines)
-        say(f"the travelled path is NOT the explained one: {told}", "red")
+        path = " - ".join(names.machine(machine) for machine in found.machines)
+        say(f"the travelled path is NOT the explained one: {path}", "red")
 
 
 def _as_json(

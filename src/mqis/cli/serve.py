@@ -121,12 +121,12 @@ def _print_ready(ready: Ready, *, json: bool) -> None:
     mapper = "no endpoint mapper"
     if ready.mapper_port is not None:
         mapper = f"endpoint mapper {host}:{ready.mapper_port}"
-    told = f"ready: {ready.enterprise}, site {ready.site}, {host}:{ready.port}, {mapper}"
+    text = f"ready: {ready.enterprise}, site {ready.site}, {host}:{ready.port}, {mapper}"
     if ready.discovery_port is not None:
-        told += f", discovery UDP {ready.discovery_port}"
+        text += f", discovery UDP {ready.discovery_port}"
     if ready.queue_port is not None:
         owned = ", ".join(ready.partitions) or "nothing"
-        told += f", {ready.role} of {owned}, queue manager TCP {ready.queue_port}"
+        text += f", {ready.role} of {owned}, queue manager TCP {ready.queue_port}"
     if ready.monitoring_port is not None:
-        told += f", monitoring TCP {ready.monitoring_port}"
-    print(plain(told), flush=True)
+        text += f", monitoring TCP {ready.monitoring_port}"
+    print(plain(text), flush=True)

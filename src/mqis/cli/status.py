@@ -80,8 +80,8 @@ def status(
 def as_tables(found: EnterpriseStatus, width: int) -> RenderableType:
     up = sum(server.up for server in found.servers)
     title = Text(found.enterprise, style="bold")
-    who = "no supervisor" if found.supervisor is None else f"process {found.supervisor}"
-    title.append(f"  {up} of {len(found.servers)} servers up, {who}", style="default")
+    supervisor = "no supervisor" if found.supervisor is None else f"process {found.supervisor}"
+    title.append(f"  {up} of {len(found.servers)} servers up, {supervisor}", style="default")
     summary = cell(found.summary, "green" if found.converged else "yellow")
     away = [
         cell(_explanation(server), "red")

@@ -30,8 +30,8 @@ def check(store: StoreOption = None, config: ConfigOption = None, json: JsonOpti
             say(fault, "red")
         say(counted(len(faults), "fault"), "bold red")
     else:
-        told = ", ".join(counted(number, label) for label, number in counts.items() if number)
-        say(f"ok: {told or 'empty'}", "green")
+        summary = ", ".join(counted(number, label) for label, number in counts.items() if number)
+        say(f"ok: {summary or 'empty'}", "green")
     if faults:
         raise typer.Exit(1)
 

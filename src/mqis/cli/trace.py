@@ -49,7 +49,7 @@ def _show(found: ChangeTrace) -> None:
     say(f"{'began':8} {datetime.fromtimestamp(first, UTC).isoformat(timespec='milliseconds')}")
     made = table("ms", "server", "from", "event", "")
     for step in found.steps:
-        told = ", ".join(f"{key} {value}" for key, value in step.details.items())
+        details = ", ".join(f"{key} {value}" for key, value in step.details.items())
         after = f"{1000 * (step.time - first):.1f}"
-        made.add_row(*map(cell, (after, step.server, step.source, step.event, told)))
+        made.add_row(*map(cell, (after, step.server, step.source, step.event, details)))
     console().print(made)

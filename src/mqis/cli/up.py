@@ -121,7 +121,7 @@ def _log_of(run: Path) -> TextIO:
     return (run / LOG).open("a", encoding="utf-8", buffering=1)
 
 
-async def _launch(what: Launch, told: Callable[[str], None]) -> None:
+async def _launch(what: Launch, report: Callable[[str], None]) -> None:
     began = time.monotonic()
     live = Live(console=error_console(), refresh_per_second=8, transient=True)
     shown = live.console.is_terminal
@@ -141,7 +141,7 @@ async def _launch(what: Launch, told: Callable[[str], None]) -> None:
         live.start()
     refreshing = asyncio.create_task(refresh())
     try:
-        await launch(what, ready, told)
+        await launch(what, ready, report)
     finally:
         refreshing.cancel()
         if shown:
@@ -158,10 +158,12 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
         )
     target = console()
     target.print(made)
-    who = plan.administrator
-    if not who.password_file:
-        say(f"export MQIS_USER='{plan.domain_of(who)}\\{who.name}'", "cyan")
-        say(f"export MQIS_PASSWORD_FILE='{password_of(what.run.absolute(), who)}'", "cyan")
+    administrator = plan.administrator
+    if not administrator.password_file:
+        say(f"export MQIS_USER='{plan.domain_of(administrator)}\\{administrator.name}'", "cyan")
+        say(
+            f"export MQIS_PASSWORD_FILE='{password_of(what.run.absolute(), administrator)}'", "cyan"
+        )
     servers = counted(len(nodes.nodes), "server")  # last: scripts wait for this line
     say(f"{plan.enterprise.name} is up: {servers} ready after {seconds:.1f} s, in {what.run}")
     sys.stdout.flush()
@@ -196,7 +198,7 @@ def _detach(what: Launch, path: Path, wait: int) -> None:
     with Live(console=target, refresh_per_second=8, transient=True) as live:
         while not _is_up(run, process.pid):
             if process.poll() is not None:
-                raise NodesError(_why(run))
+                raise NodesError(_last_output(run))
             if time.monotonic() - began > wait:
                 raise NodesError(
                     f"not all servers are ready after {wait} s; starting goes on: 'mqis status' "
@@ -216,7 +218,7 @@ def _is_up(run: Path, pid: int) -> bool:
     return states is not None and states.complete and b" is up: " in (run / "up.out").read_bytes()
 
 
-def _why(run: Path) -> str:
+def _last_output(run: Path) -> str:
     """The last line of output of a supervisor that ended."""
     lines = (run / "up.out").read_text(encoding="utf-8").strip().splitlines()
     return (

@@ -100,9 +100,9 @@ class Callbacks:
         if context.interface != dscomm.SYNTAX:
             raise RpcFault(FaultStatus.OP_RNG_ERROR)
         if opnum == dscomm.INIT_SEC_CTX.opnum:
-            asked = dscomm.INIT_SEC_CTX.request.decode(stub, syntax, big_endian=big_endian)
-            answer = self._init_sec_ctx(asked)
-            given = {"buffer_size": asked.buffer_size}
+            request = dscomm.INIT_SEC_CTX.request.decode(stub, syntax, big_endian=big_endian)
+            answer = self._init_sec_ctx(request)
+            given = {"buffer_size": request.buffer_size}
             return dscomm.INIT_SEC_CTX.response.encode(answer, syntax, given=given)
         for operation in (
             dscomm.SET_MACHINE_PROPERTIES_SIGN_PROC,
@@ -115,20 +115,20 @@ class Callbacks:
                 return operation.response.encode(reply, syntax, given=given)
         raise RpcFault(FaultStatus.OP_RNG_ERROR)
 
-    def _init_sec_ctx(self, asked: dscomm.InitSecCtx) -> dscomm.InitSecCtxAnswer:
-        context = self.pending.get(asked.context)
+    def _init_sec_ctx(self, request: dscomm.InitSecCtx) -> dscomm.InitSecCtxAnswer:
+        context = self.pending.get(request.context)
         if context is None:
             return _no_token(HResult.MQ_ERROR_INVALID_PARAMETER)
         try:
-            token = context.step(asked.token) or b""
+            token = context.step(request.token) or b""
         except AuthenticationError as error:
             log.warning("the server did not authenticate itself: %s", error)
-            return self._give_up(asked.context, HResult.MQ_ERROR_BAD_SECURITY_CONTEXT)
+            return self._give_up(request.context, HResult.MQ_ERROR_BAD_SECURITY_CONTEXT)
         except Exception:  # a provider's own error: no exception may leave a callback (3.2.4)
             log.exception("the security provider failed")
-            return self._give_up(asked.context, HResult.MQ_ERROR)
-        if len(token) > asked.buffer_size:
-            return self._give_up(asked.context, HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL)
+            return self._give_up(request.context, HResult.MQ_ERROR)
+        if len(token) > request.buffer_size:
+            return self._give_up(request.context, HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL)
         done = HResult.MQ_OK if context.complete else HResult.SEC_I_CONTINUE_NEEDED
         return dscomm.InitSecCtxAnswer(token, int(done))
 

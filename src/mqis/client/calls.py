@@ -41,8 +41,8 @@ def checked(target: Target, *, creating: bool = False) -> Target:
     if kind is ObjectType.DELETEDOBJECT:
         raise _refused("clients cannot access tombstones")
     # That a new link does have a name is the more specific rule (3.2.6.1.4).
-    named = kind in NAME_PROPERTY or (creating and kind is ObjectType.ROUTINGLINK)
-    if target.path is not None and not named:
+    has_path = kind in NAME_PROPERTY or (creating and kind is ObjectType.ROUTINGLINK)
+    if target.path is not None and not has_path:
         raise _refused(f"a {kind.label} has no path name")
     return target
 
@@ -137,19 +137,19 @@ async def set_security(
 async def get_props(session: ServerSession, target: Target, ids: Sequence[int]) -> dscomm.PropsGot:
     """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
     checked(target)
-    asked, blank = _checked_count(ids), (NULL,) * len(ids)
-    given = {"cp": len(asked)}
+    propids, blank = _checked_count(ids), (NULL,) * len(ids)
+    given = {"cp": len(propids)}
 
     def digest(got: dscomm.PropsGot) -> bytes:
-        return signature.properties_digest(asked, got.values)
+        return signature.properties_digest(propids, got.values)
 
     if target.path is not None:
         by_path = dscomm.GetProps(
-            target.object_type, target.path, asked, blank, session.auth, SIGNATURE_SIZE
+            target.object_type, target.path, propids, blank, session.auth, SIGNATURE_SIZE
         )
         return await session.signed(dscomm.GET_PROPS, by_path, digest, given)
     by_guid = dscomm.GetPropsGuid(
-        target.object_type, _guid(target), asked, blank, session.auth, SIGNATURE_SIZE
+        target.object_type, _guid(target), propids, blank, session.auth, SIGNATURE_SIZE
     )
     return await session.signed(dscomm.GET_PROPS_GUID, by_guid, digest, given)
 

@@ -204,8 +204,10 @@ class DirectoryClient:
             got = await calls.delete_object(session, Target(object_type, path))
             _check(got.result, f"cannot delete {object_type.label} {path}")
             if begun.handle:
-                told = await calls2.notify_delete(session, begun.handle)
-                _check(told.result, f"cannot confirm the deletion of {object_type.label} {path}")
+                confirmed = await calls2.notify_delete(session, begun.handle)
+                _check(
+                    confirmed.result, f"cannot confirm the deletion of {object_type.label} {path}"
+                )
         finally:
             if begun.handle and session.usable:
                 await calls2.end_delete_notification(session, begun.handle)

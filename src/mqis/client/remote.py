@@ -79,8 +79,8 @@ async def _connect_to(
     except (RpcFault, RpcConnectionError) as error:
         if not is_logon_refused(error):
             raise
-        said = error.errors[0] if isinstance(error, NoServerError) else error
-        hint = f"check the name and the password; its audit log says more ({said})"
+        cause = error.errors[0] if isinstance(error, NoServerError) else error
+        hint = f"check the name and the password; its audit log says more ({cause})"
         raise LogonError(f"{server} refused the logon of {user}: {hint}") from error
     except DirectoryError as error:
         if error.hresult != HResult.MQDS_E_CANT_INIT_SERVER_AUTH:
@@ -185,9 +185,9 @@ class Remote:
         sort: Sequence[SortKey],
     ) -> list[Record]:
         wanted = [*_identifying_properties(object_type), *columns]
-        asked = [PropertyRestriction(r.relation, r.propid, r.constant) for r in restrictions]
+        conditions = [PropertyRestriction(r.relation, r.propid, r.constant) for r in restrictions]
         keys = [SortColumn(key.propid, key.order) for key in sort]
-        rows = self._run(self._rows(wanted, asked, keys))
+        rows = self._run(self._rows(wanted, conditions, keys))
         found = [dict(zip(wanted, row, strict=True)) for row in rows]
         return [_record(object_type, row, {p: _or_none(row[p]) for p in columns}) for row in found]
 

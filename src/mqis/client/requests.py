@@ -146,13 +146,13 @@ def creation(element: DirectoryElement, attributes: Iterable[str] | None = None)
     if kind not in _REQUIRED:
         raise RequestRefusedError(f"a {object_type.label} cannot be created")
     listed = None if attributes is None else {python_name(name) for name in attributes}
-    populated, named = _REQUIRED[kind]
+    populated, required = _REQUIRED[kind]
     for name in populated:
         if getattr(element, name) is None:
             raise RequestRefusedError(f"a {object_type.label} cannot be created without {name}")
-    if listed is not None and not listed.issuperset(named):
+    if listed is not None and not listed.issuperset(required):
         raise RequestRefusedError(
-            f"the attributes of a {object_type.label} must include {', '.join(named)}"
+            f"the attributes of a {object_type.label} must include {', '.join(required)}"
         )
     path = _creation_path(element)
     rows = [row for row in ATTRIBUTES[kind] if row.created]

@@ -27,8 +27,8 @@ class NoServerError(RpcConnectionError):
     @classmethod
     def of(cls, errors: Sequence[tuple[object, Exception]]) -> NoServerError:
         """The error for servers that were tried, each with its own error."""
-        said = "; ".join(f"{server}: {error}" for server, error in errors)
-        made = cls(f"no directory server answers; {said}")
+        details = "; ".join(f"{server}: {error}" for server, error in errors)
+        made = cls(f"no directory server answers; {details}")
         made.errors = tuple(error for _, error in errors)
         return made
 
@@ -85,7 +85,7 @@ async def find_port(
         return server.port
     mapper = epmapper.EPMAPPER
     tower = Tower.tcp(interface, 0, "0.0.0.0")
-    asked = epmapper.MapAsked(
+    request = epmapper.MapAsked(
         Guid.NULL, epmapper.TowerOctets(tower.to_bytes()), ContextHandle.NULL, 4
     )
     async with await RpcClient.connect(
@@ -96,7 +96,7 @@ async def find_port(
         timeout_s=timeout_s,
     ) as client:
         found = await invoke(
-            client, mapper, epmapper.EPT_MAP, asked, given={"max_towers": 4}, timeout_s=timeout_s
+            client, mapper, epmapper.EPT_MAP, request, given={"max_towers": 4}, timeout_s=timeout_s
         )
     for octets in found.towers:
         if octets is not None:

@@ -78,9 +78,9 @@ def _is_writable(path: Path) -> bool:
 
 def _in_use(path: Path) -> str:
     process = holder(lock_of(path))
-    who = f"process {process}" if process else "another process"
+    owner = f"process {process}" if process else "another process"
     return (
-        f"{path}: {who} uses this store; stop it first: two servers on one store would give the "
+        f"{path}: {owner} uses this store; stop it first: two servers on one store would give the "
         "same numbers to different changes"
     )
 

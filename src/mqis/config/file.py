@@ -66,9 +66,9 @@ def relative(config: Config, path: Path) -> Config:
     url = relative_to(config.store.url, directory)
     config = replace(config, store=replace(config.store, url=url))
     for section, key in _FILES:
-        named = getattr(getattr(config, section), key)
-        if named:
-            config = _with(config, section, **{key: str(directory / named)})
+        file_name = getattr(getattr(config, section), key)
+        if file_name:
+            config = _with(config, section, **{key: str(directory / file_name)})
     return config
 
 

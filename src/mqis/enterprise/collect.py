@@ -54,8 +54,8 @@ def compare(roster: Roster, polled: Sequence[Polled], since: Since, now: float) 
         for partition in () if each.status is None else each.status.partitions:
             comparison.add(partition)
     servers = tuple(_member(each, comparison) for each in polled)
-    named = (each.status.enterprise for each in polled if each.status is not None)
-    enterprise = roster.enterprise or next(filter(None, named), "")
+    names = (each.status.enterprise for each in polled if each.status is not None)
+    enterprise = roster.enterprise or next(filter(None, names), "")
     return EnterpriseStatus(enterprise, now, roster.supervisor, servers)
 
 
@@ -102,15 +102,15 @@ class _Comparison:
 
 
 def _member(polled: Polled, comparison: _Comparison) -> MemberStatus:
-    entry, told = polled.entry, polled.status
+    entry, status = polled.entry, polled.status
     replicas = None
-    if told is not None:
-        replicas = tuple(comparison.replica(entry.name, p) for p in told.partitions)
+    if status is not None:
+        replicas = tuple(comparison.replica(entry.name, p) for p in status.partitions)
     state, since, reason = _condition(polled, comparison)
     return MemberStatus(
         entry.name,
-        entry.role or (told.role if told else ""),
-        entry.site or (told.site if told else ""),
+        entry.role or (status.role if status else ""),
+        entry.site or (status.site if status else ""),
         entry.address,
         _pid(polled),
         entry.restarts,
@@ -118,8 +118,8 @@ def _member(polled: Polled, comparison: _Comparison) -> MemberStatus:
         since,
         reason,
         replicas,
-        told.neighbours if told else (),
-        told.counters if told else {},
+        status.neighbours if status else (),
+        status.counters if status else {},
     )
 
 

@@ -77,14 +77,14 @@ class ControlServer:
 
     async def _answer(self, line: bytes) -> dict[str, Any]:
         try:
-            asked = json.loads(line)
-            return {"ok": True, **await self._do(asked["do"], asked.get("server", ""), asked)}
+            request = json.loads(line)
+            return {"ok": True, **await self._do(request["do"], request.get("server", ""), request)}
         except MqisError as error:
             return {"ok": False, "error": str(error)}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             return {"ok": False, "error": f"the command was not understood: {error}"}
 
-    async def _do(self, what: str, server: str, asked: dict[str, Any]) -> dict[str, Any]:
+    async def _do(self, what: str, server: str, request: dict[str, Any]) -> dict[str, Any]:
         if what == "down":
             self._down()
             return {}
@@ -100,7 +100,7 @@ class ControlServer:
                 supervisor.start(name)
                 await supervisor.ready([name])
             elif what == "kill":
-                return {"pid": await supervisor.kill(name, stay=bool(asked.get("stay")))}
+                return {"pid": await supervisor.kill(name, stay=bool(request.get("stay")))}
             else:
                 raise ValueError(what)
         return {"pid": child.place.pid}

@@ -26,13 +26,13 @@ _BITS = {
 }
 
 
-def fill(plan: RunPlan, nodes: Nodes, who: Administrator, connect: Connect) -> None:
+def fill(plan: RunPlan, nodes: Nodes, administrator: Administrator, connect: Connect) -> None:
     """Creates missing objects; leaves existing ones as they are."""
     for site in plan.sites:
-        with connect(_authority(nodes, site.name), who) as authority:
+        with connect(_authority(nodes, site.name), administrator) as authority:
             _fill_site(plan, site.name, authority)
     first = next(node for node in nodes if node.role == ServerRole.PEC)
-    with connect(first, who) as pec:
+    with connect(first, administrator) as pec:
         for link in plan.links:
             _link(link, pec)
         for site in plan.sites:

@@ -53,9 +53,9 @@ class Launch:
     plan: RunPlan
     run: Path
     connect: Connect
-    #: The plan as text, which is kept; file names in it are relative to ``beside``.
+    #: The plan as text, which is kept; file names in it are relative to ``base``.
     text: str
-    beside: Path = field(default_factory=Path.cwd)
+    base: Path = field(default_factory=Path.cwd)
     #: True if each server gets its own address; None: if the system supports that.
     own_addresses: bool | None = None
     patience: Patience = field(default_factory=Patience)
@@ -64,17 +64,17 @@ class Launch:
 class RunningEnterprise:
     """A run directory that this process has locked, and its servers.
 
-    async with Enterprise(launch, told) as enterprise:
+    async with Enterprise(launch, report) as enterprise:
         await enterprise.bring_up()
         await enterprise.ended.wait()
     """
 
     supervisor: Supervisor
 
-    def __init__(self, launch: Launch, told: Callable[[str], None] = lambda _text: None) -> None:
+    def __init__(self, launch: Launch, report: Callable[[str], None] = lambda _text: None) -> None:
         self.launch = launch
         self.run = launch.run.absolute()
-        self._told = told
+        self._report = report
         self._lock = ProcessLock(self.run / LOCK)
         self.ended = asyncio.Event()
         self._control = ControlServer(self.run, self.ended.set)
@@ -90,7 +90,7 @@ class RunningEnterprise:
         try:
             self._lock.name(os.getpid())
             for text in await asyncio.to_thread(recover, self.run):
-                self._told(text)
+                self._report(text)
             await self._control.open()
             self.supervisor = self._control.supervisor = self._supervise()
         except BaseException:
@@ -113,14 +113,14 @@ class RunningEnterprise:
     def _supervise(self) -> Supervisor:
         assigned = self._addresses()
         for note in assigned.notes:
-            self._told(note)
+            self._report(note)
         plan = self.launch.plan
         at = (_node(self.run, server, assigned.places[server.name]) for server in plan.servers)
         nodes = Nodes(plan.enterprise.name, tuple(at))
         return Supervisor(
             self.run,
             nodes,
-            self._told,
+            self._report,
             patience=self.launch.patience,
             control=str(self._control.path),
         )
@@ -146,20 +146,20 @@ class RunningEnterprise:
         plan, run = self.launch.plan, self.run
         kept = run / PLAN
         done = kept.exists() and kept.read_text(encoding="utf-8") == self.launch.text
-        await asyncio.to_thread(make_accounts, run, plan, self.launch.beside)
+        await asyncio.to_thread(make_accounts, run, plan, self.launch.base)
         if done:
             for node in self.nodes:
                 write_config(plan, self.nodes, node)
                 self.supervisor.start(node.name)
             await self.supervisor.ready([node.name for node in self.nodes])
         else:
-            await self._set_up(administrator(run, plan, self.launch.beside))
+            await self._set_up(administrator(run, plan, self.launch.base))
             draft = kept.with_suffix(".part")
             draft.write_text(self.launch.text, encoding="utf-8")
             draft.replace(kept)
         self.supervisor.completed()
 
-    async def _set_up(self, who: Administrator) -> None:
+    async def _set_up(self, account: Administrator) -> None:
         plan, nodes = self.launch.plan, self.nodes
         await asyncio.to_thread(found_pec, plan, nodes)
         pec = next(node for node in nodes if node.role == ServerRole.PEC)
@@ -168,13 +168,13 @@ class RunningEnterprise:
         for role in (ServerRole.PSC, ServerRole.BSC):
             servers = [server for server in plan.servers if server.role is role]
             for server in servers:
-                await asyncio.to_thread(self._join, server, pec, who)
+                await asyncio.to_thread(self._join, server, pec, account)
                 self.supervisor.start(server.name)
             await self.supervisor.ready([server.name for server in servers])
-        await asyncio.to_thread(fill, plan, nodes, who, self.launch.connect)
+        await asyncio.to_thread(fill, plan, nodes, account, self.launch.connect)
 
-    def _join(self, server: ServerPlan, pec: NodePlace, who: Administrator) -> None:
-        with self.launch.connect(pec, who) as directory:
+    def _join(self, server: ServerPlan, pec: NodePlace, account: Administrator) -> None:
+        with self.launch.connect(pec, account) as directory:
             join_server(self.launch.plan, self.nodes, server, directory)
 
     # --- down -------------------------------------------------------------------------------------
@@ -191,11 +191,11 @@ class RunningEnterprise:
 async def launch(
     what: Launch,
     on_ready: Callable[[Nodes], None] = lambda _nodes: None,
-    told: Callable[[str], None] = lambda _text: None,
+    report: Callable[[str], None] = lambda _text: None,
 ) -> None:
     """Brings an enterprise up, supervises it, and ends it at a signal or 'mqis down'."""
     loop = asyncio.get_running_loop()
-    async with RunningEnterprise(what, told) as enterprise:
+    async with RunningEnterprise(what, report) as enterprise:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, enterprise.on_signal, number)
         ending = asyncio.create_task(enterprise.ended.wait())
@@ -206,7 +206,7 @@ async def launch(
                 coming.result()
                 on_ready(enterprise.nodes)
                 await ending
-            told("stopping: backup controllers, primary controllers, the PEC")
+            report("stopping: backup controllers, primary controllers, the PEC")
         finally:
             ending.cancel()
             coming.cancel()

@@ -322,12 +322,12 @@ def _refuse_unknown(content: dict[str, Any], known: list[str], source: str, pref
 
 def _problems(plan: RunPlan) -> Iterable[tuple[str, str]]:
     """Yields each problem as key and text, most important first."""
-    yield from _twice("site", [site.name for site in plan.sites])
-    yield from _twice("server", [s.name for s in plan.servers])
+    yield from _duplicates("site", [site.name for site in plan.sites])
+    yield from _duplicates("server", [s.name for s in plan.servers])
     machines = [*(s.name for s in plan.servers), *(m.name for m in plan.machines)]
-    yield from _twice("machine", machines)
-    yield from _twice("queue", [queue.path for queue in plan.queues], "path")
-    yield from _twice("account", [f"{plan.domain_of(a)}\\{a.name}" for a in plan.accounts])
+    yield from _duplicates("machine", machines)
+    yield from _duplicates("queue", [queue.path for queue in plan.queues], "path")
+    yield from _duplicates("account", [f"{plan.domain_of(a)}\\{a.name}" for a in plan.accounts])
     yield from _roles(plan)
     known = {name_key(site.name) for site in plan.sites}
     yield from _sites_exist("server", [(s.site,) for s in plan.servers], "site", known)
@@ -343,7 +343,7 @@ def _problems(plan: RunPlan) -> Iterable[tuple[str, str]]:
         yield "account", "one account has to be an administrator, to set up the enterprise"
 
 
-def _twice(key: str, names: list[str], part: str = "name") -> Iterable[tuple[str, str]]:
+def _duplicates(key: str, names: list[str], part: str = "name") -> Iterable[tuple[str, str]]:
     seen = Counter[str]()
     for number, name in enumerate(names, 1):
         seen[name_key(name)] += 1
@@ -357,24 +357,24 @@ def _twice(key: str, names: list[str], part: str = "name") -> Iterable[tuple[str
 def _roles(plan: RunPlan) -> Iterable[tuple[str, str]]:
     pecs = [s.name for s in plan.servers if s.role is ServerRole.PEC]
     if len(pecs) != 1:
-        told = ", ".join(pecs) or "none"
-        yield "server", f'exactly one server must have the role "pec", here: {told}'
+        names = ", ".join(pecs) or "none"
+        yield "server", f'exactly one server must have the role "pec", here: {names}'
     for number, site in enumerate(plan.sites, 1):
         key = name_key(site.name)
         own = [s for s in plan.servers if name_key(s.site) == key]
         authorities = [s.name for s in own if s.role is not ServerRole.BSC]
         if len(authorities) != 1:
-            told = ", ".join(authorities) or "none"
+            names = ", ".join(authorities) or "none"
             yield (
                 f"site[{number}]",
-                f"{site.name} needs exactly one server with the role pec or psc, has: {told}",
+                f"{site.name} needs exactly one server with the role pec or psc, has: {names}",
             )
 
 
 def _sites_exist(
-    key: str, named: list[tuple[str, ...]], part: str, known: set[str]
+    key: str, sites_of: list[tuple[str, ...]], part: str, known: set[str]
 ) -> Iterable[tuple[str, str]]:
-    for number, sites in enumerate(named, 1):
+    for number, sites in enumerate(sites_of, 1):
         for site in sites:
             if name_key(site) not in known:
                 yield f"{key}[{number}].{part}", f"there is no site {site!r}"

@@ -74,10 +74,10 @@ def poll(
 def _poll(entry: RosterEntry, read: ReadStore | None, timeout_s: float) -> Polled:
     problem = ""
     if entry.monitor is not None:
-        told = fetch(entry.monitor, timeout_s)
-        if isinstance(told, ServerStatus):
-            return Polled(entry, told, True)
-        problem = told
+        reply = fetch(entry.monitor, timeout_s)
+        if isinstance(reply, ServerStatus):
+            return Polled(entry, reply, True)
+        problem = reply
     if entry.store is None or read is None or _is_busy(entry):
         return Polled(entry, None, False, problem)
     try:

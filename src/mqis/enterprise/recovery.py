@@ -13,9 +13,9 @@ def recover(run: Path) -> list[str]:
     """Ends servers that outlived their supervisor; returns a line for each."""
     if not (run / FILE).exists():
         return []
-    told = []
+    messages = []
     for node in load_nodes(run):
         pid = holder(lock_of(node))
         if end(lock_of(node), GRACE_S):
-            told.append(f"{node.name}: process {pid} outlived its supervisor and was ended")
-    return told
+            messages.append(f"{node.name}: process {pid} outlived its supervisor and was ended")
+    return messages

@@ -61,7 +61,7 @@ Connect = Callable[[NodePlace, Administrator], AbstractContextManager[Changing]]
 # --- files ----------------------------------------------------------------------------------------
 
 
-def make_accounts(run: Path, plan: RunPlan, beside: Path) -> None:
+def make_accounts(run: Path, plan: RunPlan, base: Path) -> None:
     """Adds missing accounts; generates and stores a password for those that name no file."""
     file = AccountsFile(run / ACCOUNTS)
     for account in plan.accounts:
@@ -69,14 +69,14 @@ def make_accounts(run: Path, plan: RunPlan, beside: Path) -> None:
         if file.path.exists() and file.find(domain, account.name) is not None:
             continue
         groups = [ADMINISTRATORS] if account.administrator else []
-        secret = _given_password(account, beside) or _new_password(run, account)
+        secret = _given_password(account, base) or _new_password(run, account)
         file.add(account.name, secret, domain=domain, groups=groups)
 
 
-def administrator(run: Path, plan: RunPlan, beside: Path) -> Administrator:
+def administrator(run: Path, plan: RunPlan, base: Path) -> Administrator:
     """The administrator with whose account the enterprise is set up."""
     first = plan.administrator
-    known = _given_password(first, beside) or _first_line(password_of(run, first))
+    known = _given_password(first, base) or _first_line(password_of(run, first))
     return Administrator(plan.domain_of(first), first.name, known)
 
 
@@ -85,10 +85,10 @@ def password_of(run: Path, account: AccountPlan) -> Path:
     return run / PASSWORDS / account.name
 
 
-def _given_password(account: AccountPlan, beside: Path) -> str | None:
+def _given_password(account: AccountPlan, base: Path) -> str | None:
     if not account.password_file:
         return None
-    return _first_line(beside / account.password_file)
+    return _first_line(base / account.password_file)
 
 
 def _first_line(path: Path) -> str:

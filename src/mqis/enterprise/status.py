@@ -262,7 +262,7 @@ class EnterpriseStatus:
         rows = self.rows
         return (
             *_unexpected(self.servers),
-            *(_apart(server) for server in self.servers if _apart(server)),
+            *(_differences(server) for server in self.servers if _differences(server)),
             *_resyncing(rows),
             *_incomplete(rows),
         )
@@ -310,12 +310,12 @@ def _predicate(state: MemberState, *, many: bool) -> str:
     return f" {'are' if many else 'is'} {state.text}"
 
 
-def _apart(server: MemberStatus) -> str:
+def _differences(server: MemberStatus) -> str:
     """The differences between its replicas and their authorities; empty if there are none."""
     ahead = sum(replica.ahead for replica in server.replicas)
     amounts = ((server.behind, "behind"), (ahead, "ahead"))
-    told = (f"{n:,} {'change' if n == 1 else 'changes'} {side}" for n, side in amounts if n)
-    text = ", ".join(told)
+    parts = (f"{n:,} {'change' if n == 1 else 'changes'} {side}" for n, side in amounts if n)
+    text = ", ".join(parts)
     return f"{server.name}: {text}" if text else ""
 
 

@@ -1,6 +1,6 @@
 """Supervises the processes of an enterprise: starts, watches, restarts and stops them.
 
-    supervisor = Supervisor(run, nodes, told)
+    supervisor = Supervisor(run, nodes, report)
     supervisor.start("ams-dir1")
     await supervisor.ready(["ams-dir1"])
     await supervisor.close()
@@ -100,15 +100,15 @@ class Supervisor:
         self,
         run: Path,
         nodes: Nodes,
-        told: Callable[[str], None] = lambda _text: None,
+        report: Callable[[str], None] = lambda _text: None,
         *,
         patience: Patience = Patience(),  # noqa: B008 -- frozen
         control: str = "",
         command: Sequence[str] = SERVE,
     ) -> None:
-        """``told`` gets messages for the operator; ``command`` is followed by a configuration."""
+        """``report`` gets messages for the operator; ``command`` is followed by a configuration."""
         self._run = run
-        self._told = told
+        self._report = report
         self._patience = patience
         self._control = control
         self._command = command
@@ -250,13 +250,13 @@ class Supervisor:
                 break
             quick = time.monotonic() - began < patience.quick_s
             child.deaths = child.deaths + 1 if quick and not child.forgiven else 0
-            told = f"{child.place.name} ended ({_ending(code)})"
+            ending = f"{child.place.name} ended ({_ending(code)})"
             reason = f"{_ending(code)}{f': {last}' if last else ''}"
             if child.deaths >= patience.give_up_after:
                 child.wanted = False
                 self._enter(child, ProcessState.FAILED, reason)
                 self._say(
-                    f"{told} {child.deaths} times in a row soon after its start and is given up: "
+                    f"{ending} {child.deaths} times in a row soon after its start and is given up: "
                     f"{last or 'no reason given'}; see {child.place.log}, then 'mqis start "
                     f"{child.place.name}'",
                     logging.ERROR,
@@ -266,7 +266,7 @@ class Supervisor:
             pause = 0.0 if child.forgiven else patience.pause(child.deaths)
             child.forgiven = False
             self._enter(child, ProcessState.PAUSING, reason)
-            self._say(f"{told}; starting it again{f' in {pause:.1f} s' if pause else ''}")
+            self._say(f"{ending}; starting it again{f' in {pause:.1f} s' if pause else ''}")
             child.hurry.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(child.hurry.wait(), pause)
@@ -346,7 +346,7 @@ class Supervisor:
 
     def _say(self, text: str, level: int = logging.WARNING) -> None:
         log.log(level, text)
-        self._told(text)
+        self._report(text)
 
     def _save(self, *, ended: bool = False) -> None:
         save_nodes(self._run, replace(self.nodes, supervisor=None) if ended else self.nodes)

@@ -202,10 +202,10 @@ class SendingEnterprise:
 
 def chain(source: Guid, passings: Iterable[Passing]) -> list[Passing]:
     """Orders the passings from the source on, and drops repetitions."""
-    told = {(passing.machine, passing.hops): passing for passing in passings}
+    passing_at = {(passing.machine, passing.hops): passing for passing in passings}
     found: list[Passing] = []
     here = source
-    while (passing := told.get((here, len(found)))) is not None:
+    while (passing := passing_at.get((here, len(found)))) is not None:
         found.append(passing)
         here = passing.next
     return found

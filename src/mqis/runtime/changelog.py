@@ -60,44 +60,44 @@ def is_on() -> bool:
 
 def made(change: OwnChange, origin: Origin) -> None:
     if is_on():
-        told = {"change": change_id_of(change), **_about(change), "user": origin.user}
+        fields = {"change": change_id_of(change), **_about(change), "user": origin.user}
         if origin.peer:
-            told["peer"] = origin.peer
-        _write("change made", told)
+            fields["peer"] = origin.peer
+        _write("change made", fields)
 
 
 def forwarded(request: str, change: OwnChange, to: str, origin: Origin) -> None:
     if is_on():
-        named = {"request": request, "partition": str(change.obj.partition), "to": to}
-        by = {"user": origin.user, "peer": origin.peer}
-        _write("change forwarded", {**named, **_about(change), **by})
+        fields = {"request": request, "partition": str(change.obj.partition), "to": to}
+        author = {"user": origin.user, "peer": origin.peer}
+        _write("change forwarded", {**fields, **_about(change), **author})
 
 
 def answered(request: str, result: int, seconds: float) -> None:
     if is_on():
-        told = {"request": request, "result": _result(result), "ms": round(1000 * seconds, 1)}
-        _write("change answered", told)
+        fields = {"request": request, "result": _result(result), "ms": round(1000 * seconds, 1)}
+        _write("change answered", fields)
 
 
 def relayed(passed_on: RequestPassedOn) -> None:
     if is_on():
         request = request_id(passed_on.requester, passed_on.number)
-        told = {"request": request, "to": passed_on.machine}
-        _write("change relayed", told)
+        fields = {"request": request, "to": passed_on.machine}
+        _write("change relayed", fields)
 
 
 def decided(decision: RequestDecided) -> None:
     if not is_on():
         return
-    told = {
+    fields = {
         "request": request_id(decision.requester, decision.number),
         "result": _result(decision.result),
     }
     for change in decision.changes:
-        named = {**told, "change": change_id_of(change), **_about(change)}
-        _write("change decided", named)
+        change_fields = {**fields, "change": change_id_of(change), **_about(change)}
+        _write("change decided", change_fields)
     if not decision.changes:
-        _write("change decided", told)
+        _write("change decided", fields)
 
 
 def applied(changes: Iterable[ChangeApplied]) -> None:
@@ -106,8 +106,8 @@ def applied(changes: Iterable[ChangeApplied]) -> None:
         return
     for sender, group in groupby(changes, lambda one: one.sender):
         while some := [change_id(c.partition, c.seq) for c in islice(group, _IN_LINE)]:
-            told = {"change": some[0] if len(some) == 1 else some, "sender": sender}
-            _write("change applied", told)
+            fields = {"change": some[0] if len(some) == 1 else some, "sender": sender}
+            _write("change applied", fields)
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -158,15 +158,15 @@ def change_id_of(change: OwnChange) -> str:
 
 def _about(change: OwnChange) -> dict[str, Any]:
     obj = change.obj
-    told = {
+    fields = {
         "operation": _OPERATIONS[change.kind],
         "type": obj.type.label,
         "id": str(obj.id),
     }
     path = obj.path
     if path is not None:
-        told["object"] = path
-    return told
+        fields["object"] = path
+    return fields
 
 
 def _result(result: int) -> str:

@@ -60,10 +60,10 @@ def identify(config: Config, view: View) -> Server:
     return Server(name, id_, site, role, pec, psc if role is Role.BSC else "", seeds)
 
 
-def _agreed(key: str, said: Guid | None, stored: Guid | None) -> Guid | None:
-    if said is not None and stored is not None and said != stored:
-        raise ConfigError(f"{key}: it is {said}, but the store says {stored}")
-    return said or stored
+def _agreed(key: str, configured: Guid | None, stored: Guid | None) -> Guid | None:
+    if configured is not None and stored is not None and configured != stored:
+        raise ConfigError(f"{key}: it is {configured}, but the store says {stored}")
+    return configured or stored
 
 
 def _site_of(machine: DirectoryObject | None) -> Guid | None:

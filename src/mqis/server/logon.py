@@ -111,10 +111,10 @@ class AuditedAuthenticator:
         self.failures += 1
         now, address = self._clock(), computer_of(peer)
         counted = self._failed.failed(address, account, now, exempt=is_loopback(peer))
-        told: dict[str, object] = {"peer": peer}
+        fields: dict[str, object] = {"peer": peer}
         if counted.wait_s:
-            told["wait_s"] = round(counted.wait_s, 1)
-        audit.warning("refused: %s cannot log on: %s", shown, reason, extra=details(**told))
+            fields["wait_s"] = round(counted.wait_s, 1)
+        audit.warning("refused: %s cannot log on: %s", shown, reason, extra=details(**fields))
         if counted.alarm:
             text = "many failed logons as %s, lately from this address"
             audit.error(text, shown, extra=details(peer=peer, failures=counted.alarm))

@@ -100,8 +100,8 @@ def _log_correction(correction: Correction, me: Server) -> None:
 
 def _agrees(view: View, me: Server) -> bool:
     """True if the directory names this server for its role; a replaced PSC is not named."""
-    named = authority(Guid.NULL if me.is_pec else me.site, view) or ""
-    return me.is_called(named) is not me.is_bsc
+    owner = authority(Guid.NULL if me.is_pec else me.site, view) or ""
+    return me.is_called(owner) is not me.is_bsc
 
 
 def corrections(view: View, me: Server, key: RsaPublicKey | None) -> Iterator[Correction]:

@@ -103,10 +103,6 @@ class ReplicationService:
     #: None: no journal is kept.
     journal: RunningJournal | None = None
 
-    @property
-    def local(self) -> LocalQueueManager:
-        return LocalQueueManager(self.me.name, self.me.id)
-
     def reread(self, config: Config) -> None:
         """Applies the keys that may change while it runs: addresses of others, and times."""
         self.resolver.use(config.hosts.entries)
@@ -122,10 +118,10 @@ class ReplicationService:
         """Waits until there is a directory to serve; a new server gets it from the others."""
         if await self.driver.inspect(lambda tx, _memory: _is_ready(tx, self.me)):
             return
-        began = said = time.monotonic()
+        began = report_at = time.monotonic()
         while (lacking := await self.driver.inspect(self._lacking)) is not None:
-            if time.monotonic() >= said:
-                said += _SAY_S
+            if time.monotonic() >= report_at:
+                report_at += _SAY_S
                 log.info("waiting for the directory", extra=details(lacks=lacking))
             await asyncio.sleep(_LOOK_S)
         seconds = round(time.monotonic() - began, 1)
@@ -270,7 +266,11 @@ async def start_replication(
         stack.push_async_callback(routing.close)
     if section.notify:
         service.notifier = ChangeNotifier(
-            service.local, resolver, peers=members, signer=signer, policy=policy
+            LocalQueueManager(me.name, me.id),
+            resolver,
+            peers=members,
+            signer=signer,
+            policy=policy,
         )
         stack.push_async_callback(service.notifier.close)
     return service

@@ -153,14 +153,14 @@ def _neighbors(picture: Picture, pec: Picture) -> list[str]:
     server = picture.server
     if server.node is None:
         return []
-    told = set(server.node.replication.memory.neighbors)
+    neighbors = set(server.node.replication.memory.neighbors)
     wanted: set[str] = set()
     if server.me.is_psc:
         owners = (name_key(p.owner) for p in pec.partitions.values() if p.owner)
         wanted = {owner for owner in owners if owner != name_key(server.name)}
         wanted |= _bscs(picture)
-    return [f"{server.name} tells {name}" for name in sorted(told - wanted)] + [
-        f"{server.name} does not tell {name}" for name in sorted(wanted - told)
+    return [f"{server.name} tells {name}" for name in sorted(neighbors - wanted)] + [
+        f"{server.name} does not tell {name}" for name in sorted(wanted - neighbors)
     ]
 
 

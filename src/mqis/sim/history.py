@@ -172,8 +172,8 @@ class NumberHistory:
         if now.purged_seq.value >= before.last_seq.value + DEFAULTS.restore_jump:
             return  # a restored authority makes all replicas resynchronise
         for other in view.partitions():
-            told = other.id and other.owner and not me.is_called(other.owner)
-            if told and self.reached.get((other.owner, now.id), _MIN) < now.purged_seq:
+            has_other_owner = other.id and other.owner and not me.is_called(other.owner)
+            if has_other_owner and self.reached.get((other.owner, now.id), _MIN) < now.purged_seq:
                 raise Violation(
                     _PURGED,
                     f"{me.name} forgets up to {now.purged_seq.value}, "

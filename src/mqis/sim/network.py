@@ -282,8 +282,8 @@ class MessageNetwork:
             return
         parcel.open = False
         about = parcel.identifier, parcel.machine, parcel.message, _TIMEOUT
-        told = parcel.message.acknowledge
-        parcel.sender.emit(Nacked(*about, local=True) if told else Dropped(*about))
+        wants_ack = parcel.message.acknowledge
+        parcel.sender.emit(Nacked(*about, local=True) if wants_ack else Dropped(*about))
         parcel.sender.wake()
 
     def _release(self, line: _Line) -> None:

@@ -34,7 +34,7 @@ class QueryCache:
         self.found: dict[tuple[Any, ...], Any] = {}
         self._objects = 0
 
-    def keep(self, asked: tuple[Any, ...], answer: Any, objects: Sequence[DirectoryObject]) -> None:
+    def keep(self, query: tuple[Any, ...], answer: Any, objects: Sequence[DirectoryObject]) -> None:
         """Caches ``answer``, which consists of ``objects``; starts over when the cache is full."""
         if not all(map(_is_small, objects)):
             return
@@ -42,7 +42,7 @@ class QueryCache:
         if self._objects > MAX_OBJECTS:
             self.found.clear()
             self._objects = len(objects)
-        self.found[asked] = answer
+        self.found[query] = answer
 
 
 def _is_small(obj: DirectoryObject) -> bool:
@@ -58,33 +58,33 @@ class CachedView(SqlView):
         self._answers = answers
 
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
-        asked = (object_type, id.raw)
-        found: DirectoryObject | None = self._answers.found.get(asked)
+        query = (object_type, id.raw)
+        found: DirectoryObject | None = self._answers.found.get(query)
         if found is None:
             found = super().get(object_type, id)
             if found is not None:
-                self._answers.keep(asked, found, (found,))
+                self._answers.keep(query, found, (found,))
         return found
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
-        asked = (object_type, path)
-        found: DirectoryObject | None = self._answers.found.get(asked)
+        query = (object_type, path)
+        found: DirectoryObject | None = self._answers.found.get(query)
         if found is None:
             found = super().find(object_type, path)
             if found is not None:
-                self._answers.keep(asked, found, (found,))
+                self._answers.keep(query, found, (found,))
         return found
 
     def having(
         self, object_type: ObjectType, propid: PropId, key: bytes
     ) -> Iterator[DirectoryObject]:
-        asked = (object_type, propid, key)
-        found: list[DirectoryObject] | None = self._answers.found.get(asked)
+        query = (object_type, propid, key)
+        found: list[DirectoryObject] | None = self._answers.found.get(query)
         if found is None:
             rest = super().having(object_type, propid, key)
             found = list(islice(rest, MAX_ANSWER + 1))
             if len(found) > MAX_ANSWER:
                 return chain(found, rest)
             if found:
-                self._answers.keep(asked, found, found)
+                self._answers.keep(query, found, found)
         return iter(found)

@@ -105,8 +105,8 @@ class StoreCondition:
             return
         seconds = round(time.time() - outage.since, 1)
         if outage.confirmed:
-            told = f"after {seconds} s; calls refused since the start: {self.refused}"
-            self.report(f"the store answers again, {told}")
+            detail = f"after {seconds} s; calls refused since the start: {self.refused}"
+            self.report(f"the store answers again, {detail}")
         else:
             self.report(f"the store was slow: {outage.reason}")
 

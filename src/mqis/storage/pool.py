@@ -48,7 +48,7 @@ class Lent(Generic[T]):
             self._pool.keep(self._session)
 
 
-def _itself(session: DatabaseSession) -> DatabaseSession:
+def _unchanged(session: DatabaseSession) -> DatabaseSession:
     return session
 
 
@@ -67,7 +67,7 @@ class Pool:
         self.closed = False
 
     def transaction(self) -> Lent[DatabaseSession]:
-        return self.lend(_itself)
+        return self.lend(_unchanged)
 
     def lend(self, wrap: Callable[[DatabaseSession], T]) -> Lent[T]:
         """Lends a session, wrapped by ``wrap``, for one transaction."""

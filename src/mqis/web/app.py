@@ -52,8 +52,8 @@ def make_app(settings: ConsoleSettings) -> Starlette:
 
     async def fault(request: Request, error: Exception) -> Response:
         assert isinstance(error, MqisError)
-        told = fault_of(error)
-        return console.error(request, told.status, told.heading, told.text)
+        explained = fault_of(error)
+        return console.error(request, explained.status, explained.heading, explained.text)
 
     guard = Middleware(
         RequestGuard,

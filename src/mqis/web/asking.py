@@ -98,18 +98,18 @@ def changing(page: Page) -> Endpoint:
     return endpoint
 
 
-async def answered(page: Page, asked: PageRequest) -> Response:
+async def answered(page: Page, request: PageRequest) -> Response:
     """Makes the page in a thread; the application turns other errors of mqis into pages."""
     try:
-        async with asked.console.making:
-            return await run_in_threadpool(page, asked)
+        async with request.console.making:
+            return await run_in_threadpool(page, request)
     except LoginNeeded:
-        return to_login(asked.request)
+        return to_login(request.request)
     except ValueError as error:  # a type or identifier in the address is wrong
-        return asked.error(404, "Not found", str(error))
+        return request.error(404, "Not found", str(error))
     except TimeoutError:
         text = "The directory server took too long to answer; try again."
-        return asked.error(504, "The server does not answer", text)
+        return request.error(504, "The server does not answer", text)
 
 
 async def form_of(

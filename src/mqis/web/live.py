@@ -57,14 +57,14 @@ class Live:
         self, woken: asyncio.Event, admitted: Callable[[], bool]
     ) -> AsyncIterator[str]:
         """Server-sent events: the current state, then changes, as long as ``admitted`` is true."""
-        told: dict[str, int] = {}
+        sent: dict[str, int] = {}
         try:
             yield "retry: 3000\n\n"
             while not self._closed and admitted():
                 woken.clear()
-                news = [name for name, number in self._number.items() if told.get(name) != number]
+                news = [name for name, number in self._number.items() if sent.get(name) != number]
                 for name in news:
-                    told[name] = self._number[name]
+                    sent[name] = self._number[name]
                     yield _event(name, self._latest[name])
                 if not news:
                     yield ": still here\n\n"

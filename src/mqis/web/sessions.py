@@ -111,8 +111,8 @@ class Sessions:
     def _drop(self, key: str, reason: str) -> None:
         session = self._sessions.pop(key)
         user, server = session.access.user, session.access.place
-        told = details(user=user, server=server, peer=session.peer, reason=reason)
-        audit.info("console: session ended", extra=told)
+        fields = details(user=user, server=server, peer=session.peer, reason=reason)
+        audit.info("console: session ended", extra=fields)
         task = asyncio.ensure_future(session.access.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

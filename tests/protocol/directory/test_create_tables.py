@@ -18,6 +18,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, Value
+from tests.protocol.directory.departing import mark_of
 from tests.protocol.directory.world import (
     ADDRESSES,
     BARE_CERTIFICATE,
@@ -261,7 +262,7 @@ CASES = [
         row[1],
         row[2],
         id=str(row[0]),
-        marks=pytest.mark.req(*claims_of(group, row[2])),
+        marks=[mark_of(row_id) for row_id in claims_of(group, row[2])],
     )
     for object_type, groups in TABLES.items()
     for group, rows in groups.items()
@@ -313,7 +314,7 @@ def test_create(
 class TestKeysUnderBothNumbers:
     """1202 and 1203 at create fill the lists that 239 and 238 show."""
 
-    @pytest.mark.req("MQDS-3.1.4.21.8.3-05", "MQDS-3.1.4.21.8.1-07")
+    @pytest.mark.req("MQDS-3.1.4.21.8.1-07")
     @pytest.mark.parametrize(("private", "public"), [(1202, 239), (1203, 238)])
     def test_create(self, private: int, public: int) -> None:
         world = World()

@@ -370,7 +370,7 @@ class TestGlobalCatalogs:
             assert (await self._list(caller, "corp", "C14")).result == INVALID
             assert (await self._list(caller, "corp", "")).result == INVALID
 
-    @pytest.mark.req("MQDS-3.3.4.8-03", "MQDS-3.3.4.8-04", "MQDS-3.3.4.8-05")
+    @pytest.mark.req("MQDS-3.3.4.8-04", "MQDS-3.3.4.8-05")
     @scenario
     async def test_unless_it_was_told_of_some(self) -> None:
         catalogs = (ServerSpec("gc1.corp"), ServerSpec("gc2.corp", True, True))

@@ -180,6 +180,7 @@ class TestGet:
             for target in (path, identifier):
                 assert (await get(caller, object_type, target, ids)).result == code
 
+    @pytest.mark.departs("MQDS-3.1.6.14-01")
     @pytest.mark.req("MQDS-3.1.4.7-06", "MQDS-3.1.4.7-08")
     @scenario
     async def test_objects_that_are_not_there(self) -> None:
@@ -238,7 +239,7 @@ class TestSet:
             assert await put(caller, object_type, KNOWN[object_type][0], change) == OK
             assert _changed(served.world, object_type, change)
 
-    @pytest.mark.req("MQDS-3.1.4.10-01", "MQDS-3.1.4.10-02", "MQDS-3.1.6.14-01")
+    @pytest.mark.req("MQDS-3.1.4.10-01", "MQDS-3.1.4.10-02")
     @pytest.mark.parametrize("object_type", list(BY_GUID))
     @scenario
     async def test_by_guid(self, object_type: ObjectType) -> None:
@@ -268,7 +269,7 @@ class TestSet:
         async with serving() as served, served.caller(ADMIN) as caller:
             assert await put(caller, number, ORDERS, {401: ui4(9)}) == INVALID
 
-    @pytest.mark.req("MQDS-3.1.4.9-05", "MQDS-3.1.6.14-01")
+    @pytest.mark.req("MQDS-3.1.4.9-05")
     @scenario
     async def test_objects_that_are_not_there(self) -> None:
         """Told at once, not at the commit."""

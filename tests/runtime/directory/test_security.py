@@ -222,9 +222,9 @@ class TestGet:
     @pytest.mark.parametrize(
         ("object_type", "information"),
         [
-            pytest.param(QUEUE, SIGN, marks=pytest.mark.req("MQDS-3.1.4.11-07")),
-            pytest.param(CN, SIGN, marks=pytest.mark.req("MQDS-3.1.4.11-07")),
-            pytest.param(ENTERPRISE, SIGN, marks=pytest.mark.req("MQDS-3.1.4.11-07")),
+            pytest.param(QUEUE, SIGN, marks=pytest.mark.departs("MQDS-3.1.4.11-07")),
+            pytest.param(CN, SIGN, marks=pytest.mark.departs("MQDS-3.1.4.11-07")),
+            pytest.param(ENTERPRISE, SIGN, marks=pytest.mark.departs("MQDS-3.1.4.11-07")),
             pytest.param(QUEUE, KEYX, marks=pytest.mark.req("MQDS-3.1.4.11-08")),
             pytest.param(SITE, KEYX, marks=pytest.mark.req("MQDS-3.1.4.11-08")),
             pytest.param(ENTERPRISE, KEYX, marks=pytest.mark.req("MQDS-3.1.4.11-08")),
@@ -255,7 +255,8 @@ class TestGet:
             got = await get_as_machine(caller, object_type, guid, information)
             assert got.result == WRONG_TYPE
 
-    @pytest.mark.req("MQDS-3.1.4.11-10", "MQDS-3.1.4.15-07")
+    @pytest.mark.departs("MQDS-3.1.4.11-10")
+    @pytest.mark.req("MQDS-3.1.4.15-07")
     @pytest.mark.parametrize("number", [DELETED, 9, 58])
     @scenario
     async def test_other_types(self, number: int) -> None:
@@ -281,7 +282,7 @@ class TestSet:
             pytest.param(MACHINE, marks=pytest.mark.req("MQDS-3.1.4.13-07")),
             pytest.param(SITE, marks=pytest.mark.req("MQDS-3.1.4.13-08")),
             pytest.param(CN, marks=pytest.mark.req("MQDS-3.1.4.13-09")),
-            pytest.param(ENTERPRISE, marks=pytest.mark.req("MQDS-3.1.4.13-10")),
+            pytest.param(ENTERPRISE, marks=pytest.mark.departs("MQDS-3.1.4.13-10")),
         ],
     )
     @pytest.mark.parametrize(
@@ -380,7 +381,7 @@ class TestSet:
             for target in PLACES[object_type][:2]:
                 assert await put(caller, object_type, target, information, data) == INVALID
 
-    @pytest.mark.req("MQDS-3.1.4.13-10", "MQDS-3.1.4.14-01")
+    @pytest.mark.req("MQDS-3.1.4.14-01")
     @pytest.mark.parametrize("number", [USER, LINK, DELETED, 9, 58])
     @scenario
     async def test_types_that_have_none_to_set(self, number: int) -> None:

@@ -115,8 +115,8 @@ class Archive:
 
     def _manifest(self) -> Manifest:
         with self._opened() as files:
-            data, said = (_small(files, name) for name in (_MANIFEST, _DIGEST))
-        if hashlib.sha256(data).hexdigest().encode() != said:
+            data, digest = (_small(files, name) for name in (_MANIFEST, _DIGEST))
+        if hashlib.sha256(data).hexdigest().encode() != digest:
             raise self._damaged("the manifest was changed")
         try:
             manifest = Manifest.from_bytes(data)

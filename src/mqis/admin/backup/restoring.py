@@ -57,7 +57,7 @@ class RestorePlan:
 
     archive: Archive
     config: Config
-    wish: RestoreRequest
+    request: RestoreRequest
     #: The destination of each file; without the store if that goes into a database.
     files: dict[Content, Path]
     #: Existing files, which are moved aside.
@@ -70,8 +70,8 @@ class RestorePlan:
 
     @property
     def journal(self) -> Path | None:
-        named = self.config.replication.journal
-        return Path(named) if named else None
+        directory = self.config.replication.journal
+        return Path(directory) if directory else None
 
     def aside(self, path: Path) -> Path:
         return path.with_name(f"{path.name}.before-{self.stamp}")
@@ -85,18 +85,18 @@ class Restored:
     moved: list[tuple[Path, Path]] = field(default_factory=list)
 
 
-def plan_restore(archive: Path, wish: RestoreRequest) -> RestorePlan:
+def plan_restore(archive: Path, request: RestoreRequest) -> RestorePlan:
     """Verifies the whole backup and checks the destinations; changes nothing."""
     opened = Archive(archive)
-    _require_room(opened, wish.config.absolute().parent)
+    _require_room(opened, request.config.absolute().parent)
     small = opened.verify()
-    config = _configuration(opened, small, wish)
-    files = _destinations(opened.manifest, config, wish)
-    named = _named(config, files)
-    occupied = tuple(path for path in named if path.exists())
-    _refuse(opened, config, wish, files, occupied)
+    config = _configuration(opened, small, request)
+    files = _destinations(opened.manifest, config, request)
+    written = _written_paths(config, files)
+    occupied = tuple(path for path in written if path.exists())
+    _refuse(opened, config, request, files, occupied)
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    return RestorePlan(opened, config, wish, files, occupied, stamp)
+    return RestorePlan(opened, config, request, files, occupied, stamp)
 
 
 def _require_room(archive: Archive, home: Path) -> None:
@@ -111,22 +111,24 @@ def _require_room(archive: Archive, home: Path) -> None:
         )
 
 
-def _configuration(archive: Archive, small: dict[str, bytes], wish: RestoreRequest) -> Config:
-    if wish.store_only or not archive.manifest.holds(Content.CONFIG):
-        return load(wish.config)
+def _configuration(archive: Archive, small: dict[str, bytes], request: RestoreRequest) -> Config:
+    if request.store_only or not archive.manifest.holds(Content.CONFIG):
+        return load(request.config)
     try:
         content = tomllib.loads(small[Content.CONFIG].decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BackupError(f"{archive.path}: its {Content.CONFIG} is not TOML: {error}") from error
-    return relative(parse(content, f"{archive.path}: {Content.CONFIG}"), wish.config)
+    return relative(parse(content, f"{archive.path}: {Content.CONFIG}"), request.config)
 
 
-def _destinations(manifest: Manifest, config: Config, wish: RestoreRequest) -> dict[Content, Path]:
+def _destinations(
+    manifest: Manifest, config: Config, request: RestoreRequest
+) -> dict[Content, Path]:
     """The destinations of the files, as the configuration names them."""
     files: dict[Content, Path] = {}
-    if not wish.store_only:
+    if not request.store_only:
         places = {
-            Content.CONFIG: wish.config.absolute(),
+            Content.CONFIG: request.config.absolute(),
             Content.ACCOUNTS: Path(config.security.accounts),
             Content.KEY: Path(config.replication.key),
             Content.KEYTAB: Path(config.security.keytab),
@@ -138,7 +140,7 @@ def _destinations(manifest: Manifest, config: Config, wish: RestoreRequest) -> d
     return files
 
 
-def _named(config: Config, files: dict[Content, Path]) -> list[Path]:
+def _written_paths(config: Config, files: dict[Content, Path]) -> list[Path]:
     """All paths that are written to, including the journal's directory."""
     journal = config.replication.journal
     return [*files.values(), *([Path(journal)] if journal else [])]
@@ -147,21 +149,21 @@ def _named(config: Config, files: dict[Content, Path]) -> list[Path]:
 def _refuse(
     archive: Archive,
     config: Config,
-    wish: RestoreRequest,
+    request: RestoreRequest,
     files: dict[Content, Path],
     occupied: tuple[Path, ...],
 ) -> None:
-    manifest, home = archive.manifest, wish.config.absolute().parent
-    whose = (manifest.server.lower(), manifest.role)
-    if whose != (server_name(config).lower(), config.server.role.value):
+    manifest, home = archive.manifest, request.config.absolute().parent
+    archived = (manifest.server.lower(), manifest.role)
+    if archived != (server_name(config).lower(), config.server.role.value):
         raise BackupError(
             f"{archive.path}: this backup is of {manifest.server} ({manifest.role}), but the "
             f"configuration is of {server_name(config)} ({config.server.role.value}); to rebuild "
             "a server from another one's copy, use mqis promote --rebuild"
         )
-    plain = [Path(os.path.normpath(path)) for path in _named(config, files)]
+    plain = [Path(os.path.normpath(path)) for path in _written_paths(config, files)]
     outside = [path for path in plain if not path.is_relative_to(os.path.normpath(home))]
-    if outside and not wish.outside and not wish.store_only:
+    if outside and not request.outside and not request.store_only:
         raise BackupError(
             f"the configuration in the backup puts {_listed(outside)} outside {home}; if you trust "
             "it, allow that with --allow-outside"
@@ -169,7 +171,7 @@ def _refuse(
     store = files.get(Content.STORE)
     if store is not None and store.exists() and is_in_use(store):
         raise BackupError(f"{store}: a server has this store open; stop it first")
-    if occupied and not wish.force:
+    if occupied and not request.force:
         raise BackupError(
             f"these files exist already: {_listed(occupied)}; --force moves them aside and goes on"
         )
@@ -184,7 +186,7 @@ def _listed(paths: list[Path] | tuple[Path, ...]) -> str:
 
 def restore(plan: RestorePlan) -> Restored:
     """Carries out the plan; after an error, all files are as before."""
-    home = plan.wish.config.absolute().parent
+    home = plan.request.config.absolute().parent
     with explained(home):
         make_private_directory(home)
     store = plan.files.get(Content.STORE)
@@ -248,8 +250,8 @@ def _prepare(plan: RestorePlan, draft: Path) -> Path | None:
         faults = store.check()
         with store.read() as view:
             numbers = tuple(numbers_of(plan.config, view))
-        said = [(p.id, p.last_seq, p.purged_seq) for p in manifest.partitions]
-        if not faults and [(p.id, p.last_seq, p.purged_seq) for p in numbers] != said:
+        expected = [(p.id, p.last_seq, p.purged_seq) for p in manifest.partitions]
+        if not faults and [(p.id, p.last_seq, p.purged_seq) for p in numbers] != expected:
             faults = ["its sequence numbers are not those of the manifest"]
         if faults:
             raise BackupError(f"{plan.archive.path}: its store is damaged: {faults[0]}")
@@ -268,7 +270,7 @@ def _exchange(
     old = [] if store is None else [Path(f"{store}{c}") for c in _COMPANIONS]
     for path in [*old, *(p for p in plan.occupied if p != store)]:
         if path.exists():
-            _move(path, _aside(plan, store, path), done)
+            _move(path, _backup_name(plan, store, path), done)
     if journal is not None and plan.journal is not None:
         _move(journal, plan.journal, done)
     for content, target in plan.files.items():
@@ -280,7 +282,7 @@ def _exchange(
         _into_database(plan, drafts[Content.STORE])
 
 
-def _aside(plan: RestorePlan, store: Path | None, path: Path) -> Path:
+def _backup_name(plan: RestorePlan, store: Path | None, path: Path) -> Path:
     """The name for a moved file; SQLite needs the store's companions beside it."""
     for companion in _COMPANIONS[1:]:
         if store is not None and path == Path(f"{store}{companion}"):
@@ -303,10 +305,10 @@ def _into_database(plan: RestorePlan, draft: Path) -> None:
         if not isinstance(target, DatabaseStore):
             raise BackupError("a store in memory cannot be restored: set another store.url")
         try:
-            copy_rows(source, target, replace=plan.wish.force)
+            copy_rows(source, target, replace=plan.request.force)
         except StorageError:
             with target.reading() as rows:
-                taken = not plan.wish.force and not is_empty(rows)
+                taken = not plan.request.force and not is_empty(rows)
             if taken:
                 raise BackupError(
                     "the database holds a directory already; --force replaces it permanently"

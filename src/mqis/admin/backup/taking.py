@@ -60,7 +60,7 @@ def take_backup(
     now = datetime.now(UTC)
     if target.is_dir():
         target = target / f"{server_name(config)}-{now:%Y%m%dT%H%M%SZ}{SUFFIX}"
-    with _aside(target) as staging:
+    with _staging(target) as staging:
         files = _gather(config, staging, config_file, secrets=secrets)
         manifest = _describe(config, files[Content.STORE], now)
         manifest = replace(manifest, files=tuple(digest_of(path) for path in files.values()))
@@ -76,7 +76,7 @@ def take_backup(
 
 
 @contextmanager
-def _aside(target: Path) -> Iterator[Path]:
+def _staging(target: Path) -> Iterator[Path]:
     """A staging directory beside the target; files of an interrupted backup are deleted."""
     staging = target.with_name(f".{target.name}.part")
     with explained(target):
@@ -106,14 +106,14 @@ def _gather(
     copy_of_store(config.store.url, files[Content.STORE])
     if config_file is None:
         return files
-    named = {
+    sources = {
         Content.CONFIG: config_file,
         Content.ACCOUNTS: Path(config.security.accounts),
         Content.KEY: Path(config.replication.key),
     }
     if config.security.keytab:
-        named[Content.KEYTAB] = Path(config.security.keytab)
-    for content, source in named.items():
+        sources[Content.KEYTAB] = Path(config.security.keytab)
+    for content, source in sources.items():
         if content in SECRETS and (not secrets or not source.exists()):
             continue
         data = _read(source)

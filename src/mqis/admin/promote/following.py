@@ -99,15 +99,16 @@ def _plan(
         raise PromoteError(f"{psc.path} is not a server of site {site.path}")
     checks.append(f"{psc.path} is a server of {site.path}")
     before = text_of(site, PropId.S_PSC)
-    was = config.server.role
+    role = config.server.role
     losses = ["changes that the new PSC does not have, as in every full synchronisation"]
-    if was is ConfiguredRole.PSC:
+    if role is ConfiguredRole.PSC:
         losses.append(f"changes that {name} made and that have reached no other server")
     steps = (
         PromoteStep(name, f"its copy of site {site.path}: psc becomes {psc.path} (was {before})"),
         PromoteStep(
             name,
-            f"{file}: server.role becomes bsc (was {was.value}), replication.psc {psc.path}, seeds",
+            f"{file}: server.role becomes bsc (was {role.value}), "
+            f"replication.psc {psc.path}, seeds",
         ),
         PromoteStep(
             name,

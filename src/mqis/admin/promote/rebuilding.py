@@ -70,12 +70,12 @@ class RebuildRequest:
 class Rebuilding:
     plan: PromotePlan
     file: Path
-    wish: RebuildRequest
+    request: RebuildRequest
     values: dict[str, dict[str, Any]]
 
     def carry_out(self) -> None:
         """Writes everything into a draft directory, which is renamed at the end."""
-        to = self.wish.to.absolute()
+        to = self.request.to.absolute()
         draft = to.with_name(f".{to.name}.part")
         rmtree(draft, ignore_errors=True)
         try:
@@ -91,7 +91,7 @@ class Rebuilding:
             rmtree(draft, ignore_errors=True)
 
     def _fill(self, home: Path) -> None:
-        here, wish = load(self.file), self.wish
+        here, request = load(self.file), self.request
         copy_of_store(here.store.url, home / _STORE)
         with closing(SqliteStore(home / _STORE, create=False)) as store:
             with store.writing() as rows:
@@ -102,8 +102,8 @@ class Rebuilding:
                 put_mark(tx, f"the copy of {server_name(here)}")
         if made is not None:
             made.rename(home / journal)
-        if wish.key is not None:
-            write_private(home / _KEY, wish.key.read_bytes())
+        if request.key is not None:
+            write_private(home / _KEY, request.key.read_bytes())
         key = MachineKey.open(
             home / _KEY
         )  # makes a key if there is none; refuses a file that is not a key
@@ -121,31 +121,31 @@ def _id_of(config: Config) -> Guid:
     return config.replication.id
 
 
-def plan_rebuild(file: Path, wish: RebuildRequest) -> Rebuilding:
+def plan_rebuild(file: Path, request: RebuildRequest) -> Rebuilding:
     """Checks everything and returns the plan; changes nothing. This server may be running."""
     config = load(file)
     here = server_name(config)
-    if name_key(here) == name_key(wish.name):
+    if name_key(here) == name_key(request.name):
         raise PromoteError(f"{here} is this server; another one's copy is needed to rebuild it")
     if config.server.role is ConfiguredRole.NONE:
         raise PromoteError(f"{here} does not replicate, so it has no copy of another server")
-    if wish.to.exists() and (not wish.to.is_dir() or any(wish.to.iterdir())):
-        raise PromoteError(f"{wish.to}: this directory is not empty; name a new one")
+    if request.to.exists() and (not request.to.is_dir() or any(request.to.iterdir())):
+        raise PromoteError(f"{request.to}: this directory is not empty; name a new one")
     checks = [sound_store(config, stopped=False)]
     with closing(open_store(config.store.url)) as store:
         with store.read() as view:
-            machine = machine_named(view, wish.name)
+            machine = machine_named(view, request.name)
             site = site_of_machine(view, machine)
             role = _role(view, machine, site)
             checks.append(_whole(view))
-        checks.append(silent(store, config, wish.name, force=wish.force))
+        checks.append(silent(store, config, request.name, force=request.force))
         seeds = _seeds(Members(store, {}), store.read, role)
         with store.read() as view:
             values = _values(
-                config, wish, machine=machine, site=site, role=role, view=view, seeds=seeds
+                config, request, machine=machine, site=site, role=role, view=view, seeds=seeds
             )
-            plan = _plan(view, config, wish, site=site, role=role, checks=checks)
-    return Rebuilding(plan, file, wish, values)
+            plan = _plan(view, config, request, site=site, role=role, checks=checks)
+    return Rebuilding(plan, file, request, values)
 
 
 def _role(view: View, machine: DirectoryObject, site: DirectoryObject) -> ConfiguredRole:
@@ -185,7 +185,7 @@ def _seeds(members: Members, read_store: Any, role: ConfiguredRole) -> list[str]
 
 def _values(
     config: Config,
-    wish: RebuildRequest,
+    request: RebuildRequest,
     *,
     machine: DirectoryObject,
     site: DirectoryObject,
@@ -195,7 +195,7 @@ def _values(
 ) -> dict[str, dict[str, Any]]:
     root = enterprise(view)
     address = config.replication.listen or config.rpc.listen
-    hosts = {n: a for n, a in config.hosts.entries if name_key(n) != name_key(wish.name)}
+    hosts = {n: a for n, a in config.hosts.entries if name_key(n) != name_key(request.name)}
     if address not in _ANY:
         at = f"[{address}]" if ":" in address else address
         hosts[server_name(config)] = f"{at}:{config.replication.port}"
@@ -203,13 +203,13 @@ def _values(
         "server": {"name": machine.path, "role": role.value, "site": site.path},
         "store": {"url": f"sqlite:{_STORE}"},
         "rpc": {
-            "listen": wish.listen or config.rpc.listen,
-            "port": config.rpc.port if wish.port is None else wish.port,
+            "listen": request.listen or config.rpc.listen,
+            "port": config.rpc.port if request.port is None else request.port,
         },
         "security": {"accounts": _ACCOUNTS, "keytab": ""},
         "replication": {
-            "listen": "" if wish.listen else config.replication.listen,
-            "port": config.replication.port if wish.queue_port is None else wish.queue_port,
+            "listen": "" if request.listen else config.replication.listen,
+            "port": config.replication.port if request.queue_port is None else request.queue_port,
             "pec": "" if root is None else text_of(root, PropId.E_PECNAME),
             "psc": "",
             "id": str(machine.id),
@@ -226,24 +226,24 @@ def _values(
 def _plan(
     view: View,
     config: Config,
-    wish: RebuildRequest,
+    request: RebuildRequest,
     *,
     site: DirectoryObject,
     role: ConfiguredRole,
     checks: list[str],
 ) -> PromotePlan:
-    here, name = server_name(config), wish.name
-    asked = [*primaries_of(view, name), *backups_of(view, site.id, name)]
+    here, name = server_name(config), request.name
+    peers = [*primaries_of(view, name), *backups_of(view, site.id, name)]
     owned = f"{site.path}" + (" and the enterprise" if role is ConfiguredRole.PEC else "")
-    signed = "with the key that was kept" if wish.key else "with a new key"
+    signed = "with the key that was kept" if request.key else "with a new key"
     steps = (
         PromoteStep(
-            str(wish.to), f"a home for {name}: the copy of {here}, configuration, accounts"
+            str(request.to), f"a home for {name}: the copy of {here}, configuration, accounts"
         ),
-        PromoteStep(str(wish.to), f"{name} keeps its name and GUID, as {role.value}, {signed}"),
+        PromoteStep(str(request.to), f"{name} keeps its name and GUID, as {role.value}, {signed}"),
         PromoteStep(
             name,
-            f"at its start, by itself: asks {', '.join(asked) or 'no server'} for their copies of "
+            f"at its start, by itself: asks {', '.join(peers) or 'no server'} for their copies of "
             f"{owned}, takes the last version of every object, and continues from the highest "
             "number that any server has seen plus 2^20",
         ),
@@ -254,15 +254,15 @@ def _plan(
     ]
     if not backups_of(view, site.id, name):
         losses.append(f"queues that only {site.path} has (scope site), as it has no backup")
-    where = wish.to / DEFAULT_NAME
+    where = request.to / DEFAULT_NAME
     after = [
         f"check addresses and ports in {where}, and move the directory to its computer",
         f"if {name} has a new address: set it in [hosts] of the others, or in its machine object",
         f"mqis serve --config {where}",
     ]
-    if wish.key is None:
+    if request.key is None:
         after.append(
-            f"the others have its old key: put the line of {wish.to / _SEED} into "
+            f"the others have its old key: put the line of {request.to / _SEED} into "
             f"replication.seeds of each, instead of an older one of {name}, and restart them"
         )
     title = f"{name} ({role.value} of {site.path}) is rebuilt from the copy of {here}"

@@ -71,7 +71,9 @@ class Takeover:
             key = MachineKey.open(Path(config.replication.key))
             publish_key(directory, ObjectType.SITE, self.site, key.public)
         stored = read(self.file)
-        seeds = [s for s in stored.replication.seeds if _is(parse_seed(s).name, self.pec)]
+        seeds = [
+            s for s in stored.replication.seeds if _is_same_server(parse_seed(s).name, self.pec)
+        ]
         values: dict[str, dict[str, object]] = {
             "server": {"role": ConfiguredRole.PSC.value},
             "replication": {"psc": "", "pec": self.pec, "seeds": seeds},
@@ -80,15 +82,15 @@ class Takeover:
 
     def _check(self, directory: ChangingDirectory) -> None:
         """Refuses the takeover if another server has replaced the lost one meanwhile."""
-        psc = _said_by_pec(directory, self.site)
-        if not _is(psc, self.lost) and not _is(psc, self.name):
+        psc = _psc_according_to_pec(directory, self.site)
+        if not _is_same_server(psc, self.lost) and not _is_same_server(psc, self.name):
             raise PromoteError(
                 f"the PSC of {self.site} is {psc or 'no server'} by now, no longer {self.lost}: "
                 f"nothing was changed; to become its backup, use mqis promote --follow {psc}"
             )
 
 
-def _is(name: str, other: str) -> bool:
+def _is_same_server(name: str, other: str) -> bool:
     return name_key(name) == name_key(other)
 
 
@@ -105,9 +107,9 @@ def plan_takeover(file: Path, directory: Directory, *, force: bool = False) -> T
     with closing(open_store(config.store.url)) as store:
         with store.read() as view:
             site = site_of_machine(view, machine_named(view, name))
-        lost = _said_by_pec(directory, site.path or "")
+        lost = _psc_according_to_pec(directory, site.path or "")
         pec = config.replication.pec
-        if _is(lost, name):
+        if _is_same_server(lost, name):
             checks.append(f"the PEC says already that {name} is the PSC of {site.path}")
         else:
             checks.append(f"the PEC says that {lost} is the PSC of {site.path}")
@@ -117,7 +119,7 @@ def plan_takeover(file: Path, directory: Directory, *, force: bool = False) -> T
     return Takeover(plan, file, name, site.path or "", pec, lost)
 
 
-def _said_by_pec(directory: Directory, site: str) -> str:
+def _psc_according_to_pec(directory: Directory, site: str) -> str:
     found = directory.get(ObjectType.SITE, site, [PropId.S_PSC])
     value = found.values.get(PropId.S_PSC)
     return str(value.value) if value is not None and value.value else ""
@@ -136,7 +138,7 @@ def _plan(
     state = view.partition(site.id)
     number = "none" if state is None else str(state.last_seq)
     backups = backups_of(view, site.id, name, lost)
-    asked = [*primaries_of(view, name, lost), *backups]
+    peers = [*primaries_of(view, name, lost), *backups]
     steps = [
         PromoteStep(
             pec, f"site {site.path}: psc becomes {name} (was {lost}), with the key of {name}"
@@ -144,7 +146,7 @@ def _plan(
         PromoteStep(name, f"{file}: server.role becomes psc, replication.psc is removed"),
         PromoteStep(
             name,
-            f"at its start, by itself: asks {', '.join(asked) or 'no server'} for their copies of "
+            f"at its start, by itself: asks {', '.join(peers) or 'no server'} for their copies of "
             f"{site.path}, takes the last version of every object, and continues from the highest "
             f"number that any server has seen plus {_JUMP}",
         ),
@@ -154,7 +156,7 @@ def _plan(
             for other in backups
         ),
     ]
-    everybody = ", ".join([name, *asked])
+    everybody = ", ".join([name, *peers])
     losses = (
         f"changes that {lost} made and that none of {everybody} has; the copy here is at {number}",
         f"the role of {lost}: if it comes back, it learns so and makes no more changes",

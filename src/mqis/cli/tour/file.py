@@ -112,8 +112,8 @@ def _build(guide: Guide, store: Store, path: Path) -> None:
     guide.step("Build", f"objects are created one by one, as a server does it, into {path}")
     writer = demo.build(store)
     counts = counts_of(store)
-    told = ", ".join(counted(number, label) for label, number in counts.items())
-    guide.confirm(told, counts == _EXPECTED)
+    summary = ", ".join(counted(number, label) for label, number in counts.items())
+    guide.confirm(summary, counts == _EXPECTED)
     commits = counted(writer.commits, "commit")
     guide.confirm(f"{writer.operations} operations, made durable by {commits}", writer.commits > 0)
 
@@ -134,8 +134,8 @@ def _sites(guide: Guide, view: View) -> None:
         psc = str(site.value(PropId.S_PSC))
         made.add_row(site.path, psc, ", ".join(sorted(servers)), str(len(machines)), str(queues))
     guide.show(made)
-    told = ", ".join(f"{count} {role}" for role, count in _ROLES.items())
-    guide.confirm(f"five directory servers: {told}", roles == _ROLES)
+    expected = ", ".join(f"{count} {role}" for role, count in _ROLES.items())
+    guide.confirm(f"five directory servers: {expected}", roles == _ROLES)
 
 
 def _links(guide: Guide, view: View) -> None:

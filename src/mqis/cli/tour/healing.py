@@ -158,8 +158,8 @@ async def _purged(tour: Tour, last: int) -> PartitionStatus:
     """Waits until Berlin's authority has purged the changes that ``_AWAY`` would need."""
     until = monotonic() + WAIT_S
     while True:
-        told = await tour.status(_PSC)
-        berlin = next(p for p in told.partitions if p.name == _SITE)
+        status = await tour.status(_PSC)
+        berlin = next(p for p in status.partitions if p.name == _SITE)
         if int(berlin.purged_seq, 16) > last or monotonic() > until:
             return berlin
         await asyncio.sleep(_LOOK_S)

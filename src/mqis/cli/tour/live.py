@@ -87,9 +87,9 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
     guide.step(
         "Five servers", "an enterprise is founded in Amsterdam, four servers join it over RPC"
     )
-    told: list[str] = []
+    messages: list[str] = []
     what = Launch(plan, directory / "run", administer, EXAMPLE, directory)
-    async with RunningEnterprise(what, told.append) as enterprise:
+    async with RunningEnterprise(what, messages.append) as enterprise:
         tour = Tour(enterprise, plan, directory)
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
@@ -99,7 +99,7 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
         with guide.waiting("servers start and get their directory", len(plan.servers)) as bar:
             await _up(enterprise, bar)
             status = await tour.converged()
-        for text in told:
+        for text in messages:
             guide.line(f"   {text}", "dim")
         _show_servers(guide, tour)
         ready = all(c.state is ProcessState.READY for c in enterprise.supervisor.children.values())

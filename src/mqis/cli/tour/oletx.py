@@ -20,8 +20,8 @@ def partners(guide: Guide) -> None:
     guide.step("OleTx", "two partners on loopback exchange messages over one session")
     answers = asyncio.run(_exchange())
     wanted = [[_body(c, m) for m in range(_MESSAGES)] for c in range(_CONNECTIONS)]
-    told = f"{_CONNECTIONS} connections, {_MESSAGES} messages on each"
-    guide.confirm(f"{told}: every answer came, in order", answers == wanted)
+    amount = f"{_CONNECTIONS} connections, {_MESSAGES} messages on each"
+    guide.confirm(f"{amount}: every answer came, in order", answers == wanted)
 
 
 async def _exchange() -> list[list[bytes]]:

@@ -89,7 +89,7 @@ class _Found:
 
 
 @contextmanager
-def _aside(path: Path) -> Iterator[None]:
+def _redirected_stderr(path: Path) -> Iterator[None]:
     """Redirects the standard error, to which Java writes, into a file."""
     sys.stderr.flush()
     kept = os.dup(2)
@@ -113,7 +113,11 @@ def _jobs(guide: Guide, tour: Tour, episode: Episode, exports: Path) -> _Found:
 
     rebuilt, page = tour.run / "before-deletes.jsonl", tour.run / "tables" / "report.html"
     noise = tour.run / "spark.log"
-    with guide.waiting("Spark works", _JOBS) as bar, _aside(noise), session(Engine()) as spark:
+    with (
+        guide.waiting("Spark works", _JOBS) as bar,
+        _redirected_stderr(noise),
+        session(Engine()) as spark,
+    ):
         done = 0
 
         def job(work: Callable[[], T]) -> T:

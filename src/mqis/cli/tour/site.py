@@ -53,8 +53,8 @@ class Tour:
 
     @property
     def user(self) -> str:
-        who = self.plan.administrator
-        return f"{self.plan.domain_of(who)}\\{who.name}"
+        administrator = self.plan.administrator
+        return f"{self.plan.domain_of(administrator)}\\{administrator.name}"
 
     @asynccontextmanager
     async def client(
@@ -75,10 +75,10 @@ class Tour:
             async with await DirectoryClient.connect([address]) as nobody:
                 yield nobody
             return
-        named = (a for a in self.plan.accounts if a.name == account)
-        who = next(named, self.plan.administrator)
-        password = password_of(self.run, who).read_text(encoding="utf-8").strip()
-        initiator = PyspnegoInitiator(Secret(who.name, self.plan.domain_of(who), password))
+        matching = (a for a in self.plan.accounts if a.name == account)
+        chosen = next(matching, self.plan.administrator)
+        password = password_of(self.run, chosen).read_text(encoding="utf-8").strip()
+        initiator = PyspnegoInitiator(Secret(chosen.name, self.plan.domain_of(chosen), password))
         credentials = Credentials(initiator, AuthType.SPNEGO, level, address.host)
         gss = initiator if level is AuthLevel.PRIVACY else None
         async with await DirectoryClient.connect(
@@ -89,10 +89,10 @@ class Tour:
     # --- status -----------------------------------------------------------------------------------
 
     async def status(self, name: str) -> ServerStatus:
-        told = await asyncio.to_thread(fetch, self.node(name).monitor_url)
-        if isinstance(told, str):
-            raise TourError(f"{name} {told}")
-        return told
+        reply = await asyncio.to_thread(fetch, self.node(name).monitor_url)
+        if isinstance(reply, str):
+            raise TourError(f"{name} {reply}")
+        return reply
 
     async def converged(self, wait_s: float = WAIT_S) -> EnterpriseStatus:
         """Waits until all servers agree; returns the last status, also if they do not in time."""

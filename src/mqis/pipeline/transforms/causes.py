@@ -80,13 +80,13 @@ def causes(
     """
     traced = settled(_with_change(differences, records, journals))
     hops = settled(_hops(traced.filter(F.col("cause").isNull()), owners, members))
-    told = (
+    steps = (
         hops.join(_arrivals(hops, records), _HOP, "left")
         .join(_sendings(hops, records), _HOP, "left")
         .join(_complete(journals, "source"), "source", "left")
         .join(_complete(journals, "target"), "target", "left")
     )
-    return _verdict(traced, told)
+    return _verdict(traced, steps)
 
 
 def unexplained(differences: DataFrame) -> DataFrame:
@@ -218,7 +218,7 @@ def _sendings(hops: DataFrame, records: DataFrame) -> DataFrame:
         F.col("server").alias("teller"), "message_source", "message_ordinal", "state", "reason"
     )
     keys = ["message_source", "message_ordinal"]
-    told = events.join(F.broadcast(messages), keys)
+    fates = events.join(F.broadcast(messages), keys)
     at_source = F.col("teller") == F.col("source")
     at_target = F.col("teller") == F.col("target")
 
@@ -228,7 +228,7 @@ def _sendings(hops: DataFrame, records: DataFrame) -> DataFrame:
     def why(where: Column, state: RecordState) -> Column:
         return F.max(F.when(where & (F.col("state") == int(state)), F.col("reason")))
 
-    return told.groupBy(*_HOP).agg(
+    return fates.groupBy(*_HOP).agg(
         F.lit(True).alias("sent"),
         happened(at_source, RecordState.WRITTEN).alias("written"),
         happened(at_source, RecordState.EXPIRED).alias("expired"),
@@ -282,13 +282,13 @@ def _complete(journals: DataFrame, role: str) -> DataFrame:
     )
 
 
-def _verdict(traced: DataFrame, told: DataFrame) -> DataFrame:
+def _verdict(traced: DataFrame, steps: DataFrame) -> DataFrame:
     """Takes the cause from the step after the last that applied the change.
 
     If the last step did too, the replica had the change: the cause is ``corrupted``.
     """
     applied = F.coalesce("applied", F.lit(False))
-    judged = told.select(
+    judged = steps.select(
         *_KEY,
         F.struct(
             "step",

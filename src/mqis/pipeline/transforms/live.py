@@ -44,14 +44,14 @@ def kept(records: DataFrame) -> DataFrame:
 
     about = F.when(reply, body_octets(SYNC_REPLY_PARTITION_AT, 16))
     about = about.otherwise(F.col("partition"))
-    told = records.filter(F.col("error").isNull() & chosen).select(
+    needed = records.filter(F.col("error").isNull() & chosen).select(
         "*",
         F.when(F.length("body") > 0, F.xxhash64("body")).alias("digest"),
         number(SYNC_REPLY_FROM_AT).alias("from_seq"),
         number(SYNC_REPLY_TO_AT).alias("to_seq"),
         about.alias("about"),
     )
-    return told.withColumn("partition", F.col("about")).select(*KEPT)
+    return needed.withColumn("partition", F.col("about")).select(*KEPT)
 
 
 def _changes(seen: DataFrame, state: RecordState) -> DataFrame:

@@ -177,9 +177,9 @@ def _first_changes(bodies: Bodies, rest: Mask) -> tuple[Ints, Ints]:
     operation = octets.data[at + OPERATION_AT]
     rest[messages[octets.data[at] != VERSION]] = True
     count[messages] = 0
-    told = messages[operation == int(MessageOperation.CHANGE_PROPAGATION)]
-    cursor[told] += PROPAGATION_CHANGES_AT
-    count[told] = octets.u16(bodies.start[told] + PROPAGATION_COUNT_AT)
+    propagations = messages[operation == int(MessageOperation.CHANGE_PROPAGATION)]
+    cursor[propagations] += PROPAGATION_CHANGES_AT
+    count[propagations] = octets.u16(bodies.start[propagations] + PROPAGATION_COUNT_AT)
     replies = operation == int(MessageOperation.SYNC_REPLY)
     long_enough = length[messages] >= SYNC_REPLY_CHANGES_AT
     answers = messages[replies & long_enough]
@@ -202,13 +202,13 @@ def _check_ends(bodies: Bodies, cursor: Ints, count: Ints, rest: Mask) -> None:
     """
     single = ~bodies.is_message & (count > 0)
     rest[single & (cursor != bodies.end)] = True
-    told = np.flatnonzero(bodies.is_message & ~rest & (bodies.end > bodies.start))
-    operation = bodies.octets.data[bodies.start[told] + OPERATION_AT]
-    told = told[operation == int(MessageOperation.CHANGE_PROPAGATION)]
-    inside = cursor[told] + HEARTBEAT_COUNT_SIZE <= bodies.end[told]
-    rest[told[~inside]] = True
-    told = told[inside]
-    rest[told[bodies.octets.u16(cursor[told]) != 0]] = True
+    messages = np.flatnonzero(bodies.is_message & ~rest & (bodies.end > bodies.start))
+    operation = bodies.octets.data[bodies.start[messages] + OPERATION_AT]
+    propagations = messages[operation == int(MessageOperation.CHANGE_PROPAGATION)]
+    inside = cursor[propagations] + HEARTBEAT_COUNT_SIZE <= bodies.end[propagations]
+    rest[propagations[~inside]] = True
+    propagations = propagations[inside]
+    rest[propagations[bodies.octets.u16(cursor[propagations]) != 0]] = True
 
 
 def _next_changes(bodies: Bodies, row: Ints, at: Ints, properties: bool) -> _Round:
@@ -293,8 +293,8 @@ def _identify(found: _Round, index: int, which: Ints, propid: Ints, at: Ints) ->
     deleted = octets.data[found.start[which]] == int(Command.DELETE)
     if index == 0:
         kinds[which[~deleted]] = _OF_TYPE[propid[~deleted]]
-    told = deleted & (propid == int(PropId.D_OBJTYPE))
-    kinds[which[told]] = octets.data[at[told]]
+    typed = deleted & (propid == int(PropId.D_OBJTYPE))
+    kinds[which[typed]] = octets.data[at[typed]]
     unnamed = octets.data[found.start[which] + CHANGE_USE_GUID_AT] == 0
     own = unnamed & (propid == _IDENTIFIER[np.minimum(kinds[which], len(_IDENTIFIER) - 1)])
     found.identifier[which[own]] = at[own]

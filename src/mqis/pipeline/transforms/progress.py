@@ -235,8 +235,8 @@ def rounds(records: DataFrame) -> DataFrame:
     )
     columns = (*names.values(), "sync0_request", "sync_rounds", "sync0_rounds", "parts", "bytes")
     joined = sent.join(came, ["server", "peer"], "full")
-    told = [F.coalesce(name, F.lit(0)).alias(name) for name in columns]
-    return joined.select("server", "peer", *told)
+    counts = [F.coalesce(name, F.lit(0)).alias(name) for name in columns]
+    return joined.select("server", "peer", *counts)
 
 
 def margins(partitions: DataFrame, records: DataFrame) -> DataFrame:

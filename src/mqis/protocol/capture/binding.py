@@ -19,13 +19,13 @@ def interface_name(syntax: SyntaxId) -> str:
 
 def proposal(element: ContextElement) -> str:
     """Describes a proposed context; '' for one that only negotiates features."""
-    spoken = []
+    syntaxes = []
     for transfer in element.transfers:
         if feature_bits(transfer) is not None:
             return ""
         syntax = SYNTAXES.get(transfer)
-        spoken.append(str(transfer) if syntax is None else syntax.name)
-    return f"{interface_name(element.abstract)} in {' or '.join(spoken)}"
+        syntaxes.append(str(transfer) if syntax is None else syntax.name)
+    return f"{interface_name(element.abstract)} in {' or '.join(syntaxes)}"
 
 
 def security(auth: AuthTrailer | None) -> str:

@@ -139,14 +139,14 @@ class CapturedConnection:
                 self._reader.begin_out_of_sync(side)
 
     def _deliver(self) -> None:
-        went_on = True
-        while went_on:
-            went_on = False
+        progressed = True
+        while progressed:
+            progressed = False
             for side, half in enumerate(self._halves):
                 while (chunk := half.ready) is not None and not self._is_early(side, chunk):
                     data, lost = half.take()
                     self._read(side, data, lost, chunk.place)
-                    went_on = True
+                    progressed = True
 
     def _is_early(self, side: int, chunk: Chunk) -> bool:
         other = self._halves[1 - side]

@@ -26,11 +26,13 @@ def discovery(data: bytes) -> Meaning:
         where = f"site {packet.site_id}" if packet.site_id else "no site"
         return Meaning("mqsd", kind, f"{packet.request_id}: a client of {where}", packet)
     servers = tuple(spec.name for spec in packet.servers)
-    who = f"site {packet.responding_site_id} has {', '.join(servers)}" if servers else "your site"
-    return Meaning("mqsd", kind, f"{packet.correlation_id}: {who}", packet, machines=servers)
+    answer = (
+        f"site {packet.responding_site_id} has {', '.join(servers)}" if servers else "your site"
+    )
+    return Meaning("mqsd", kind, f"{packet.correlation_id}: {answer}", packet, machines=servers)
 
 
 def ping(data: bytes) -> Meaning:
     packet = Ping.from_bytes(data)
-    told = f"cookie {packet.cookie:08x}" + (", refused" if packet.refused else "")
-    return Meaning("ping", "Ping", told, packet, queue_manager=packet.guid)
+    summary = f"cookie {packet.cookie:08x}" + (", refused" if packet.refused else "")
+    return Meaning("ping", "Ping", summary, packet, queue_manager=packet.guid)

@@ -145,8 +145,8 @@ class CaptureDecoder:
         for key, place, reason in self._fragments.given_up:
             if self._is_wanted(*key[:2]):
                 ends = " to ".join(str(ip_address(address)) for address in key[:2])
-                told = f"{ends}: {reason}"
-                self._damaged(file_error(place.offset, told, place.number, place.time_ns))
+                text = f"{ends}: {reason}"
+                self._damaged(file_error(place.offset, text, place.number, place.time_ns))
         self._fragments.given_up = []
 
     def _is_ours(self, key: FlowKey) -> bool:

@@ -41,7 +41,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _named(codes: type[IntEnum], number: int) -> str:
+def _code_name(codes: type[IntEnum], number: int) -> str:
     try:
         return codes(number).name.lower()
     except ValueError:
@@ -101,17 +101,17 @@ def partner(value: Any) -> Explained:
     if isinstance(value, oletx.SendReceive):
         return _boxcar(value)
     if isinstance(value, oletx.Poke | oletx.BuildContext):
-        rank = _named(SessionRank, value.rank)
-        told = f"{value.host_name} ({rank}) {value.caller} to {value.callee}"
-        return Explained(told, value, (value.host_name,))
+        rank = _code_name(SessionRank, value.rank)
+        summary = f"{value.host_name} ({rank}) {value.caller} to {value.callee}"
+        return Explained(summary, value, (value.host_name,))
     if isinstance(value, oletx.NegotiateResources):
         return Explained(f"{value.requested} connections wanted", value)
     if isinstance(value, oletx.TearDownContext | oletx.BeginTearDown):
-        return Explained(_named(TeardownType, value.teardown), value)
-    told = result_name(value.result)
+        return Explained(_code_name(TeardownType, value.teardown), value)
+    summary = result_name(value.result)
     if isinstance(value, oletx.ResourcesNegotiated):
-        told = f"{value.accepted} connections granted, {told}"
-    return Explained(told, value)
+        summary = f"{value.accepted} connections granted, {summary}"
+    return Explained(summary, value)
 
 
 def _boxcar(value: oletx.SendReceive) -> Explained:
@@ -121,30 +121,30 @@ def _boxcar(value: oletx.SendReceive) -> Explained:
     except WireError as error:
         return Explained("a boxcar", detail, error=f"in the boxcar: {error}")
     inner = tuple((PACKET_SIZE + len(packet.data), _packet(packet)) for packet in boxcar)
-    told = f"{len(value.boxcar)} bytes with {_counted(len(inner), 'message')}"
+    summary = f"{len(value.boxcar)} bytes with {_counted(len(inner), 'message')}"
     dropped = boxcar.remainder
     if dropped is None:
-        return Explained(told, detail, (), inner)
+        return Explained(summary, detail, (), inner)
     reason = f"in the boxcar: {dropped.reason} at offset {dropped.offset}"
-    return Explained(told, detail, (), inner, f"{reason}, {dropped.messages} messages dropped")
+    return Explained(summary, detail, (), inner, f"{reason}, {dropped.messages} messages dropped")
 
 
 def _packet(packet: Packet) -> Meaning:
     tag = MsgTag(packet.tag)
-    told = f"connection {packet.connection_id}"
+    summary = f"connection {packet.connection_id}"
     if tag is MsgTag.USER_MESSAGE:
-        told += f", type 0x{packet.user_msg_type:x}, {len(packet.data)} bytes"
+        summary += f", type 0x{packet.user_msg_type:x}, {len(packet.data)} bytes"
     elif tag is MsgTag.CONNECTION_REQ_DENIED and packet.reason is not None:
-        told += f", reason 0x{packet.reason:08x}"
+        summary += f", reason 0x{packet.reason:08x}"
     elif packet.user_msg_type:
-        told += f", type 0x{packet.user_msg_type:x}"
+        summary += f", type 0x{packet.user_msg_type:x}"
     detail = {
         "is_master": packet.is_master,
         "connection_id": packet.connection_id,
         "user_msg_type": packet.user_msg_type,
         "data": bytes(packet.data),
     }
-    return Meaning("cmp", tag.name, told, detail)
+    return Meaning("cmp", tag.name, summary, detail)
 
 
 # --- the endpoint mapper and the management interface ---------------------------------------------
@@ -163,9 +163,9 @@ def mapper(value: Any, names: dict[SyntaxId, str]) -> Explained:
 
 
 def _towers(towers: Any, names: dict[SyntaxId, str]) -> str:
-    told = [_tower(tower.octets, names) for tower in towers if tower is not None]
-    more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
-    return ", ".join(told[:_LISTED]) + more
+    texts = [_tower(tower.octets, names) for tower in towers if tower is not None]
+    more = f" and {len(texts) - _LISTED} more" if len(texts) > _LISTED else ""
+    return ", ".join(texts[:_LISTED]) + more
 
 
 def _tower(octets: bytes, names: dict[SyntaxId, str]) -> str:
@@ -179,7 +179,7 @@ def _tower(octets: bytes, names: dict[SyntaxId, str]) -> str:
 
 
 def _status(status: int) -> str:
-    return _named(epmapper.EpmStatus, status)
+    return _code_name(epmapper.EpmStatus, status)
 
 
 def management(value: Any) -> Explained:

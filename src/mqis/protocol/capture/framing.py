@@ -133,8 +133,8 @@ class Dissector(ABC):
                 self._damaged(side, place, reason)
             elif left:
                 missing = self._still_missing(state)
-                told = f", {missing} bytes are missing" if missing else ""
-                reason = f"the stream ends within a message, after {left} bytes{told}"
+                detail = f", {missing} bytes are missing" if missing else ""
+                reason = f"the stream ends within a message, after {left} bytes{detail}"
                 self._damaged(side, place, reason)
         self._sides = (_Side(), _Side())  # a connection is remembered for longer than its bytes
 

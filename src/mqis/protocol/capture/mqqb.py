@@ -63,14 +63,14 @@ class MqqbDissector(Dissector):
                 kind += " request" if side == self._initiator else " response"
         if isinstance(packet, EstablishConnection):
             sender = packet.client if side == self._initiator else packet.server
-            told = "refused" if packet.refused else f"{packet.client} to {packet.server}"
-            return Meaning(self.NAME, kind, told, packet, queue_manager=sender or None)
+            summary = "refused" if packet.refused else f"{packet.client} to {packet.server}"
+            return Meaning(self.NAME, kind, summary, packet, queue_manager=sender or None)
         if isinstance(packet, ConnectionParameters):
-            told = f"window {packet.window}, acknowledge within {packet.ack_timeout_ms} ms"
-            return Meaning(self.NAME, kind, told, packet)
+            summary = f"window {packet.window}, acknowledge within {packet.ack_timeout_ms} ms"
+            return Meaning(self.NAME, kind, summary, packet)
         header = packet.header
-        told = f"has {header.ack_seq}, recoverable {header.recoverable_ack_seq}"
-        return Meaning(self.NAME, kind, told, packet)
+        summary = f"has {header.ack_seq}, recoverable {header.recoverable_ack_seq}"
+        return Meaning(self.NAME, kind, summary, packet)
 
     def _user_message(self, packet: UserMessage) -> Meaning:
         """Describes a message: its body, if its queue is known, and its sender and destination."""
@@ -117,8 +117,8 @@ def _content(packet: UserMessage, queue: QueueProtocol | None) -> Meaning:
     if properties.message_class != MessageClass.NORMAL:
         return Meaning(MqqbDissector.NAME, _class_name(properties.message_class), identity)
     if queue is None:
-        told = f"{identity}, {len(properties.body)} bytes"
-        return Meaning(MqqbDissector.NAME, "UserMessage", told)
+        summary = f"{identity}, {len(properties.body)} bytes"
+        return Meaning(MqqbDissector.NAME, "UserMessage", summary)
     if packet.security is not None and packet.security.encrypted:
         return Meaning(queue.name, "encrypted message", identity)
     try:

@@ -38,8 +38,8 @@ def notification(body: bytes) -> Meaning:
     if isinstance(message, ChangeNotification):
         changes = [f"{u.command.name.lower()} {u.path or u.guid}" for u in message.updates]
         return Meaning("mqcn", "ChangeNotification", few(changes, _LISTED), message)
-    said = f"{message.event.name.lower().replace('_', ' ')} {message.guid}"
-    return Meaning("mqcn", "NotificationBody", said, message, machines=(message.server,))
+    summary = f"{message.event.name.lower().replace('_', ' ')} {message.guid}"
+    return Meaning("mqcn", "NotificationBody", summary, message, machines=(message.server,))
 
 
 def _propagation(message: ChangePropagation) -> _About:

@@ -100,35 +100,35 @@ class RpcDissector(Dissector):
     def _control(self, side: int, pdu: Pdu) -> Meaning:
         body, call_id = pdu.body, pdu.header.call_id
         kind = PacketType(pdu.header.type).name.lower()
-        told = ""
+        summary = ""
         if isinstance(body, Bind):
             self.opened_by(side)
             self._remember(self._proposed, (side, call_id), body.contexts)
-            told = ", ".join(filter(None, map(proposal, body.contexts)))
+            summary = ", ".join(filter(None, map(proposal, body.contexts)))
         elif isinstance(body, BindAck):
-            told = self._accepted(self._proposed.pop((1 - side, call_id), ()), body)
+            summary = self._accepted(self._proposed.pop((1 - side, call_id), ()), body)
         elif isinstance(body, BindNak):
-            told = nak(body.reason)
+            summary = nak(body.reason)
         elif isinstance(body, Fault):
             return self._fault(side, call_id, body)
         authenticated = security(pdu.auth)
-        told = ", ".join(filter(None, (told, authenticated)))
+        summary = ", ".join(filter(None, (summary, authenticated)))
         detail: dict[str, Any] = {"body": body, "security": authenticated or None}
-        return Meaning(self.NAME, kind, told, detail)
+        return Meaning(self.NAME, kind, summary, detail)
 
     def _accepted(self, proposed: tuple[ContextElement, ...], ack: BindAck) -> str:
         if not proposed:
             return f"{len(ack.results)} contexts, whose proposal was not captured"
-        told = []
+        parts = []
         for element, result in zip(proposed, ack.results, strict=False):
             name = interface_name(element.abstract)
             if result.result == ContextVerdict.ACCEPTANCE:
                 syntax = SYNTAXES.get(result.transfer)
                 self._contexts[element.context_id] = _Context(element.abstract, syntax)
-                told.append(f"{name} in {syntax.name if syntax else result.transfer}")
+                parts.append(f"{name} in {syntax.name if syntax else result.transfer}")
             elif result.result != ContextVerdict.NEGOTIATE_ACK:
-                told.append(f"{name} refused")
-        return ", ".join(told)
+                parts.append(f"{name} refused")
+        return ", ".join(parts)
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -186,8 +186,10 @@ class RpcDissector(Dissector):
         if call is not None:
             self._tell_call(side, place, stub, call)
             return
-        said = Meaning(self.NAME, "response", "its request was not captured", call_id=stub.call_id)
-        self.tell(side, place, stub.length, said._replace(error=stub.broken or None))
+        meaning = Meaning(
+            self.NAME, "response", "its request was not captured", call_id=stub.call_id
+        )
+        self.tell(side, place, stub.length, meaning._replace(error=stub.broken or None))
 
     def _fault(self, side: int, call_id: int, body: Fault) -> Meaning:
         call = self._answered(side, call_id)
@@ -208,19 +210,19 @@ class RpcDissector(Dissector):
     def _tell_call(
         self, side: int, place: PacketPosition, stub: Stub, call: UnansweredCall
     ) -> None:
-        told = read(call, stub)
+        explained = read(call, stub)
         prefix = "callback" if call.is_callback and stub.is_request else ""
         meaning = Meaning(
             call.protocol,
             f"{call.name} {'request' if stub.is_request else 'response'}",
-            ": ".join(filter(None, (prefix, told.summary))),
-            told.detail,
+            ": ".join(filter(None, (prefix, explained.summary))),
+            explained.detail,
             stub.call_id,
-            machines=told.machines,
-            error=told.error,
+            machines=explained.machines,
+            error=explained.error,
         )
         self.tell(side, place, stub.length, meaning)
-        for length, inner in told.inner:
+        for length, inner in explained.inner:
             self.tell(side, place, length, inner._replace(call_id=stub.call_id))
 
     def _remember(self, table: dict[Any, Any], key: Any, value: Any) -> None:

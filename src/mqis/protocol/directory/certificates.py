@@ -30,8 +30,8 @@ def with_digests(given: Properties, stored: Properties) -> Properties:
     except WireError:
         return given
     computed = dict.fromkeys(Guid(digest_of(entry.certificate)) for entry in listed)
-    named = set(computed) if digests is None else set(_digests(given))
-    if named != set(computed) or not all(entry.digest_matches for entry in listed):
+    claimed = set(computed) if digests is None else set(_digests(given))
+    if claimed != set(computed) or not all(entry.digest_matches for entry in listed):
         raise DirectoryError(
             HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
             "PROPID_U_DIGEST is not the MD5 of the certificates in PROPID_U_SIGN_CERT",

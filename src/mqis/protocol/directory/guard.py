@@ -97,8 +97,8 @@ class Denial:
     name: str
 
     def __str__(self) -> str:
-        who = "anonymous" if self.caller is None else str(self.caller)
-        return f"denied: {who} may not {self.action} {self.object_type.label} {self.name}"
+        caller = "anonymous" if self.caller is None else str(self.caller)
+        return f"denied: {caller} may not {self.action} {self.object_type.label} {self.name}"
 
 
 def _silent(_denial: Denial) -> None:

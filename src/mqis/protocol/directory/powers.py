@@ -113,9 +113,9 @@ def is_named_authority(name: str, view: View) -> bool:
     if any(name_key(state.owner) == wanted for state in view.partitions()):
         return True
     root = enterprise(view)
-    named = [] if root is None else [root.value(P.E_PECNAME)]
-    named += [site.value(P.S_PSC) for site in view.objects(ObjectType.SITE)]
-    return any(isinstance(n, str) and name_key(n) == wanted for n in named)
+    authorities = [] if root is None else [root.value(P.E_PECNAME)]
+    authorities += [site.value(P.S_PSC) for site in view.objects(ObjectType.SITE)]
+    return any(isinstance(n, str) and name_key(n) == wanted for n in authorities)
 
 
 def _machine(change: OwnChange, view: View) -> Iterator[Demand]:

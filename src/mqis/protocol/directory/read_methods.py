@@ -51,8 +51,8 @@ def get_properties(
     given: Sequence[PropVariant],
 ) -> tuple[PropVariant, ...]:
     """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
-    asked = _asked(target.object_type, tuple(ids))
-    for entry, variant in zip(asked.properties, given, strict=True):
+    checked = _checked_list(target.object_type, tuple(ids))
+    for entry, variant in zip(checked.properties, given, strict=True):
         if variant.vt is not VarType.NULL and variant.vt is not entry.vt:
             raise DirectoryError(
                 HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT, f"{entry.name} is asked for as {variant.vt}"
@@ -60,16 +60,16 @@ def get_properties(
     if target.object_type is ObjectType.USER and target.path is not None:
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users have no path name")
     obj = locate(view, target)
-    for access in asked.access:
+    for access in checked.access:
         guard.check(obj, access, view)
-    values = [read(obj, view) for read in asked.reads]
+    values = [read(obj, view) for read in checked.reads]
     if None in values:
-        raise _no_value(obj, asked.properties[values.index(None)])
+        raise _no_value(obj, checked.properties[values.index(None)])
     return tuple(values)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _CheckedList:
     """The list of one read, checked."""
 
     properties: tuple[Property, ...]
@@ -78,10 +78,10 @@ class _Asked:
 
 
 @lru_cache(maxsize=1024)
-def _asked(object_type: ObjectType, ids: tuple[int, ...]) -> _Asked:
+def _checked_list(object_type: ObjectType, ids: tuple[int, ...]) -> _CheckedList:
     """Programs ask for the same few lists all the time; one that is refused is not remembered."""
     wanted = [check_readable(object_type, propid) for propid in ids]
-    return _Asked(
+    return _CheckedList(
         tuple(PROPERTIES[propid] for propid in wanted),
         tuple(map(reader_of, wanted)),
         _access_for(wanted),
@@ -142,15 +142,17 @@ def begin_lookup(
     sort: SortSet | None,
 ) -> Walk:
     """S_DSLookupBegin (3.1.4.17). Objects that the caller may not read are not there."""
-    asked = (restriction.restrictions or ()) if restriction is not None else ()
-    restrictions = [Restriction(Relation.from_wire(r.rel), _known(r.prop), r.prval) for r in asked]
+    wire_restrictions = (restriction.restrictions or ()) if restriction is not None else ()
+    restrictions = [
+        Restriction(Relation.from_wire(r.rel), _known(r.prop), r.prval) for r in wire_restrictions
+    ]
     keys = [
         SortKey(_sortable(k.column), Order.from_wire(k.order))
         for k in ((sort.keys or ()) if sort is not None else ())
     ]
     query = Query.make(columns.columns or (), restrictions, keys)
-    named = {*query.columns, *(r.propid for r in restrictions), *(k.propid for k in keys)}
-    needed = _access_for(named)
+    propids = {*query.columns, *(r.propid for r in restrictions), *(k.propid for k in keys)}
+    needed = _access_for(propids)
     return walk_directory(
         view, query, lambda obj: all(guard.allows(obj, access, view) for access in needed)
     )
@@ -203,22 +205,22 @@ def get_security(
     information: int,
 ) -> bytes:
     """S_DSGetObjectSecurity and its kin: parts of a descriptor, or a public key."""
-    asked = check_information(information)
-    check_secured(target.object_type, asked)
+    parts = check_information(information)
+    check_secured(target.object_type, parts)
     obj = locate(view, target)
-    if asked is SecurityInformation.KEYX_PUBLIC_KEY:
+    if parts is SecurityInformation.KEYX_PUBLIC_KEY:
         guard.check(obj, Access.READ, view)
         return _public_key(obj, PropId.QM_ENCRYPT_PKS, KeyAlgorithm.CALG_RSA_KEYX)
-    if asked is SecurityInformation.SIGN_PUBLIC_KEY:
+    if parts is SecurityInformation.SIGN_PUBLIC_KEY:
         guard.check(obj, Access.READ, view)
         machine = target.object_type is ObjectType.MACHINE
         propid = PropId.QM_SIGN_PKS if machine else PropId.S_PSC_SIGNPK
         return _public_key(obj, propid, KeyAlgorithm.CALG_RSA_SIGN)
-    if asked & ~SecurityInformation.SACL:
+    if parts & ~SecurityInformation.SACL:
         guard.check(obj, Access.READ_SECURITY, view)
-    if asked & SecurityInformation.SACL:
+    if parts & SecurityInformation.SACL:
         guard.check(obj, Access.SYSTEM_SECURITY, view)
-    return extract(descriptor_of(obj), asked).to_bytes()
+    return extract(descriptor_of(obj), parts).to_bytes()
 
 
 def _public_key(obj: DirectoryObject, propid: PropId, algorithm: KeyAlgorithm) -> bytes:

@@ -262,26 +262,26 @@ def set_security(
     data: bytes | None,
 ) -> DirectoryObject:
     """S_DSSetObjectSecurity, S_DSSetObjectSecurityGuid (3.1.4.13, 3.1.4.14)."""
-    asked = check_information(information)
-    if target.object_type is ObjectType.ENTERPRISE and asked not in SecurityInformation.PARTS:
+    parts = check_information(information)
+    if target.object_type is ObjectType.ENTERPRISE and parts not in SecurityInformation.PARTS:
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "an enterprise has no key")
-    check_secured(target.object_type, asked)
+    check_secured(target.object_type, parts)
     if not data:
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "nothing to set was given")
     events = _permitted(events, guard)
     obj = locate(events.transaction, target)
-    if asked in (SecurityInformation.KEYX_PUBLIC_KEY, SecurityInformation.SIGN_PUBLIC_KEY):
+    if parts in (SecurityInformation.KEYX_PUBLIC_KEY, SecurityInformation.SIGN_PUBLIC_KEY):
         guard.check(obj, Access.WRITE, events.transaction)
-        return events.set_stored(obj, _key_change(obj, asked, data))
-    _check_parts(guard, obj, asked, events)
+        return events.set_stored(obj, _key_change(obj, parts, data))
+    _check_parts(guard, obj, parts, events)
     try:
         incoming = SecurityDescriptor.from_bytes(data)
     except WireError as error:
         raise DirectoryError(
             HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR, f"the descriptor is damaged: {error}"
         ) from error
-    merged = merge(descriptor_of(obj), incoming, asked)
-    if asked & SecurityInformation.OWNER:
+    merged = merge(descriptor_of(obj), incoming, parts)
+    if parts & SecurityInformation.OWNER:
         guard.check_owner(merged.owner, obj.type, obj.path or str(obj.id))
     mapped = map_descriptor(merged, generic_mapping(obj.type))
     change = PropVariant(VarType.BLOB, mapped.to_bytes())
@@ -289,19 +289,19 @@ def set_security(
 
 
 def _check_parts(
-    guard: Guard, obj: DirectoryObject, asked: SecurityInformation, events: DirectoryEvents
+    guard: Guard, obj: DirectoryObject, parts: SecurityInformation, events: DirectoryEvents
 ) -> None:
     tx = events.transaction
-    if asked & (SecurityInformation.OWNER | SecurityInformation.GROUP):
+    if parts & (SecurityInformation.OWNER | SecurityInformation.GROUP):
         guard.check(obj, Access.WRITE_OWNER, tx)
-    if asked & SecurityInformation.DACL:
+    if parts & SecurityInformation.DACL:
         guard.check(obj, Access.WRITE_DACL, tx)
-    if asked & SecurityInformation.SACL:
+    if parts & SecurityInformation.SACL:
         guard.check(obj, Access.SYSTEM_SECURITY, tx)
 
 
 def _key_change(
-    obj: DirectoryObject, asked: SecurityInformation, data: bytes
+    obj: DirectoryObject, part: SecurityInformation, data: bytes
 ) -> dict[int, PropVariant]:
     """A key list of one, under the base provider's name (MQDS-3.1.4.13-06)."""
     try:
@@ -312,6 +312,6 @@ def _key_change(
         ) from error
     propid = PropId.S_PSC_SIGNPK
     if obj.type is ObjectType.MACHINE:
-        signing = asked is SecurityInformation.SIGN_PUBLIC_KEY
+        signing = part is SecurityInformation.SIGN_PUBLIC_KEY
         propid = PropId.QM_SIGN_PKS if signing else PropId.QM_ENCRYPT_PKS
     return {propid: PropVariant(VarType.BLOB, PublicKeys((PublicKey.of(key),)).to_bytes())}

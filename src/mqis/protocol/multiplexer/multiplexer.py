@@ -484,10 +484,10 @@ class Multiplexer:
         connection = self._incoming.connections.get(packet.connection_id)
         if connection is None:
             return False
-        told = connection.state is not ConnectionState.REFUSED
+        notify = connection.state is not ConnectionState.REFUSED
         self._incoming.remove(connection)
         self._outbox.closed(connection)
-        if told:
+        if notify:
             self._inbox.put(Disconnected(connection, session_down=False))
         self._start_idle(now)
         self._queue_answer(Packet.disconnected(packet.connection_id), now)
@@ -585,9 +585,9 @@ class Multiplexer:
             self._inbox.discharge(connection, sum(_cost(packet) for packet in held))
         for table in (outgoing, incoming):
             for connection in table.connections.values():
-                told = connection.state is not ConnectionState.REFUSED
+                notify = connection.state is not ConnectionState.REFUSED
                 connection.state = ConnectionState.GONE
-                if told:
+                if notify:
                     self._inbox.put(Disconnected(connection, session_down=True))
 
 

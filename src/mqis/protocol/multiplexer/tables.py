@@ -54,11 +54,11 @@ class OutgoingTable:
 
     def answered(self, count: int) -> bool:
         """Adds granted slots; returns False if there are none, which is a refusal (E-CMP-24)."""
-        asked, self._requested = self._requested, 0
-        if not asked:
+        requested, self._requested = self._requested, 0
+        if not requested:
             raise ValueError("no request for connections is under way")
         self._ahead = count > 0
-        self.granted += min(max(0, count), asked)
+        self.granted += min(max(0, count), requested)
         return self._ahead
 
     def open_next(self) -> MultiplexedConnection:

@@ -75,18 +75,18 @@ class Node:
     def operations(self, at: Instant) -> list[Operation]:
         """The operations for messages received and timers expired since the last call."""
         found: list[Operation] = []
-        told: list[TransportEvent] = []
+        transport_events: list[TransportEvent] = []
         while (event := self.queue.next_event()) is not None:
             if isinstance(event, Delivered):
                 found.append(self._receive(event, at))
             elif isinstance(event, Aside):
                 self._aside.append(event)
             elif not _is_routed(event):  # nothing that replication sends or takes is
-                told.append(event)
+                transport_events.append(event)
                 if isinstance(event, Refused):
                     self._aside.append(event)
-        if told:
-            found.append(lambda tx: self.replication.transported(tx, told, at))
+        if transport_events:
+            found.append(lambda tx: self.replication.transported(tx, transport_events, at))
         wake = self.replication.next_timer()
         if wake is not None and wake <= at.monotonic:
             found.append(lambda tx: self.replication.handle_timer(tx, at))

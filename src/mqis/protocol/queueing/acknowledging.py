@@ -15,8 +15,8 @@ OwnerOf = Callable[[Guid], Guid | None]
 
 
 def wants_nack(message: UserMessage) -> bool:
-    asked = message.properties.acknowledge & Acknowledge.NEGATIVE_ARRIVAL
-    return bool(asked) and message.header.admin.kind is not QueueKind.NONE
+    requested = message.properties.acknowledge & Acknowledge.NEGATIVE_ARRIVAL
+    return bool(requested) and message.header.admin.kind is not QueueKind.NONE
 
 
 def negative(

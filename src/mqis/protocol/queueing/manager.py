@@ -411,7 +411,7 @@ class QueueingMachine:
         def admission(peer: Guid) -> str | None:
             if self._peers is not None and not self._peers.admits(peer, machine, address):
                 return f"{peer} is not among the peers"
-            return self._seat(connection, now) if machine is None else None
+            return self._grant_session(connection, now) if machine is None else None
 
         initiator = machine is not None
         session = QueueSession(
@@ -425,11 +425,11 @@ class QueueingMachine:
     def _full(self) -> bool:
         return self._guests.sessions >= self.limits.max_sessions
 
-    def _seat(self, connection: int, now: float) -> str | None:
+    def _grant_session(self, connection: int, now: float) -> str | None:
         """Gives an incoming connection a session; returns the reason if there is no room."""
-        seated, victim = self._guests.begin(connection)
+        admitted, victim = self._guests.begin(connection)
         self._evict(victim, now)
-        return None if seated else NO_ROOM
+        return None if admitted else NO_ROOM
 
     def _evict(self, connection: int | None, now: float) -> None:
         if connection is not None:
@@ -574,7 +574,7 @@ class QueueingMachine:
                 until = outgoing.deadline + self.limits.sent_grace_s
                 sent = SentMessage(destination.machine, outgoing.message, peer, until)
                 self._sent.add(outgoing.identifier.ordinal, sent, now)
-            self.emit(_went_out(outgoing, destination, peer))
+            self.emit(_sent_event(outgoing, destination, peer))
         self._dirty[connection] = None
         self._timers.set(connection, session.next_timer())
 
@@ -604,7 +604,7 @@ def _weight(event: Event) -> int:
     return len(event.body) if isinstance(event, (Delivered, Arrived)) else 0
 
 
-def _went_out(outgoing: Outgoing, destination: Destination, peer: Guid) -> Written | Relayed:
+def _sent_event(outgoing: Outgoing, destination: Destination, peer: Guid) -> Written | Relayed:
     identifier, transit = outgoing.identifier, outgoing.transit
     machine, connection = destination.machine, destination.connection
     if transit is None or not transit.peer:

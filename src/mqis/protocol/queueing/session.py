@@ -124,7 +124,7 @@ class QueueSession:
         self._packet_due: float | None = None
         self._ack_send_due: float | None = None
         self._ack_wait_due: float | None = None
-        self._heard = False
+        self._peer_active = False
         self._active = now
         if initiator:
             stamp = int(now * 1000) & 0xFFFFFFFF
@@ -213,26 +213,26 @@ class QueueSession:
     def handle_timer(self, now: float) -> None:
         if self.closed is not None:
             return
-        if _rings(self._init_due, now):
+        if _has_expired(self._init_due, now):
             self.close(f"{self.state.value} for too long")
-        elif _rings(self._packet_due, now):
+        elif _has_expired(self._packet_due, now):
             self.close("a packet took too long")
         elif self.state is QueueSessionState.OPEN:
-            if _rings(self._ack_send_due, now):
+            if _has_expired(self._ack_send_due, now):
                 self._send_ack()
-            if _rings(self._ack_wait_due, now):
+            if _has_expired(self._ack_wait_due, now):
                 self._check_ack_wait(now)
             if now >= self._active + self._limits.idle_timeout_s:
                 self.close_orderly("idle")
 
     def _start_ack_wait(self, now: float) -> None:
         """Starts the Session Ack Wait Timer; a direct session waits for twice the timeout."""
-        self._heard = False
+        self._peer_active = False
         self._ack_wait_due = now + 2 * self._ack_timeout_ms / 1000
 
     def _check_ack_wait(self, now: float) -> None:
         """Closes the session if the peer has been silent while messages were in flight."""
-        if self._heard:
+        if self._peer_active:
             self._start_ack_wait(now)
         else:
             self.close("nothing was acknowledged")
@@ -249,7 +249,7 @@ class QueueSession:
                 break
             packet = decode_framed(base, bytes(buffer[at : at + length]))
             at += length
-            self._heard = True
+            self._peer_active = True
             self._handle(packet, now)
         del buffer[:at]
         if not buffer:
@@ -275,7 +275,7 @@ class QueueSession:
 
     # --- set-up -----------------------------------------------------------------------------------
 
-    def _answered(self, packet: EstablishConnection, now: float) -> None:
+    def _connection_answered(self, packet: EstablishConnection, now: float) -> None:
         """Handles the response (3.1.5.3.2); any GUID may answer for a direct name."""
         if packet.refused:
             self.close("the peer refused the session")
@@ -293,7 +293,7 @@ class QueueSession:
             self._send_parameters(self._recoverable_ack_timeout_ms, self._ack_timeout_ms)
             self.state = QueueSessionState.WAITING_CPR
 
-    def _asked(self, packet: EstablishConnection, _now: float) -> None:
+    def _connection_requested(self, packet: EstablishConnection, _now: float) -> None:
         """Handles the request (3.1.5.3.1); a null ServerGuid, of a direct name, is valid."""
         wrong = packet.server not in (self._local, Guid.NULL)
         reason = f"asked for {packet.server}" if wrong else self._objection(packet.client)
@@ -323,7 +323,7 @@ class QueueSession:
     def _parameters_answered(self, packet: ConnectionParameters, now: float) -> None:
         self._open(packet, now)
 
-    def _parameters_asked(self, packet: ConnectionParameters, now: float) -> None:
+    def _parameters_requested(self, packet: ConnectionParameters, now: float) -> None:
         if not packet.refused:
             self._send_parameters(packet.recoverable_ack_timeout_ms, packet.ack_timeout_ms)
         limits, highest = self._limits, self._limits.max_ack_timeout_ms
@@ -420,16 +420,16 @@ _Handler = Callable[[QueueSession, Any, float], None]
 
 # The table in the module's docstring.
 _TABLE: dict[tuple[QueueSessionState, type], _Handler] = {
-    (QueueSessionState.WAITING_ECR, EstablishConnection): QueueSession._answered,
+    (QueueSessionState.WAITING_ECR, EstablishConnection): QueueSession._connection_answered,
     (QueueSessionState.WAITING_CPR, ConnectionParameters): QueueSession._parameters_answered,
-    (QueueSessionState.WAITING_EC, EstablishConnection): QueueSession._asked,
-    (QueueSessionState.WAITING_CP, ConnectionParameters): QueueSession._parameters_asked,
+    (QueueSessionState.WAITING_EC, EstablishConnection): QueueSession._connection_requested,
+    (QueueSessionState.WAITING_CP, ConnectionParameters): QueueSession._parameters_requested,
     (QueueSessionState.OPEN, UserMessage): QueueSession._message,
     (QueueSessionState.OPEN, SessionAck): QueueSession._session_ack,
 }
 
 
-def _rings(due: float | None, now: float) -> bool:
+def _has_expired(due: float | None, now: float) -> bool:
     return due is not None and due <= now
 
 

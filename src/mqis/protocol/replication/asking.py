@@ -36,7 +36,7 @@ def ask(work: Work, partition: Guid, *, again: bool = False) -> None:
 
 
 def probe(work: Work, state: Partition, last_seq: SequenceNumber) -> None:
-    """Ask whether ``last_seq``, which is below ours, is all that the authority has.
+    """Ask whether ``last_seq``, which is below ours, is all that the authority has (E82).
 
     Such a number is old, or ours was pushed up by somebody who is not the authority. Nothing else
     waits for the answer, and who sends old numbers all the time makes us ask only now and then.
@@ -56,19 +56,19 @@ def probe(work: Work, state: Partition, last_seq: SequenceNumber) -> None:
     _send(work, state, progress.asked)
 
 
-def _send(work: Work, state: Partition, asked: OpenSyncRequest) -> None:
+def _send(work: Work, state: Partition, request: OpenSyncRequest) -> None:
     work.counters.sync_requests += 1
-    work.send(asked.machine, request_for(work, state, asked), acknowledge=True)
+    work.send(request.machine, request_for(work, state, request), acknowledge=True)
 
 
-def request_for(work: Work, state: Partition, asked: OpenSyncRequest) -> SyncRequest:
+def request_for(work: Work, state: Partition, request: OpenSyncRequest) -> SyncRequest:
     """Asks for everything there is: a bounded reply can lack an object that has changed (E03)."""
     return SyncRequest(
         work.me.site,
         state.id,
-        asked.from_seq,
+        request.from_seq,
         SequenceNumber.MAX,
-        asked.known_purged,
+        request.known_purged,
         state.purge_state is PurgeState.IN_SYNC0,
         0 if work.me.is_bsc else 1,
         work.me.name,

@@ -179,9 +179,9 @@ class Replication:
         return self._wake
 
     def handle_timer(self, tx: Transaction, at: Instant) -> list[Effect]:
-        return self._run(tx, at, self._do_what_is_due)
+        return self._run(tx, at, self._run_due_work)
 
-    def _do_what_is_due(self, work: Work) -> None:
+    def _run_due_work(self, work: Work) -> None:
         asking.repeat_due(work)
         requests.repeat_or_give_up(work)
         memory = self._memory

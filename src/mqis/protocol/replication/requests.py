@@ -227,14 +227,14 @@ def _make(events: DirectoryEvents, change: DirectoryChange) -> None:
             properties[identifier] = prop(identifier, change.guid)
         events.create_directory_object(object_type, properties, partition=change.partition)
         return
-    obj = _there(found, change)
+    obj = _existing(found, change)
     if change.command is Command.DELETE:
         events.delete_directory_object(obj)
     else:
         events.update_directory_object(obj, properties)
 
 
-def _there(obj: DirectoryObject | None, change: DirectoryChange) -> DirectoryObject:
+def _existing(obj: DirectoryObject | None, change: DirectoryChange) -> DirectoryObject:
     if obj is None:
         raise DirectoryError(
             HResult.MQDS_OBJECT_NOT_FOUND, f"no object {change.path or change.guid}"

@@ -51,7 +51,9 @@ def _advance(work: Work, partition: Guid, running: Recovery) -> None:
     for neighbor in work.memory.neighbors.values():
         key = name_key(neighbor.name)
         if key not in running.survivors:
-            running.survivors[key] = Survivor(neighbor.name, not neighbor.intersite, _nobodys(work))
+            running.survivors[key] = Survivor(
+                neighbor.name, not neighbor.intersite, _unused_number(work)
+            )
     if standing_in.ended(work, partition, running):
         return
     silent = [s for s in running.survivors.values() if not s.complete]
@@ -83,7 +85,7 @@ def next_step(running: Recovery, retry_s: float) -> float:
     return min([running.deadline, *times])
 
 
-def _nobodys(work: Work) -> SequenceNumber:
+def _unused_number(work: Work) -> SequenceNumber:
     """A number above all that are given out, which no earlier life of this server has asked from.
 
     Transport sends again what a killed server did not acknowledge, in order. So an old copy comes

@@ -21,7 +21,7 @@ def start_sync0(work: Work, state: Partition) -> None:
 
     Marking is part of this transaction, so the state between the two is never seen; a store that
     has it all the same goes on from there (E40). The purged number that somebody announced is not
-    stored: the replies tell it, and it counts when they are complete.
+    stored: the replies tell it, and it counts when they are complete (E80).
     """
     state = work.put(
         replace(state, purge_state=PurgeState.STARTING_SYNC0, last_seq=SequenceNumber.MIN)
@@ -54,11 +54,11 @@ def complete_sync0(work: Work, state: Partition) -> None:
 def _proved(work: Work, state: Partition) -> Partition:
     """The purged number that a complete synchronisation told; what was doubted before is gone."""
     progress = work.memory.progress(state.id)
-    told = min(progress.told_purged, state.last_seq)
+    purged_seq = min(progress.told_purged, state.last_seq)
     if progress.doubted:
         progress.doubted = False
-        return replace(state, purged_seq=told, allowed_purge_seq=told)
-    return replace(state, purged_seq=max(state.purged_seq, told))
+        return replace(state, purged_seq=purged_seq, allowed_purge_seq=purged_seq)
+    return replace(state, purged_seq=max(state.purged_seq, purged_seq))
 
 
 def tell_backups(work: Work) -> None:

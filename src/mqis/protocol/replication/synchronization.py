@@ -95,10 +95,10 @@ def _ask_authority(work: Work, sender: Sender, partition: Guid) -> None:
 
 def _unusable(work: Work, state: Partition, reply: SyncReply) -> Objection | None:
     """The first reason that holds to refuse a reply; None to apply it."""
-    asked, end = work.memory.progress(state.id).asked, _end(reply)
-    if asked is None:
+    request, end = work.memory.progress(state.id).asked, _end(reply)
+    if request is None:
         return Objection(RefusalReason.UNSOLICITED, "a reply that nobody asked for")
-    if reply.from_seq != asked.from_seq:
+    if reply.from_seq != request.from_seq:
         return Objection(RefusalReason.UNSOLICITED, "a reply to an earlier request")
     reasons = (
         (reply.from_seq > state.last_seq, f"a reply from {reply.from_seq} on leaves a gap"),
@@ -204,10 +204,10 @@ def receive_already_purged(work: Work, sender: Sender, message: AlreadyPurged) -
     objection = refusal_of_change(work, sender, state)
     if objection is not None:
         return work.refuse(*objection)
-    asked = work.memory.progress(state.id).asked
-    if asked is None:
+    request = work.memory.progress(state.id).asked
+    if request is None:
         return work.refuse(RefusalReason.UNSOLICITED, "a purge that nobody asked about")
-    if message.purged_seq <= max(state.last_seq, state.purged_seq, asked.known_purged):
+    if message.purged_seq <= max(state.last_seq, state.purged_seq, request.known_purged):
         return work.refuse(RefusalReason.OUTDATED, "a purge that this replica is past")
     if message.purged_seq.value > state.last_seq.value + work.settings.max_jump:
         return work.refuse(

@@ -143,12 +143,12 @@ def _machine(work: Work, before: DirectoryObject | None, after: DirectoryObject 
     """A BSC of the own site is a neighbour of its PSC (3.1.7.2.12)."""
     if not work.me.is_psc:
         return
-    was = _neighbor_name(work, before)
-    now = _neighbor_name(work, after)
-    if was is not None and (now is None or name_key(was) != name_key(now)):
-        _remove_neighbor(work, was, work.me.site)
-    if now is not None:
-        add_neighbor(work, now, work.me.site, intersite=False)
+    old_name = _neighbor_name(work, before)
+    new_name = _neighbor_name(work, after)
+    if old_name is not None and (new_name is None or name_key(old_name) != name_key(new_name)):
+        _remove_neighbor(work, old_name, work.me.site)
+    if new_name is not None:
+        add_neighbor(work, new_name, work.me.site, intersite=False)
 
 
 def _neighbor_name(work: Work, machine: DirectoryObject | None) -> str | None:

@@ -20,18 +20,18 @@ _LINK_FAULTS = {
 def no_gate(snapshot: Snapshot, site: Guid) -> Breakage:
     """The breakage of a site without a gate, caused by the machines that are unfit as gates."""
     candidates = snapshot.gate_candidates(site) if site in snapshot.sites else ()
-    found = ((named, _gate_fault(snapshot, named, site)) for named in candidates)
-    causes = tuple(Breakage(fault, named) for named, fault in found if fault is not None)
+    found = ((gate, _gate_fault(snapshot, gate, site)) for gate in candidates)
+    causes = tuple(Breakage(fault, gate) for gate, fault in found if fault is not None)
     return Breakage(RouteFault.NO_GATE, site, causes)
 
 
-def _gate_fault(snapshot: Snapshot, named: Guid, site: Guid) -> RouteFault | None:
+def _gate_fault(snapshot: Snapshot, gate: Guid, site: Guid) -> RouteFault | None:
     """The fault of a named gate; a link also names gates of its other site, which is none."""
-    machine = snapshot.machines.get(named)
+    machine = snapshot.machines.get(gate)
     if machine is None:
         return RouteFault.GATE_UNKNOWN
     if site not in machine.sites:
-        return RouteFault.GATE_ELSEWHERE if named in snapshot.sites[site].gates else None
+        return RouteFault.GATE_ELSEWHERE if gate in snapshot.sites[site].gates else None
     return None if machine.routing_server else RouteFault.GATE_NO_ROUTER
 
 

@@ -100,14 +100,14 @@ class Snapshot:
 
     def gate_candidates(self, site: Guid) -> Guids:
         """The machines that the site or a link of it names as gates; some may be of other sites."""
-        named = list(self.sites[site].gates)
+        gates = list(self.sites[site].gates)
         for link in self.links_at.get(site, ()):
-            named += link.gates
-        return tuple(sorted(set(named), key=by_text))
+            gates += link.gates
+        return tuple(sorted(set(gates), key=by_text))
 
     def gates_of(self, site: Guid) -> Guids:
-        named = self.gate_candidates(site)
-        return tuple(machine for machine in named if self._may_gate(machine, site))
+        candidates = self.gate_candidates(site)
+        return tuple(machine for machine in candidates if self._may_gate(machine, site))
 
     def _may_gate(self, machine: Guid, site: Guid) -> bool:
         found = self.machines.get(machine)

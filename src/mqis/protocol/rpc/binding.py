@@ -128,8 +128,10 @@ def _padding_reaches_header(pdu: Pdu) -> bool:
 
 def _answer(body: BindAck | AlterContextResp, pdu: Pdu, token: bytes | None, echo: int) -> bytes:
     """The answer to a bind or alter: grants flags by echoing them; has the client's trailer."""
-    asked, auth = pdu.auth, None
-    if asked is not None:
-        auth = AuthTrailer(asked.type, asked.level, asked.context_id, token or b"")
+    client_auth, auth = pdu.auth, None
+    if client_auth is not None:
+        auth = AuthTrailer(
+            client_auth.type, client_auth.level, client_auth.context_id, token or b""
+        )
     flags = FIRST_LAST | pdu.header.flags & echo
     return encode_pdu(body, call_id=pdu.header.call_id, flags=flags, auth=auth)

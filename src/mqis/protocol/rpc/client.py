@@ -370,7 +370,7 @@ class ClientConnection:
         call_id, last = pdu.header.call_id, pdu.header.flags & PfcFlags.LAST
         call = self._calls.get(call_id)
         if call is None:
-            self._came_home(call_id, "answered", last=bool(last))
+            self._drop_orphan(call_id, "answered", last=bool(last))
             self._stub(pdu, body, self._channel)  # signatures are numbered, so none is skipped
             return
         if self._unsent(call_id):
@@ -387,16 +387,16 @@ class ClientConnection:
         if call_id == self._leg_call:
             raise BindFaultError(body.status)
         if call_id not in self._calls:
-            self._came_home(call_id, "faulted", last=True)
+            self._drop_orphan(call_id, "faulted", last=True)
             return
         executed = not pdu.header.flags & PfcFlags.DID_NOT_EXECUTE
         events.append(Faulted(call_id, body.status, executed))
         self._ended(call_id)
 
-    def _came_home(self, call_id: int, how: str, *, last: bool) -> None:
+    def _drop_orphan(self, call_id: int, verb: str, *, last: bool) -> None:
         """Drops the answer to an abandoned call; any other unexpected answer is an error."""
         if call_id not in self._orphans:
-            raise RpcConnectionError(f"the server {how} call {call_id}, which was not made")
+            raise RpcConnectionError(f"the server {verb} call {call_id}, which was not made")
         if last:
             self._orphans.discard(call_id)
             self._send_next()

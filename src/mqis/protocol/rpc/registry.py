@@ -76,11 +76,11 @@ def compatible(offered: SyntaxId, wanted: SyntaxId) -> bool:
 def _version_fits(offered: SyntaxId, wanted: SyntaxId | None, option: int) -> bool:
     if wanted is None or offered.uuid != wanted.uuid:
         return False
-    mine, asked = (offered.major, offered.minor), (wanted.major, wanted.minor)
+    own_version, wanted_version = (offered.major, offered.minor), (wanted.major, wanted.minor)
     return {
         VersionOption.ALL: True,
         VersionOption.COMPATIBLE: compatible(offered, wanted),
-        VersionOption.EXACT: mine == asked,
-        VersionOption.MAJOR_ONLY: mine[0] == asked[0],
-        VersionOption.UP_TO: mine <= asked,
+        VersionOption.EXACT: own_version == wanted_version,
+        VersionOption.MAJOR_ONLY: own_version[0] == wanted_version[0],
+        VersionOption.UP_TO: own_version <= wanted_version,
     }.get(VersionOption(option) if option in list(VersionOption) else VersionOption.ALL, True)

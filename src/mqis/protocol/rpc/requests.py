@@ -200,22 +200,25 @@ class Requests:
             raise denied(call.context.id) from None
         if found is None:
             return stub
-        start, said = found
-        if not _confirms(said, call, header_signing=self._binding.security.header_signing):
+        start, verification = found
+        if not _confirms(verification, call, header_signing=self._binding.security.header_signing):
             raise denied(call.context.id)
         return stub[:start]
 
 
-def _confirms(said: Verification, call: Call, *, header_signing: bool) -> bool:
+def _confirms(verification: Verification, call: Call, *, header_signing: bool) -> bool:
     """Returns whether the signed verification trailer in the stub matches the PDU."""
     context = call.context
-    if said.unknown or (said.client_header_signing and not header_signing):
+    if verification.unknown or (verification.client_header_signing and not header_signing):
         return False
-    if said.interface is not None:
-        same = context.interface.offers(said.interface) and said.transfer == context.transfer
+    if verification.interface is not None:
+        same = (
+            context.interface.offers(verification.interface)
+            and verification.transfer == context.transfer
+        )
         if not same:
             return False
-    if said.header is None:
+    if verification.header is None:
         return True
     drep = drep_of(big_endian=call.big_endian)
-    return said.header == (PacketType.REQUEST, drep, call.id, context.id, call.opnum)
+    return verification.header == (PacketType.REQUEST, drep, call.id, context.id, call.opnum)

@@ -46,7 +46,7 @@ class SecurityContexts:
         self._channels: dict[int, Channel] = {}
         self._unfinished: set[int] = set()
         self._latest_connect: Channel | None = None
-        self._named = False
+        self._trailer_seen = False
         self.header_signing = False
         #: True after an authentication failed that could not be answered; all requests are refused.
         self.spoiled = False
@@ -135,11 +135,11 @@ class SecurityContexts:
     def channel_for(self, auth: AuthTrailer | None) -> Channel | None:
         """The channel of a request; ``LegRefusedError`` if its trailer does not fit."""
         if auth is None:
-            return None if self._named else self._latest_connect
+            return None if self._trailer_seen else self._latest_connect
         channel = self._channels.get(auth.context_id)
         if channel is None or (auth.type, auth.level) != (channel.type, channel.level):
             raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
-        self._named = True
+        self._trailer_seen = True
         return channel
 
     def unprotect(self, channel: Channel, pdu: Pdu) -> bytes:

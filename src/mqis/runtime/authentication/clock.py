@@ -42,8 +42,8 @@ class _Asking:
         if token is None:
             return Negotiate(flags=int(_FLAGS)).pack()
         with suppress(Exception):  # the challenge is not trusted
-            told: dict[AvId, Any] = Challenge.unpack(token).target_info or {}
-            self.difference_s = told[AvId.timestamp].timestamp() - time.time()
+            target_info: dict[AvId, Any] = Challenge.unpack(token).target_info or {}
+            self.difference_s = target_info[AvId.timestamp].timestamp() - time.time()
         raise AuthenticationError("the time is known")
 
 

@@ -48,8 +48,8 @@ class Challenger:
         """S_DSQMGetObjectSecurityChallengeResponceProc."""
         if not self._directory.settings.challenge_machines:
             return
-        asked = object_type_of(request.object_type)
-        read_methods.check_secured(asked, read_methods.check_information(request.information))
+        object_type = object_type_of(request.object_type)
+        read_methods.check_secured(object_type, read_methods.check_information(request.information))
         with self._directory.view() as view:
             key = _key(self._signer(view, request).value(_SIGN))
         challenge = self._new_challenge()
@@ -78,9 +78,9 @@ class Challenger:
         digest: bytes,
     ) -> None:
         size = dscomm.CHALLENGE_ANSWER_BYTES
-        asked = dscomm.Challenge(challenge, context, b"", size)
+        request = dscomm.Challenge(challenge, context, b"", size)
         try:
-            answer = await call_back(call, operation, asked, given={"answer_max": size})
+            answer = await call_back(call, operation, request, given={"answer_max": size})
         except (RpcFault, RpcConnectionError, WireError) as error:
             raise _denied(f"the machine did not answer: {error}") from error
         if answer.result != HResult.MQ_OK:

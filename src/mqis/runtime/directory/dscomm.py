@@ -343,10 +343,10 @@ class DscommService(TypedService):
         final: bool = False,
     ) -> bytes:
         """Calls S_InitSecCtx: sends the server's token, returns the client's next one."""
-        asked = dscomm.InitSecCtx(request.context, token, MAX_TOKEN)
+        callback = dscomm.InitSecCtx(request.context, token, MAX_TOKEN)
         given = {"buffer_size": MAX_TOKEN}
         try:
-            answer = await call_back(call, dscomm.INIT_SEC_CTX, asked, given=given)
+            answer = await call_back(call, dscomm.INIT_SEC_CTX, callback, given=given)
         except (RpcFault, RpcConnectionError, WireError) as error:
             raise _failed(f"S_InitSecCtx: {error}") from error
         wanted = (_OK,) if final else (_OK, HResult.SEC_I_CONTINUE_NEEDED)

@@ -46,12 +46,14 @@ class SharedViews:
 class _Shared:
     """A view that ends after its turn, when all its users have left."""
 
-    __slots__ = ("_lent", "_users", "_view", "failed", "loop")
+    __slots__ = ("_context", "_users", "_view", "failed", "loop")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, lent: AbstractContextManager[View]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, context: AbstractContextManager[View]
+    ) -> None:
         self.loop = loop
-        self._lent = lent
-        self._view = lent.__enter__()
+        self._context = context
+        self._view = context.__enter__()
         self._users = 1
         #: True after the store has failed in it: the next call gets a new view.
         self.failed = False
@@ -75,4 +77,4 @@ class _Shared:
         if not self._users:
             # What was read stays true if the store fails now, and there is no caller to raise to.
             with suppress(StorageError):
-                self._lent.__exit__(None, None, None)
+                self._context.__exit__(None, None, None)

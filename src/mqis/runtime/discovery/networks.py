@@ -69,37 +69,37 @@ def _addresses_of_this_host() -> Iterator[LocalNetwork]:
 
 
 def _linux_interfaces() -> Iterator[LocalNetwork]:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        for name, address in _configured(asked):
-            (flags,) = struct.unpack_from("=H", _ioctl(asked, _SIOCGIFFLAGS, name), _NAME)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for name, address in _configured(sock):
+            (flags,) = struct.unpack_from("=H", _ioctl(sock, _SIOCGIFFLAGS, name), _NAME)
             if not flags & _IFF_UP:
                 continue
             broadcast = LIMITED_BROADCAST
             if flags & _IFF_LOOPBACK:
                 broadcast = LOOPBACK_BROADCAST
             elif flags & _IFF_BROADCAST:
-                broadcast = _address_in(_ioctl(asked, _SIOCGIFBRDADDR, name, address))
+                broadcast = _address_in(_ioctl(sock, _SIOCGIFBRDADDR, name, address))
                 if broadcast == "0.0.0.0":  # configured without one
                     broadcast = LIMITED_BROADCAST
             yield LocalNetwork(address, broadcast, bool(flags & _IFF_POINTOPOINT))
 
 
-def _configured(asked: socket.socket) -> Iterator[tuple[bytes, str]]:
+def _configured(sock: socket.socket) -> Iterator[tuple[bytes, str]]:
     """The interface and address, for each address of each interface."""
     import fcntl  # noqa: PLC0415 -- not on every system
     from array import array  # noqa: PLC0415
 
     buffer = array("B", bytes(_IFREQ * _MAX_INTERFACES))
     place, size = buffer.buffer_info()
-    told = fcntl.ioctl(asked, _SIOCGIFCONF, struct.pack("iP", size, place))
-    used = struct.unpack_from("i", told)[0]
+    reply = fcntl.ioctl(sock, _SIOCGIFCONF, struct.pack("iP", size, place))
+    used = struct.unpack_from("i", reply)[0]
     raw = buffer.tobytes()
     for at in range(0, used, _IFREQ):
         entry = raw[at : at + _IFREQ]
         yield entry[:_NAME].partition(b"\0")[0], _address_in(entry)
 
 
-def _ioctl(asked: socket.socket, number: int, name: bytes, address: str | None = None) -> bytes:
+def _ioctl(sock: socket.socket, number: int, name: bytes, address: str | None = None) -> bytes:
     """The ifreq that an ioctl fills in; ``address`` selects one of several on an interface."""
     import fcntl  # noqa: PLC0415
 
@@ -107,7 +107,7 @@ def _ioctl(asked: socket.socket, number: int, name: bytes, address: str | None =
     if address is not None:
         union = struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton(address))
     request = struct.pack(f"{_NAME}s{_IFREQ - _NAME}s", name, union)
-    return fcntl.ioctl(asked, number, request)
+    return fcntl.ioctl(sock, number, request)
 
 
 def _address_in(ifreq: bytes) -> str:

@@ -190,13 +190,13 @@ class NodeDriver:
         at = self._now()
         local, answer = self._answers.expect()
         self.statistics.forwarded += 1
-        asked = self.node.request(change, local, at)
+        operation = self.node.request(change, local, at)
         replication = self.node.replication
         wait_s = replication.settings.reply_wait_s + _ANSWER_GRACE_S
         request = ""
 
         def ask(tx: Transaction) -> tuple[tuple[int, str], list[Effect]]:
-            effects = asked(tx)
+            effects = operation(tx)
             memory, me = replication.memory, name_key(replication.me.name)
             waiting = memory.waiting.get((me, memory.last_request))
             return (memory.last_request, waiting.next_hop if waiting else ""), effects
@@ -245,8 +245,8 @@ class NodeDriver:
 
         def guarded(tx: Transaction) -> tuple[T, list[Effect]]:
             effects: list[Effect] = []
-            anew = self._broken or self._failures_seen != self._writer.failures
-            if anew:
+            restart = self._broken or self._failures_seen != self._writer.failures
+            if restart:
                 self._failures_seen, self._broken = self._writer.failures, True
                 effects = self.node.start(at)(tx)
             try:
@@ -256,7 +256,7 @@ class NodeDriver:
             except BaseException:
                 self._broken = True
                 raise
-            if anew:
+            if restart:
                 self._broken = False
                 self._loop.call_soon_threadsafe(self._restarted)
             return result, effects + more
@@ -292,14 +292,14 @@ class NodeDriver:
         self._arm()
 
     def _settle(self, effects: list[Effect]) -> None:
-        came: list[ChangeApplied] = []
+        applied: list[ChangeApplied] = []
         for outcome in self.node.committed(effects, self._now()):
             if isinstance(outcome, ChangeApplied):
-                came.append(outcome)
+                applied.append(outcome)
                 continue
             self._handle(outcome)
             self._on_outcome(outcome)
-        changelog.applied(came)
+        changelog.applied(applied)
 
     def _handle(self, outcome: Outcome) -> None:
         match outcome:
@@ -321,7 +321,7 @@ class NodeDriver:
             case RequestPassedOn():
                 changelog.relayed(outcome)
             case Notified(body=body):
-                self._noticed(body)
+                self._count_notices(body)
             case Refused(session=session, reason=reason, duplicate=False):
                 self._refusals.message_refused(session, "", reason, self._loop.time())
             case SessionOpened():
@@ -346,13 +346,13 @@ class NodeDriver:
         if name is not None:
             self.node.queue.hurry(name, self._loop.time())
 
-    def _noticed(self, body: bytes) -> None:
+    def _count_notices(self, body: bytes) -> None:
         try:
-            told = ChangeNotification.from_body(body)
+            notification = ChangeNotification.from_body(body)
         except WireError as error:
             log.debug("not a change notification: %s", error)
             return
-        self.statistics.notices += len(told.updates)
+        self.statistics.notices += len(notification.updates)
 
     # --- incoming messages and timers -------------------------------------------------------------
 

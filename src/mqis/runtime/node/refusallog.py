@@ -61,8 +61,8 @@ class RefusalLog:
         peer, address = self._sessions.get(session, (None, ""))
         name = sender or ("" if peer is None else self._name_of(peer) or str(peer))
         where = f" at {address}" if address else ""
-        who = name or "nobody"
-        self._note(who, f"refused from {who}{where}", reason, now, level)
+        shown = name or "nobody"
+        self._note(shown, f"refused from {shown}{where}", reason, now, level)
 
     # --- how often --------------------------------------------------------------------------------
 

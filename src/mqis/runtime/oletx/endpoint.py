@@ -263,10 +263,10 @@ class OleTxEndpoint:
         handler, admit = self._acceptors.get(raw.type, for_any)
         reason: int = NOT_A_TYPE
         if handler is not None and self._open:
-            asked = ConnectionRequest(
+            request = ConnectionRequest(
                 link.session.name, raw.type, link.session.version, link.identity
             )
-            reason = 0 if admit is None else admit(asked)
+            reason = 0 if admit is None else admit(request)
         connection = link.decide(raw, reason)
         if connection is not None and handler is not None:
             task = asyncio.get_running_loop().create_task(_handle(handler, connection))

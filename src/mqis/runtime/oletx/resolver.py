@@ -88,7 +88,7 @@ class FixedResolver:
 async def find_port(address: str, mapper_port: int, cid: Guid, timeout_s: float = 5.0) -> int:
     """The port of a partner, by ept_map for IXnRemote with the CID as object UUID."""
     tower = epmapper.TowerOctets(Tower.tcp(SYNTAX, 0, "0.0.0.0", NDR20).to_bytes())
-    asked = epmapper.MapAsked(cid, tower, ContextHandle.NULL, _MAX_TOWERS)
+    request = epmapper.MapAsked(cid, tower, ContextHandle.NULL, _MAX_TOWERS)
     client = await RpcClient.connect(
         address, mapper_port, [epmapper.SYNTAX], transfers=[NDR20], timeout_s=timeout_s
     )
@@ -97,7 +97,7 @@ async def find_port(address: str, mapper_port: int, cid: Guid, timeout_s: float 
             client,
             epmapper.EPMAPPER,
             epmapper.EPT_MAP,
-            asked,
+            request,
             given={"max_towers": _MAX_TOWERS},
             timeout_s=timeout_s,
         )

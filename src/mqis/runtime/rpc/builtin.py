@@ -88,8 +88,8 @@ class EndpointMapperService(TypedService):
         )
 
     def _lookup(self, call: IncomingCall, request: epmapper.LookupAsked) -> epmapper.LookupFound:
-        asked = request.interface
-        interface = None if asked is None else SyntaxId(asked.uuid, asked.major, asked.minor)
+        wanted = request.interface
+        interface = None if wanted is None else SyntaxId(wanted.uuid, wanted.major, wanted.minor)
         found = self._registry.lookup(
             request.inquiry, request.object or Guid.NULL, interface, request.version_option
         )

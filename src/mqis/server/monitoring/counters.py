@@ -29,10 +29,10 @@ def counters_of(sources: Sources) -> dict[str, float]:
         counted["sessions"] = len(sources.traffic.sessions)
         counted |= _replication(sources.replication)
     if sources.discovery is not None:
-        asked = sources.discovery.statistics
+        discovery = sources.discovery.statistics
         counted |= {
-            "discovery_answered": asked.answered,
-            "discovery_limited": asked.limited,
+            "discovery_answered": discovery.answered,
+            "discovery_limited": discovery.limited,
         }
     return counted
 

@@ -177,8 +177,8 @@ def acknowledged(view: View, replication: ReplicationService, name: str) -> dict
     if neighbor is None or not neighbor.intersite:
         return {}
     acks = acks_of(view, name)
-    told = {ENTERPRISE_PARTITION: acks.enterprise, me.site: acks.site}
-    return {str(id): str(seq) for id, seq in told.items() if owns(view, me, id)}  # noqa: A001
+    numbers = {ENTERPRISE_PARTITION: acks.enterprise, me.site: acks.site}
+    return {str(id): str(seq) for id, seq in numbers.items() if owns(view, me, id)}  # noqa: A001
 
 
 # --- lag ------------------------------------------------------------------------------------------

@@ -56,8 +56,8 @@ def explained(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = _EXPLAINED.get(error.errno or 0, "")
         system = error.strerror or str(error)
-        told = f"{reason} ({system})" if reason else system
-        raise StorageError(f"journal {path}: {told}") from error
+        text = f"{reason} ({system})" if reason else system
+        raise StorageError(f"journal {path}: {text}") from error
 
 
 def flush(descriptor: int) -> None:

@@ -218,7 +218,7 @@ def record_page(directory: Path, lsn: int, judge: Judge = see_everything) -> Rec
     record = everything(entry)
     body = record.pop("body", None)
     room = [MOST_VALUES]
-    shown = _shortened(_named(body), room)
+    shown = _shortened(_with_names(body), room)
     return RecordPage(record, shown, room[0] <= 0)
 
 
@@ -234,15 +234,15 @@ def _find(directory: Path, lsn: int) -> Whole | None:
     return None
 
 
-def _named(value: Any) -> Any:
+def _with_names(value: Any) -> Any:
     """Turns lists of properties into names: ``label: orders`` for [Q_LABEL, {vt, value}]."""
     if isinstance(value, dict):
-        return {key: _named(item) for key, item in value.items()}
+        return {key: _with_names(item) for key, item in value.items()}
     if not isinstance(value, list):
         return value
     if value and all(_is_property(item) for item in value):
         return {str(name): variant["value"] for name, variant in value}
-    return [_named(item) for item in value]
+    return [_with_names(item) for item in value]
 
 
 def _is_property(item: Any) -> bool:

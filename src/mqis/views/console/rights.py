@@ -71,8 +71,8 @@ class Guest:
             raise GuestError(f"--as {text}: this is no user; write {known}") from None
 
     def __str__(self) -> str:
-        named = _ANONYMOUS if self.sid is None else str(self.sid)
-        return _ADMINISTRATOR if self.everything else named
+        user = _ANONYMOUS if self.sid is None else str(self.sid)
+        return _ADMINISTRATOR if self.everything else user
 
     @property
     def is_anonymous(self) -> bool:

@@ -27,10 +27,10 @@ class Counter:
 
 def counters(servers: Sequence[MemberStatus]) -> list[Counter]:
     """Returns every counter that any server has."""
-    told = [server.counters for server in servers]
-    names = sorted({name for each in told for name in each})
+    by_server = [server.counters for server in servers]
+    names = sorted({name for each in by_server for name in each})
     return [
-        Counter(name, tuple(_shown(each[name]) if name in each else "" for each in told))
+        Counter(name, tuple(_shown(each[name]) if name in each else "" for each in by_server))
         for name in names
     ]
 

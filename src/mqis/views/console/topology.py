@@ -297,8 +297,8 @@ def _unusable(snapshot: Snapshot, names: ObjectNames) -> tuple[LinkOnMap, ...]:
         fault = link.fault(snapshot.sites)
         if fault is not None:
             ends = names.site(link.site1), names.site(link.site2)
-            told = str(link.id), names.link(link.id), link.cost, *ends, "", 0.0, 0.0
-            found.append(LinkOnMap(*told, False, False, fault.value))
+            values = str(link.id), names.link(link.id), link.cost, *ends, "", 0.0, 0.0
+            found.append(LinkOnMap(*values, False, False, fault.value))
     return tuple(found)
 
 

@@ -55,7 +55,7 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
         found += ports.check(patient)
         found += stores.check(patient)
         if store is not None and config.server.role is not ConfiguredRole.NONE:
-            found += _among_others(patient, store)
+            found += _check_peers(patient, store)
     finally:
         if store is not None:
             store.close()
@@ -84,7 +84,7 @@ def _runs(config: Config) -> bool | None:
     return path.exists() and is_in_use(path)
 
 
-def _among_others(patient: Patient, store: Store) -> list[Finding]:
+def _check_peers(patient: Patient, store: Store) -> list[Finding]:
     try:
         with store.read() as view:
             me = identify(patient.config, view)
@@ -145,6 +145,6 @@ def _behind(partition: str, owner: str, last: dict[str, int]) -> list[Finding]:
     late = {name: reference - number for name, number in last.items() if number < reference}
     if not late:
         return [_NUMBERS.ok(f"{partition}: all {len(last)} servers are at {reference:x}")]
-    told = ", ".join(f"{name} lacks {count:,}" for name, count in sorted(late.items()))
+    lacking = ", ".join(f"{name} lacks {count:,}" for name, count in sorted(late.items()))
     todo = f"normal shortly after a change; otherwise check that they can reach {owner}"
-    return [_NUMBERS.warning(f"{partition}: {told} changes of {owner}", todo)]
+    return [_NUMBERS.warning(f"{partition}: {lacking} changes of {owner}", todo)]

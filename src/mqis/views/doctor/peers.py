@@ -128,14 +128,14 @@ def _clock(other: KnownNeighbour, apart: float) -> Finding:
 async def _mapped(host: str, mapper_port: int) -> int:
     """Asks an endpoint mapper for the port of the directory."""
     tower = epmapper.TowerOctets(Tower.tcp(dscomm.SYNTAX, 0, "0.0.0.0", NDR20).to_bytes())
-    asked = epmapper.MapAsked(Guid.NULL, tower, ContextHandle.NULL, _MAX_TOWERS)
+    request = epmapper.MapAsked(Guid.NULL, tower, ContextHandle.NULL, _MAX_TOWERS)
     client = await RpcClient.connect(
         host, mapper_port, [epmapper.SYNTAX], transfers=[NDR20], timeout_s=TIMEOUT_S
     )
     async with client:
         given = {"max_towers": _MAX_TOWERS}
         found = await invoke(
-            client, epmapper.EPMAPPER, epmapper.EPT_MAP, asked, given=given, timeout_s=TIMEOUT_S
+            client, epmapper.EPMAPPER, epmapper.EPT_MAP, request, given=given, timeout_s=TIMEOUT_S
         )
     for port in _ports(found.towers):
         return port

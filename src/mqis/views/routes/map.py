@@ -195,10 +195,10 @@ def _captions(snapshot: Snapshot, names: ObjectNames) -> dict[Guid, tuple[str, .
     found = {}
     for site in snapshot.sites:
         gates = snapshot.gates.get(site, ())
-        told = [f"◆ {names.machine(gate)}" for gate in gates] or ["no gate"]
+        gate_lines = [f"◆ {names.machine(gate)}" for gate in gates] or ["no gate"]
         if len(snapshot.sites) > _DETAILED:
-            told = []
-        found[site] = (names.site(site), *told)
+            gate_lines = []
+        found[site] = (names.site(site), *gate_lines)
     return found
 
 
@@ -297,10 +297,10 @@ def _notes(
     if explanation is not None:
         ends = (names.machine(end) for end in (explanation.source, explanation.destination))
         way = " → ".join(names.machine(machine) for machine in explanation.machines)
-        told = [f"{' to '.join(ends)}, cost {explanation.cost}", *wrap(way, _NOTE)]
+        route = [f"{' to '.join(ends)}, cost {explanation.cost}", *wrap(way, _NOTE)]
         if explanation.breakage is not None:
-            told += wrap(f"no further: {names.sentence(explanation.breakage)}", _NOTE)
-        notes = told + notes
+            route += wrap(f"no further: {names.sentence(explanation.breakage)}", _NOTE)
+        notes = route + notes
     if unusable:
         notes.append(f"{unusable} links cannot be used and are not drawn")
     return notes

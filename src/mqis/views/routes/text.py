@@ -23,8 +23,8 @@ def title(found: Explanation, names: ObjectNames) -> str:
     """The title of a route: its ends, hops and cost."""
     ends = f"{names.machine(found.source)} to {names.machine(found.destination)}"
     hops = _hops(found)
-    told = f"{ends}: {hops} hop{'' if hops == 1 else 's'}, cost {found.cost}"
-    return told if found.breakage is None else f"{ends}: no route"
+    text = f"{ends}: {hops} hop{'' if hops == 1 else 's'}, cost {found.cost}"
+    return text if found.breakage is None else f"{ends}: no route"
 
 
 def _crossing_text(step: ExplainStep, names: ObjectNames) -> str:
@@ -128,27 +128,27 @@ def as_json(
     found: Explanation, snapshot: Snapshot, before: Explanation | None, removed: Sequence[Guid]
 ) -> dict[str, object]:
     """A route as plain values; ``before`` is the route with the removed links."""
-    told = _Told(snapshot)
+    parts = _JsonParts(snapshot)
     return {
-        "source": told.machine(found.source),
-        "destination": told.machine(found.destination),
+        "source": parts.machine(found.source),
+        "destination": parts.machine(found.destination),
         "reachable": found.breakage is None,
         "cost": found.cost,
         "hops": _hops(found),
-        "steps": [told.step(step) for step in found.steps],
-        "breakage": None if found.breakage is None else told.breakage(found.breakage),
+        "steps": [parts.step(step) for step in found.steps],
+        "breakage": None if found.breakage is None else parts.breakage(found.breakage),
         "without": [str(link) for link in removed],
         "before": None
         if before is None
         else {
             "reachable": before.breakage is None,
             "cost": before.cost,
-            "machines": [told.machine(machine) for machine in before.machines],
+            "machines": [parts.machine(machine) for machine in before.machines],
         },
     }
 
 
-class _Told:
+class _JsonParts:
     def __init__(self, snapshot: Snapshot) -> None:
         self._names = ObjectNames(snapshot)
 

@@ -81,9 +81,9 @@ def _read(value: str) -> str:
 
 
 def _line(time: str, event: str, details: dict[str, Any]) -> ChangeLine:
-    named = details.pop("change", ())
-    if isinstance(named, str):
-        named = named.split(",")
+    changes = details.pop("change", ())
+    if isinstance(changes, str):
+        changes = changes.split(",")
     request = details.pop("request", None)
     moment = datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
-    return ChangeLine(moment, event, tuple(map(str, named)), request, details)
+    return ChangeLine(moment, event, tuple(map(str, changes)), request, details)

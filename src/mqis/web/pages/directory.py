@@ -25,29 +25,29 @@ _DONE = {
 _NEW = ("label", "transaction", "authenticate", "journal", "scope")
 
 
-def browse(asked: PageRequest) -> Response:
-    place = asked.place()
-    kind = asked.text("type", "queue")
-    with asked.reader(place).source() as source:
-        found = listing(source, kind, asked.text("q"), asked.number("page", 1))
-    return asked.page(
+def browse(request: PageRequest) -> Response:
+    place = request.place()
+    kind = request.text("type", "queue")
+    with request.reader(place).source() as source:
+        found = listing(source, kind, request.text("q"), request.number("page", 1))
+    return request.page(
         "directory.html",
         found=found,
         kinds=KINDS,
-        q=asked.text("q"),
+        q=request.text("q"),
         place=place,
-        server=asked.text("server"),
-        places=[p for p in asked.console.settings.places.all() if p.store or p.rpc],
-        done=_DONE.get(asked.text("done")),
+        server=request.text("server"),
+        places=[p for p in request.console.settings.places.all() if p.store or p.rpc],
+        done=_DONE.get(request.text("done")),
     )
 
 
-def show(asked: PageRequest) -> Response:
-    place = asked.place()
-    with asked.reader(place).source() as source:
-        found = object_page(source, asked.path("kind"), asked.path("id"))
+def show(request: PageRequest) -> Response:
+    place = request.place()
+    with request.reader(place).source() as source:
+        found = object_page(source, request.path("kind"), request.path("id"))
     journals = {
-        p.name: p.journal for p in asked.console.settings.places.all() if p.journal is not None
+        p.name: p.journal for p in request.console.settings.places.all() if p.journal is not None
     }
     problem = None
     past: list[Past] = []
@@ -56,76 +56,76 @@ def show(asked: PageRequest) -> Response:
         past, whole = history(journals, found.id)
     except MqisError as error:
         problem = str(error)
-    return asked.page(
+    return request.page(
         "object.html",
         found=found,
         place=place,
-        server=asked.text("server"),
+        server=request.text("server"),
         journals=journals,
         past=past,
         whole=whole,
         problem=problem,
-        done=_DONE.get(asked.text("done")),
+        done=_DONE.get(request.text("done")),
     )
 
 
 # --- changes --------------------------------------------------------------------------------------
 
 
-def new(asked: PageRequest) -> Response:
+def new(request: PageRequest) -> Response:
     """The form for a new queue."""
-    if asked.visitor.access is None:
-        return to_login(asked.request)
-    return asked.page("create.html", given={}, problem=None)
+    if request.visitor.access is None:
+        return to_login(request.request)
+    return request.page("create.html", given={}, problem=None)
 
 
-def create(asked: PageRequest) -> Response:
-    path = asked.form.get("path", "").strip()
-    values = {word: asked.form.get(word, "").strip() for word in _NEW}
+def create(request: PageRequest) -> Response:
+    path = request.form.get("path", "").strip()
+    values = {word: request.form.get(word, "").strip() for word in _NEW}
     try:
-        made = changes.create_queue(_server(asked), path, values)
+        made = changes.create_queue(_server(request), path, values)
     except MqisError as error:
-        _audit(asked, "create", "queue", path, error=error)
+        _audit(request, "create", "queue", path, error=error)
         fault = fault_of(error)
-        return asked.page("create.html", fault.status, given=asked.form, problem=fault.text)
-    _audit(asked, "create", "queue", path)
+        return request.page("create.html", fault.status, given=request.form, problem=fault.text)
+    _audit(request, "create", "queue", path)
     return _back(f"/directory/queue/{made}?done=created", made)
 
 
-def set_(asked: PageRequest) -> Response:
-    kind, key = asked.path("kind"), asked.path("id")
-    word, value = asked.form.get("property", ""), asked.form.get("value", "")
+def set_(request: PageRequest) -> Response:
+    kind, key = request.path("kind"), request.path("id")
+    word, value = request.form.get("property", ""), request.form.get("value", "")
     try:
-        changes.set_property(_server(asked), kind, key, word, value)
+        changes.set_property(_server(request), kind, key, word, value)
     except MqisError as error:
-        _audit(asked, "set", kind, key, word=word, error=error)
+        _audit(request, "set", kind, key, word=word, error=error)
         raise
-    _audit(asked, "set", kind, key, word=word)
+    _audit(request, "set", kind, key, word=word)
     return _back(f"/directory/{kind}/{key}?done=changed", key)
 
 
-def confirm(asked: PageRequest) -> Response:
+def confirm(request: PageRequest) -> Response:
     """The page that asks for confirmation before an object is deleted."""
-    if asked.visitor.access is None:
-        return to_login(asked.request)
-    with asked.reader(asked.place()).source() as source:
-        found = object_page(source, asked.path("kind"), asked.path("id"))
-    return asked.page("delete.html", found=found)
+    if request.visitor.access is None:
+        return to_login(request.request)
+    with request.reader(request.place()).source() as source:
+        found = object_page(source, request.path("kind"), request.path("id"))
+    return request.page("delete.html", found=found)
 
 
-def delete(asked: PageRequest) -> Response:
-    kind, key = asked.path("kind"), asked.path("id")
+def delete(request: PageRequest) -> Response:
+    kind, key = request.path("kind"), request.path("id")
     try:
-        changes.delete(_server(asked), kind, key)
+        changes.delete(_server(request), kind, key)
     except MqisError as error:
-        _audit(asked, "delete", kind, key, error=error)
+        _audit(request, "delete", kind, key, error=error)
         raise
-    _audit(asked, "delete", kind, key)
+    _audit(request, "delete", kind, key)
     return _back(f"/directory?type={kind}&done=deleted", kind)
 
 
-def _server(asked: PageRequest) -> changes.ChangeableServer:
-    access = asked.visitor.access
+def _server(request: PageRequest) -> changes.ChangeableServer:
+    access = request.visitor.access
     assert access is not None
     return access.remote
 
@@ -135,7 +135,7 @@ def _back(address: str, known: str) -> Response:
 
 
 def _audit(
-    asked: PageRequest,
+    request: PageRequest,
     verb: str,
     kind: str,
     name: str,
@@ -144,9 +144,9 @@ def _audit(
     error: MqisError | None = None,
 ) -> None:
     """Writes the audit trail: user, server, operation, object and outcome."""
-    access = asked.visitor.access
+    access = request.visitor.access
     assert access is not None
-    peer = peer_of(asked.request)
+    peer = peer_of(request.request)
     about: dict[str, object] = {"user": access.user, "server": access.place, "peer": peer}
     about |= {"type": kind, "object": name}
     if word:

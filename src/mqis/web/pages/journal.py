@@ -9,24 +9,26 @@ from mqis.views.console.places import PlacesError
 from mqis.web.asking import PageRequest
 
 
-def browse(asked: PageRequest) -> Response:
-    places = [p for p in asked.console.settings.places.all() if p.journal is not None]
+def browse(request: PageRequest) -> Response:
+    places = [p for p in request.console.settings.places.all() if p.journal is not None]
     if not places:
-        return asked.page("nothing.html", title="Journal", text=_NONE)
-    name = asked.text("server")
+        return request.page("nothing.html", title="Journal", text=_NONE)
+    name = request.text("server")
     place = next((p for p in places if p.name.lower() == name.lower()), None) or (
         places[0] if not name else None
     )
     if place is None or place.journal is None:
         raise PlacesError(f"there is no journal of {name!r} here")
-    wanted = RecordFilter(*(asked.text(key) for key in ("kind", "state", "what", "peer", "object")))
+    wanted = RecordFilter(
+        *(request.text(key) for key in ("kind", "state", "what", "peer", "object"))
+    )
     problem = wanted.problem()
     found = None
     if problem is None:
-        before = asked.number("before") or None
-        with asked.reader(place).judge() as judge:
+        before = request.number("before") or None
+        with request.reader(place).judge() as judge:
             found = journal_page(place.journal, wanted, before, judge=judge)
-    return asked.page(
+    return request.page(
         "journal.html",
         400 if problem else 200,
         found=found,
@@ -36,18 +38,18 @@ def browse(asked: PageRequest) -> Response:
         places=places,
         states=STATES,
         kinds=KINDS,
-        before=asked.number("before") or None,
+        before=request.number("before") or None,
     )
 
 
-def show(asked: PageRequest) -> Response:
-    place = asked.console.settings.places.named(asked.path("server"))
+def show(request: PageRequest) -> Response:
+    place = request.console.settings.places.named(request.path("server"))
     if place.journal is None:
         raise PlacesError(f"there is no journal of {place.name} here")
-    lsn = int(asked.path("lsn"))
-    with asked.reader(place).judge() as judge:
+    lsn = int(request.path("lsn"))
+    with request.reader(place).judge() as judge:
         found = record_page(place.journal, lsn, judge)
-    return asked.page("record.html", place=place, found=found, lsn=lsn)
+    return request.page("record.html", place=place, found=found, lsn=lsn)
 
 
 _NONE = (

@@ -39,8 +39,8 @@ async def log_in(request: Request) -> Response:
     peer = peer_of(request)
     source = source_of(peer)
     # Names are counted by address, so that nobody can lock out an account from elsewhere.
-    named = f"{source} {name.lower()}"
-    wait_s = console.by_address.wait_s(source) or console.by_name.wait_s(named)
+    key = f"{source} {name.lower()}"
+    wait_s = console.by_address.wait_s(source) or console.by_name.wait_s(key)
     if wait_s:
         audit.warning("console: too many logins", extra=details(user=name, peer=peer))
         text = f"Too many attempts: wait {ceil(wait_s)} seconds and try again."
@@ -57,9 +57,9 @@ async def log_in(request: Request) -> Response:
     except MqisError as error:
         fault = fault_of(error)
         return _form(console, request, fault.status, back, problem=fault.text, name=name)
-    console.by_name.forget(named)
-    told = details(user=access.user, server=access.place, peer=peer)
-    audit.info("console: logged in", extra=told)
+    console.by_name.forget(key)
+    fields = details(user=access.user, server=access.place, peer=peer)
+    audit.info("console: logged in", extra=fields)
     console.sessions.end(visitor.id)
     response = RedirectResponse(_local(back), 303)
     console.set_cookie(response, console.sessions.begin(access, peer))

@@ -17,16 +17,16 @@ from mqis.web.console import Console, Visitor
 from mqis.web.live import TooManyListeners
 
 
-def overview(asked: PageRequest) -> Response:
-    status = asked.console.status()
+def overview(request: PageRequest) -> Response:
+    status = request.console.status()
     objects: dict[str, Tally] = {}
     problem = None
     try:
-        with asked.reader(asked.place()).source() as source:
+        with request.reader(request.place()).source() as source:
             objects = counts(source)
     except MqisError as error:
         problem = str(error)
-    return asked.page(
+    return request.page(
         "overview.html",
         enterprise=status.enterprise,
         servers=status.servers,
@@ -36,13 +36,13 @@ def overview(asked: PageRequest) -> Response:
     )
 
 
-def replication(asked: PageRequest) -> Response:
-    return asked.page("replication.html", status=asked.console.status())
+def replication(request: PageRequest) -> Response:
+    return request.page("replication.html", status=request.console.status())
 
 
-def statistics(asked: PageRequest) -> Response:
-    servers = asked.console.status().servers
-    return asked.page("statistics.html", servers=servers, counters=counters(servers))
+def statistics(request: PageRequest) -> Response:
+    servers = request.console.status().servers
+    return request.page("statistics.html", servers=servers, counters=counters(servers))
 
 
 async def live(request: Request) -> Response:

@@ -8,22 +8,22 @@ from mqis.views.console.topology import TopologyPage, topology
 from mqis.web.asking import PageRequest
 
 
-def show(asked: PageRequest) -> Response:
-    place = asked.place()
-    chart = asked.reader(place).chart()
-    source, destination = asked.text("from"), asked.text("to")
-    off = asked.request.query_params.getlist("off")
+def show(request: PageRequest) -> Response:
+    place = request.place()
+    chart = request.reader(place).chart()
+    source, destination = request.text("from"), request.text("to")
+    off = request.request.query_params.getlist("off")
     found = topology(chart.snapshot, chart.roles, source, destination, off)
-    return asked.page(
+    return request.page(
         "map.html",
         404 if found.problem is not None else 200,
         found=found,
         graph=_graph(found),
         source=source,
         destination=destination,
-        server=asked.text("server"),
+        server=request.text("server"),
         place=place,
-        places=[p for p in asked.console.settings.places.all() if p.store or p.rpc],
+        places=[p for p in request.console.settings.places.all() if p.store or p.rpc],
     )
 
 

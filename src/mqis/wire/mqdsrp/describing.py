@@ -75,8 +75,8 @@ _OPERATIONS = frozenset(map(int, MessageOperation))
 
 def _fields(message: Message, style: Style) -> str:
     """The fields by name, for a message that has no sentence of its own."""
-    named = ((field.name, getattr(message, field.name)) for field in fields(message))
-    return ", ".join(f"{name} {_value(value, style)}" for name, value in named if name != "site")
+    values = ((field.name, getattr(message, field.name)) for field in fields(message))
+    return ", ".join(f"{name} {_value(value, style)}" for name, value in values if name != "site")
 
 
 def _value(value: object, style: Style) -> str:

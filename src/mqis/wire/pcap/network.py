@@ -68,13 +68,15 @@ def decode_ipv6(data: bytes, at: int, frame_end: int) -> NetworkPacket:
     identification, where, more = 0, 0, False
     for _ in range(_MAX_EXTENSIONS):
         if kind == _FRAGMENTED:
-            kind, place, identification = _FRAGMENT.unpack_from(_there(data, start, 8), start)
+            kind, place, identification = _FRAGMENT.unpack_from(
+                _checked_slice(data, start, 8), start
+            )
             where, more = place & 0xFFF8, bool(place & 1)
             start += 8
             if where:  # not the first fragment: no transport header follows
                 break
         elif kind in _SKIPPED:
-            following, size = _there(data, start, 2)[start : start + 2]
+            following, size = _checked_slice(data, start, 2)[start : start + 2]
             start += (size + 2) * 4 if kind == _AUTHENTICATION else (size + 1) * 8
             kind = following
         else:
@@ -86,7 +88,7 @@ def decode_ipv6(data: bytes, at: int, frame_end: int) -> NetworkPacket:
     return NetworkPacket(source, target, kind, start, end, identification, where, more)
 
 
-def _there(data: bytes, at: int, size: int) -> bytes:
+def _checked_slice(data: bytes, at: int, size: int) -> bytes:
     if len(data) < at + size:
         raise WireError("the packet ends within an extension header", min(at, len(data)))
     return data

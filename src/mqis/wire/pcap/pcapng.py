@@ -137,12 +137,12 @@ def _inside(
 def _enhanced(data: Buffer, at: int, end: int, number: int, section: _Section) -> Captured:
     if end - at < 32:
         raise WireError("an enhanced packet block is too short for its fields", at)
-    named, high, low, length, original = section.enhanced.unpack_from(data, at + 8)
-    if named >= len(section.interfaces):
-        raise WireError(f"packet {number} names interface {named}, which is not described", at + 8)
+    index, high, low, length, original = section.enhanced.unpack_from(data, at + 8)
+    if index >= len(section.interfaces):
+        raise WireError(f"packet {number} names interface {index}, which is not described", at + 8)
     if length > end - at - 32:
         raise WireError(f"{length} bytes of packet {number} do not fit in their block", at + 20)
-    interface = section.interfaces[named]
+    interface = section.interfaces[index]
     octets = bytes(data[at + 28 : at + 28 + length])
     time_ns = interface.time_ns(high << 32 | low)
     return Captured(number, at, time_ns, interface.link_type, octets, original)

@@ -138,15 +138,15 @@ def above(pair: Ints, rows: AdjacencyRows, next_hop: Vertices, position: Vertice
 
 def _relax(best: Ints, giver: Ints, taker: Ints, cost: Ints) -> None:
     """Propagates distances among the affected pairs until none improves."""
-    asked = np.arange(len(giver))
-    while len(asked):
-        offer = best[giver[asked]] + cost[asked]
-        gains = offer < best[taker[asked]]
-        winner = taker[asked][gains]
+    pairs = np.arange(len(giver))
+    while len(pairs):
+        offer = best[giver[pairs]] + cost[pairs]
+        gains = offer < best[taker[pairs]]
+        winner = taker[pairs][gains]
         np.minimum.at(best, winner, offer[gains])
         improved = np.zeros(len(best), dtype=bool)
         improved[winner] = True
-        asked = np.flatnonzero(improved[giver])
+        pairs = np.flatnonzero(improved[giver])
 
 
 def _least(offers: Ints, begin: Ints) -> Ints:

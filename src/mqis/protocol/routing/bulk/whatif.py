@@ -130,8 +130,8 @@ class WhatIf:
         hop, step = entries(new, roots, pair)
         cost = walk_on(pair, hop, step, position, self._walks.cost)
         known = self._walks.cost[pair]
-        had = np.flatnonzero((cost != UNREACHABLE) | (known != UNREACHABLE))
-        pair, hop, cost, known = pair[had], hop[had], cost[had], known[had]
+        reachable = np.flatnonzero((cost != UNREACHABLE) | (known != UNREACHABLE))
+        pair, hop, cost, known = pair[reachable], hop[reachable], cost[reachable], known[reachable]
         return RouteChanges(
             (pair // count).astype(np.int32),
             (pair % count).astype(np.int32),

@@ -32,6 +32,7 @@ def families(sources: Sources, view: View, status: ServerStatus) -> Iterator[Fam
         service = sources.replication
         yield from ((m, c.alone(m.read(service))) for m in c.METRICS if m.read is not None)
         yield from journal(sources, view)
+    yield from _notifications(sources)
     yield from _discovery(sources)
 
 
@@ -63,7 +64,7 @@ def _rpc(sources: Sources) -> Iterator[Family]:
 
 def _calls(endpoint: str, server: RpcServer) -> c.Samples:
     return [
-        ((endpoint, *_named(served, opnum)), counted.calls)
+        ((endpoint, *_method_labels(served, opnum)), counted.calls)
         for served in server.statistics()
         for opnum, counted in enumerate(served.operations)
         if counted.calls
@@ -72,7 +73,7 @@ def _calls(endpoint: str, server: RpcServer) -> c.Samples:
 
 def _durations(endpoint: str, server: RpcServer) -> c.Samples:
     return [
-        ((endpoint, *_named(served, opnum)), counted.seconds)
+        ((endpoint, *_method_labels(served, opnum)), counted.seconds)
         for served in server.statistics()
         for opnum, counted in enumerate(served.operations)
         if counted.seconds.count
@@ -81,14 +82,14 @@ def _durations(endpoint: str, server: RpcServer) -> c.Samples:
 
 def _failures(endpoint: str, server: RpcServer) -> c.Samples:
     return [
-        ((endpoint, *_named(served, opnum), _result(result)), times)
+        ((endpoint, *_method_labels(served, opnum), _result(result)), times)
         for served in server.statistics()
         for opnum, failures in served.failures().items()
         for result, times in failures.items()
     ]
 
 
-def _named(served: Served, opnum: int) -> tuple[str, str]:
+def _method_labels(served: Served, opnum: int) -> tuple[str, str]:
     return served.service.interface.name, served.name_of(opnum)
 
 
@@ -115,6 +116,13 @@ def _store(sources: Sources) -> Iterator[Family]:
     yield c.WAITING_OPERATIONS, c.alone(writer.waiting)
     yield c.COMMIT_OPERATIONS, [((), writer.batch_sizes)]
     yield c.FLUSH_DURATION, [((), writer.flush_seconds)]
+
+
+def _notifications(sources: Sources) -> Iterator[Family]:
+    if sources.notifier is not None:
+        notices = sources.notifier.statistics
+        names = ("sent", "delivered", "failed")
+        yield c.NOTIFICATIONS, [((name,), getattr(notices, name)) for name in names]
 
 
 def _discovery(sources: Sources) -> Iterator[Family]:
