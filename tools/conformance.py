@@ -1,10 +1,10 @@
-"""Prints which requirements the tests prove, which are waived and which are open.
+"""Prints which requirements the tests prove, which mqis departs from, and the open and waived ones.
 
 Usage: python tools/conformance.py [--json | --open TABLE]
 
 Results of a full test run of exactly this tree are reused; otherwise the tests are run first, with
-their output on stderr. Exit status: 0; 1 if tests fail or the README's numbers are wrong; 2 if
-there are no results.
+their output on stderr. Exit status: 0; 1 if tests fail, a departure has no passing test or the
+README's numbers are wrong; 2 if there are no results.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import astuple, replace
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -25,27 +26,33 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tools.claims import wrong_claims
 from tools.ledger import (
+    DEPARTURES,
     LEVELS,
     RESULTS,
-    TABLES,
     Count,
     Counts,
+    Ledger,
     LedgerError,
     Requirement,
     Results,
     as_json,
     check_waivers_needed,
     count,
-    covered_ids,
+    load_ledger,
     load_results,
-    load_tables,
-    load_waivers,
     open_rows,
+    proved,
 )
+from tools.mutation.records import load_mutations, rows_of
+from tools.mutation.verdicts import BINDING
 from tools.worktree import TreeState, tree_state
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 116
+
+MUTATIONS_REQUIRED = False
+"""True: a MUST or MUST NOT row without a recorded mutation (tests/mutations) is open, whatever its
+tests say. It stays False until docs/conformance/mutants.md lists few rows as not yet written."""
 
 
 def is_current(results: Results | None, tree: TreeState) -> bool:
@@ -75,9 +82,17 @@ def current_results(root: Path) -> Results:
     return run_tests(root)
 
 
+def with_mutation(
+    covered: Set[str], requirements: Mapping[str, Requirement], mutated: Set[str]
+) -> frozenset[str]:
+    """The covered rows that have a mutation, or whose level demands none."""
+    binding = {row.id for row in requirements.values() if row.level in BINDING}
+    return frozenset(covered & mutated | covered - binding)
+
+
 def percentage(total: Count) -> str:
     """The percentage of covered requirements among those not waived, rounded down."""
-    wanted = total.covered + total.open
+    wanted = total.covered + total.departs + total.open
     return f"{total.covered * 1000 // wanted / 10:.1f} %" if wanted else "-"
 
 
@@ -85,7 +100,7 @@ def _cell(figures: Count | None) -> Text:
     if figures is None:
         return Text("")
     style = "yellow" if figures.open else "green"
-    return Text(f"{figures.covered}/{figures.open}/{figures.waived}", style=style)
+    return Text("/".join(map(str, astuple(figures))), style=style)
 
 
 def _total(figures: Iterable[Count]) -> Count:
@@ -93,7 +108,9 @@ def _total(figures: Iterable[Count]) -> Count:
 
 
 def summary_table(counts: Counts) -> Table:
-    table = Table(box=SIMPLE_HEAD, title="Requirements: covered/open/waived", show_footer=True)
+    table = Table(
+        box=SIMPLE_HEAD, title="Requirements: covered/departs/open/waived", show_footer=True
+    )
     everything = _total(c for levels in counts.values() for c in levels.values())
     table.add_column("table", footer="total", no_wrap=True)
     for level in LEVELS:
@@ -119,30 +136,49 @@ def open_table(name: str, rows: Iterable[Requirement]) -> Table:
 
 
 def report(root: Path, *, json_only: bool, open_of: str | None) -> int:
-    requirements = load_tables(root / TABLES)
-    tables = {row.table for row in requirements.values()}
+    ledger = load_ledger(root)
+    tables = {row.table for row in ledger.requirements.values()}
     if open_of is not None and open_of not in tables:
         raise LedgerError(f"there is no table {open_of!r}; there are {', '.join(sorted(tables))}")
-    waivers = load_waivers(root / TABLES, requirements)
     results = current_results(root)
-    covered = covered_ids(results.tests.values())
-    check_waivers_needed(waivers, covered)
-    counts = count(requirements, covered, waivers)
+    proofs = proved(results.tests.values())
+    check_waivers_needed(ledger.waivers, proofs.covered)
+    if MUTATIONS_REQUIRED:
+        mutated = rows_of(load_mutations(root, ledger.requirements))
+        proofs = replace(
+            proofs, covered=with_mutation(proofs.covered, ledger.requirements, mutated)
+        )
+    counts = count(ledger, proofs)
     # A pipe has no width, so it gets a fixed one.
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     if json_only:
         print(json.dumps(as_json(counts), indent=2))
     elif open_of is not None:
-        rows = open_rows(requirements, covered, waivers)
-        console.print(open_table(open_of, (row for row in rows if row.table == open_of)))
+        rows = (row for row in open_rows(ledger, proofs) if row.table == open_of)
+        console.print(open_table(open_of, rows))
     else:
         console.print(summary_table(counts))
-    for nodeid in results.failed:
-        print(f"failed: {nodeid}", file=sys.stderr)
-    claims = [] if results.lacking else list(wrong_claims(_readme(root), counts))
-    for claim in claims:
-        print(claim, file=sys.stderr)
-    return 1 if results.failed or claims else 0
+    errors = list(faults(root, ledger, results, counts))
+    for line in [*missed(ledger, results), *errors]:
+        print(line, file=sys.stderr)
+    return 1 if errors else 0
+
+
+def faults(root: Path, ledger: Ledger, results: Results, counts: Counts) -> Iterator[str]:
+    """What must not be: failed tests, departures that no test proves, wrong numbers."""
+    yield from (f"failed: {nodeid}" for nodeid in results.failed)
+    possible = proved(results.tests.values(), if_skipped=True)
+    for id_ in sorted(ledger.departures.keys() - possible.departs):
+        yield f"{DEPARTURES}: {id_} has no passing test marked departs({id_!r})"
+    yield from wrong_claims(_readme(root), counts, count(ledger, possible))
+
+
+def missed(ledger: Ledger, results: Results) -> Iterator[str]:
+    """The rows that are open because the tests that claim them were skipped."""
+    now = {row.id for row in open_rows(ledger, proved(results.tests.values()))}
+    full = open_rows(ledger, proved(results.tests.values(), if_skipped=True))
+    for id_ in sorted(now - {row.id for row in full}):
+        yield f"open: only skipped tests claim {id_}"
 
 
 def _readme(root: Path) -> str:

@@ -1,4 +1,4 @@
-"""The conformance ledger: requirement tables, waivers and test results, loaded and counted.
+"""The conformance ledger: requirement tables, departures, waivers and test results, counted.
 
 ``tests/plugins/conformance.py`` writes the results, ``tools/conformance.py`` shows the counts;
 docs/conformance/README.md has the rules.
@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Literal
 
+from tools.errata import errata_numbers
+
 TABLES = Path("docs/conformance")
+ERRATA = Path("docs/errata.md")
 RESULTS = Path(".build/conformance.json")
 WAIVERS = "waivers.tsv"
+DEPARTURES = "departures.tsv"
 
 COLUMNS = ("id", "spec", "section", "level", "role", "kind", "summary", "ambiguity")
 WAIVER_COLUMNS = ("id", "reason")
+DEPARTURE_COLUMNS = ("id", "erratum", "reason")
 LEVELS = ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "FACT")
 
-Outcome = Literal["passed", "failed", "skipped"]
+Outcome = Literal["passed", "failed", "skipped", "xfailed"]
+State = Literal["covered", "departs", "open", "waived"]
 
 
 class LedgerError(Exception):
-    """A table, a waiver or a result file is wrong; the text says which and why."""
+    """A table, a departure, a waiver or a result file is wrong; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +44,42 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
+class Departure:
+    """A requirement that mqis deliberately does not follow, and the erratum that says why."""
+
+    id: str
+    erratum: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The requirements, and what is said about those that no test has to prove."""
+
+    requirements: Mapping[str, Requirement]
+    departures: Mapping[str, Departure]
+    waivers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class CaseResult:
-    """The requirements that one test (or case of a parametrised test) claims, and its outcome."""
+    """The requirements that one test (or case of a parametrised test) claims, and its outcome.
+
+    ``ids`` are those that it proves, ``departs`` those whose departure it proves.
+    """
 
     ids: tuple[str, ...]
     outcome: Outcome
     interop: bool
+    departs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """The ids that tests prove: as the row says, and as its departure says."""
+
+    covered: frozenset[str]
+    departs: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +96,16 @@ class Results:
     def failed(self) -> list[str]:
         return [nodeid for nodeid, test in self.tests.items() if test.outcome == "failed"]
 
-    @property
-    def lacking(self) -> bool:
-        """True if tests that count were skipped, because a program or a right was missing."""
-        return any(t.ids and not t.interop and t.outcome == "skipped" for t in self.tests.values())
-
 
 @dataclass(frozen=True, slots=True)
 class Count:
     covered: int = 0
+    departs: int = 0
     open: int = 0
     waived: int = 0
 
     def __add__(self, other: Count) -> Count:
-        return Count(
-            self.covered + other.covered, self.open + other.open, self.waived + other.waived
-        )
+        return Count(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 Counts = dict[str, dict[str, Count]]
@@ -94,10 +124,10 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str,
 
 
 def load_tables(directory: Path) -> dict[str, Requirement]:
-    """All requirements by id; each ``*.tsv`` except the waivers is a table."""
+    """All requirements by id; each ``*.tsv`` except departures and waivers is a table."""
     requirements: dict[str, Requirement] = {}
     for path in sorted(directory.glob("*.tsv")):
-        if path.name == WAIVERS:
+        if path.name in (DEPARTURES, WAIVERS):
             continue
         for place, row in _rows(path, COLUMNS):
             if not row["id"] or not row["summary"]:
@@ -114,18 +144,53 @@ def load_tables(directory: Path) -> dict[str, Requirement]:
     return requirements
 
 
+def load_ledger(root: Path) -> Ledger:
+    """The tables, departures and waivers of a project; a row is not both departed and waived."""
+    requirements = load_tables(root / TABLES)
+    departures = load_departures(root, requirements)
+    waivers = load_waivers(root / TABLES, requirements)
+    if both := sorted(departures.keys() & waivers.keys()):
+        raise LedgerError(f"{WAIVERS}: {', '.join(both)} is in {DEPARTURES} too; choose one")
+    return Ledger(requirements, departures, waivers)
+
+
 def load_waivers(directory: Path, requirements: Mapping[str, Requirement]) -> dict[str, str]:
     """The reasons of waived requirements, by id."""
-    waivers: dict[str, str] = {}
-    for place, row in _rows(directory / WAIVERS, WAIVER_COLUMNS):
+    rows = _reasoned(directory / WAIVERS, WAIVER_COLUMNS, requirements, "waived")
+    return {row["id"]: row["reason"] for row in rows}
+
+
+def load_departures(root: Path, requirements: Mapping[str, Requirement]) -> dict[str, Departure]:
+    """The departures by id. Each names an erratum of docs/errata.md."""
+    path, page = root / TABLES / DEPARTURES, root / ERRATA
+    if not path.exists():
+        return {}
+    known = errata_numbers(page.read_text(encoding="utf-8")) if page.exists() else set()
+    departures = {}
+    for row in _reasoned(path, DEPARTURE_COLUMNS, requirements, "departed from"):
+        if row["erratum"] not in known:
+            raise LedgerError(
+                f"{path}: {row['id']} names erratum {row['erratum']!r}, "
+                f"which {ERRATA} does not have"
+            )
+        departures[row["id"]] = Departure(row["id"], row["erratum"], row["reason"])
+    return departures
+
+
+def _reasoned(
+    path: Path, columns: tuple[str, ...], requirements: Mapping[str, Requirement], state: str
+) -> Iterator[dict[str, str]]:
+    """The rows of a table about requirements: each is of a known one, once, with a reason."""
+    seen = set()
+    for place, row in _rows(path, columns):
         if row["id"] not in requirements:
             raise LedgerError(f"{place}: {row['id']!r} is in no table")
-        if row["id"] in waivers:
-            raise LedgerError(f"{place}: {row['id']} is waived twice")
+        if row["id"] in seen:
+            raise LedgerError(f"{place}: {row['id']} is {state} twice")
         if not row["reason"].strip():
-            raise LedgerError(f"{place}: {row['id']} is waived without a reason")
-        waivers[row["id"]] = row["reason"]
-    return waivers
+            raise LedgerError(f"{place}: {row['id']} is {state} without a reason")
+        seen.add(row["id"])
+        yield row
 
 
 def load_results(path: Path) -> Results | None:
@@ -133,7 +198,9 @@ def load_results(path: Path) -> Results | None:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         tests = {
-            nodeid: CaseResult(tuple(test["ids"]), test["outcome"], test["interop"])
+            nodeid: CaseResult(
+                tuple(test["ids"]), test["outcome"], test["interop"], tuple(test["departs"])
+            )
             for nodeid, test in raw["tests"].items()
         }
         return Results(raw["commit"], raw["dirty"], raw["full"], raw["python"], tests)
@@ -154,42 +221,51 @@ def save_results(path: Path, results: Results) -> None:
     partial.replace(path)
 
 
-def covered_ids(tests: Iterable[CaseResult]) -> set[str]:
-    """The ids that passing tests prove; interop tests do not count, as they may be skipped."""
-    return {id_ for t in tests if t.outcome == "passed" and not t.interop for id_ in t.ids}
+def proved(tests: Iterable[CaseResult], *, if_skipped: bool = False) -> Proved:
+    """The ids that passing tests prove; with ``if_skipped`` also those of skipped tests.
+
+    Interop tests do not count, because they need another implementation.
+    """
+    outcomes = {"passed", "skipped"} if if_skipped else {"passed"}
+    counting = [t for t in tests if t.outcome in outcomes and not t.interop]
+    return Proved(
+        frozenset(id_ for t in counting for id_ in t.ids),
+        frozenset(id_ for t in counting for id_ in t.departs),
+    )
 
 
-def open_rows(
-    requirements: Mapping[str, Requirement], covered: set[str], waivers: Mapping[str, str]
-) -> list[Requirement]:
-    return [r for r in requirements.values() if r.id not in covered and r.id not in waivers]
+def state_of(id_: str, ledger: Ledger, proofs: Proved) -> State:
+    """The state of a row. A departure counts as one only if a test proves it."""
+    if id_ in ledger.departures:
+        return "departs" if id_ in proofs.departs else "open"
+    if id_ in proofs.covered:
+        return "covered"
+    return "waived" if id_ in ledger.waivers else "open"
 
 
-def check_waivers_needed(waivers: Mapping[str, str], covered: set[str]) -> None:
-    if needless := sorted(covered & waivers.keys()):
+def open_rows(ledger: Ledger, proofs: Proved) -> list[Requirement]:
+    rows = ledger.requirements.values()
+    return [row for row in rows if state_of(row.id, ledger, proofs) == "open"]
+
+
+def check_waivers_needed(waivers: Mapping[str, str], covered: Iterable[str]) -> None:
+    if needless := sorted(waivers.keys() & set(covered)):
         raise LedgerError(
             f"{WAIVERS}: tests prove these requirements, remove their waivers: "
             f"{', '.join(needless)}"
         )
 
 
-def count(
-    requirements: Mapping[str, Requirement], covered: set[str], waivers: Mapping[str, str]
-) -> Counts:
+def count(ledger: Ledger, proofs: Proved) -> Counts:
     """The counts by table and level; levels in their usual order, only those that occur."""
     counts: Counts = {}
     for level in LEVELS:
-        for row in requirements.values():
+        for row in ledger.requirements.values():
             if row.level == level:
                 levels = counts.setdefault(row.table, {})
-                levels[level] = levels.get(level, Count()) + _one(row, covered, waivers)
+                one = Count(**{state_of(row.id, ledger, proofs): 1})
+                levels[level] = levels.get(level, Count()) + one
     return dict(sorted(counts.items()))
-
-
-def _one(row: Requirement, covered: set[str], waivers: Mapping[str, str]) -> Count:
-    if row.id in covered:
-        return Count(covered=1)
-    return Count(waived=1) if row.id in waivers else Count(open=1)
 
 
 def as_json(counts: Counts) -> dict[str, dict[str, dict[str, int]]]:

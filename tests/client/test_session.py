@@ -193,6 +193,27 @@ class TestServers:
 
         run(main())
 
+    @pytest.mark.req("MQDS-3.2.3-02", "MQDS-3-52")
+    def test_each_server_is_tried_once(self) -> None:
+        """Servers that hang up see one connection each, then initialisation has failed."""
+
+        async def main() -> None:
+            callers: list[int] = []
+
+            async def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                callers.append(writer.get_extra_info("sockname")[1])
+                writer.close()
+
+            servers = [await asyncio.start_server(hang_up, HOST, 0) for _ in range(3)]
+            ports = [server.sockets[0].getsockname()[1] for server in servers]
+            with pytest.raises(NoServerError):
+                await DirectoryClient.connect([ServerAddress(HOST, port) for port in ports])
+            assert callers == ports
+            for server in servers:
+                server.close()
+
+        run(main())
+
     @pytest.mark.req("MQDS-3.2.3-03")
     def test_if_nobody_answers_initialisation_fails(self) -> None:
         async def main() -> None:

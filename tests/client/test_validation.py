@@ -38,7 +38,7 @@ from tests.client.samples import TWO
 
 
 class TestValidation:
-    @pytest.mark.req("MQDS-3.1.4.2-51", "MQDS-3.1.4.2-52", "MQDS-3.1.4.2-55", "MQDS-1.4-51")
+    @pytest.mark.req("MQDS-3.1.4.2-51", "MQDS-3.1.4.2-52", "MQDS-3.1.4.2-55")
     def test_by_default_there_is_no_token(self) -> None:
         async def main() -> None:
             async with Scripted() as peer:
@@ -67,7 +67,8 @@ class TestValidation:
 
         run(main())
 
-    @pytest.mark.req("MQDS-3.1.4.2-54", "MQDS-3.2.4.3-15", "MQDS-4.1-51", "MQDS-1.4-51")
+    @pytest.mark.departs("MQDS-1.4-51")
+    @pytest.mark.req("MQDS-3.1.4.2-54", "MQDS-3.2.4.3-15", "MQDS-4.1-51")
     def test_with_a_provider_the_first_token_goes_along(self) -> None:
         """The handshake is its own: nothing protects the connection here."""
 
@@ -103,7 +104,6 @@ class TestValidation:
 
         run(main())
 
-    @pytest.mark.req("MQDS-1.4-51")
     def test_what_protects_the_connection_is_another_context(self) -> None:
         store = demo_store()
 

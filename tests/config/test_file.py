@@ -41,6 +41,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         '[server]\nname = "ams-dir1"\nrole = "pec"\nsite = "Amsterdam"\n'
+        'global_catalogs = ["corp.test gc1.corp.test gc2.corp.test"]\n'
         '[store]\nurl = "postgresql://mqis@db/mqis"\nremembered = 99\n'
         '[enterprise]\nname = "Meridian"\n'
         '[rpc]\nlisten = "::1"\nport = 2879\nmapper = false\nmapper_port = 1135\n'
@@ -62,7 +63,9 @@ def test_a_whole_file(tmp_path: Path) -> None:
         '[log]\nlevel = "debug"\nformat = "json"\n',
     )
     assert load(path) == Config(
-        ServerSection("ams-dir1", ConfiguredRole.PEC, "Amsterdam"),
+        ServerSection(
+            "ams-dir1", ConfiguredRole.PEC, "Amsterdam", ("corp.test gc1.corp.test gc2.corp.test",)
+        ),
         StoreSection("postgresql://mqis@db/mqis", 99),
         EnterpriseSection("Meridian"),
         RpcSection("::1", 2879, False, 1135, 5),
@@ -150,6 +153,11 @@ def test_the_store_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         ),
         ("[discovery]\nlisten = '::1'\n", "discovery.listen: '::1' is not an IPv4 address"),
         ("[discovery]\nnetworks = 'LAN'\n", "discovery.networks: must be a list"),
+        (
+            "[server]\nglobal_catalogs = ['corp']\n",
+            'server.global_catalogs: must be "DOMAIN SERVER',
+        ),
+        ("[server]\nglobal_catalogs = ['corp a,b']\n", "server.global_catalogs: server name"),
         ("[discovery]\nrate = 0\n", "discovery.rate: must be a number from 1 to"),
         ("[replication]\nlisten = 'x'\n", "replication.listen: 'x' is not an IP address"),
         ("[replication]\nid = 'x'\n", "replication.id: 'x' is not a GUID"),

@@ -1,6 +1,7 @@
-"""Checks the ``req`` marks of the tests and records what a full run of them proves.
+"""Checks the ``req`` and ``departs`` marks of the tests and records what a full run proves.
 
-A mark that names an unknown id, or claims too much, stops the run before the first test. A full
+A mark that names an unknown id, or claims too much, stops the run before the first test. So does a
+``req`` of a row that mqis departs from, and a ``departs`` of one that it does not. A full
 run leaves ``.build/conformance.json`` for ``tools/conformance.py``, a part of it (``--part``) a
 file of its own that ``tools/run_tests.py`` puts together with the others; any other run leaves
 those files alone. The rules are in docs/conformance/README.md.
@@ -9,20 +10,23 @@ those files alone. The rules are in docs/conformance/README.md.
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tools.ledger import (
+    DEPARTURES,
     RESULTS,
     TABLES,
     CaseResult,
+    Ledger,
     LedgerError,
     Outcome,
     Requirement,
     Results,
-    load_tables,
+    load_ledger,
     results_of,
     save_results,
 )
@@ -52,21 +56,35 @@ NARROWING = (
 
 
 def claim_errors(
-    marks: Sequence[pytest.Mark], requirements: Mapping[str, Requirement]
+    marks: Sequence[pytest.Mark],
+    requirements: Mapping[str, Requirement],
+    departures: Collection[str] = (),
 ) -> list[str]:
-    """The errors in all the ``req`` marks of one test together."""
+    """The errors in all the ``req`` and ``departs`` marks of one test together."""
     errors = []
-    if any(mark.kwargs or not mark.args for mark in marks):
-        errors.append("req wants ids and nothing else")
+    for mark in marks:
+        if mark.kwargs or not mark.args:
+            errors.append(f"{mark.name} wants ids and nothing else")
+        for id_ in mark.args:
+            errors += _wrong(mark.name, id_, requirements, departures)
     ids = [argument for mark in marks for argument in mark.args]
-    for id_ in ids:
-        if not isinstance(id_, str):
-            errors.append(f"{id_!r} is not a string")
-        elif id_ not in requirements:
-            errors.append(f"{id_!r} is in no table of {TABLES}")
     if len(ids) > MAX_IDS:
         errors.append(f"{len(ids)} ids, at most {MAX_IDS} are allowed: {', '.join(map(str, ids))}")
     return errors
+
+
+def _wrong(
+    mark: str, id_: object, requirements: Mapping[str, Requirement], departures: Collection[str]
+) -> list[str]:
+    if not isinstance(id_, str):
+        return [f"{id_!r} is not a string"]
+    if id_ not in requirements:
+        return [f"{id_!r} is in no table of {TABLES}"]
+    if mark == "req" and id_ in departures:
+        return [f"{id_} is in {DEPARTURES}: mark the test departs({id_!r})"]
+    if mark == "departs" and id_ not in departures:
+        return [f"{id_} is not in {DEPARTURES}"]
+    return []
 
 
 def is_narrowed(config: pytest.Config) -> bool:
@@ -86,25 +104,29 @@ def is_narrowed(config: pytest.Config) -> bool:
 class Recorder:
     """Gathers the phases of every test, and at the end writes down what a full run came to."""
 
-    def __init__(self, config: pytest.Config, requirements: Mapping[str, Requirement]) -> None:
-        self._requirements = requirements
+    def __init__(self, config: pytest.Config, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._root = config.rootpath
         self._part: str | None = config.getoption("--part")
         self._complete = not is_narrowed(config)
         # Taken before any test module is imported: the results belong to this tree.
         self._tree = tree_state(self._root) if self._complete else UNKNOWN
-        self._claims: dict[str, tuple[tuple[str, ...], bool]] = {}
+        self._claims: dict[str, CaseResult] = {}
         self._passed: dict[str, set[str]] = {}
         self._spoiled: dict[str, Outcome] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        errors = []
+        errors: list[str] = []
+        requirements, departures = self._ledger.requirements, self._ledger.departures
         for item in items:
-            marks = list(item.iter_markers("req"))
-            errors += [f"{item.nodeid}: {e}" for e in claim_errors(marks, self._requirements)]
-            ids = tuple(str(id_) for mark in marks for id_ in mark.args)
-            self._claims[item.nodeid] = ids, item.get_closest_marker("interop") is not None
+            marks = [mark for mark in item.iter_markers() if mark.name in ("req", "departs")]
+            found = claim_errors(marks, requirements, departures)
+            errors += [f"{item.nodeid}: {error}" for error in found]
+            interop = item.get_closest_marker("interop") is not None
+            self._claims[item.nodeid] = CaseResult(
+                _ids(marks, "req"), "failed", interop, _ids(marks, "departs")
+            )
         if errors:
             raise pytest.UsageError(*errors)
 
@@ -118,7 +140,9 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._spoiled[report.nodeid] = "failed"
-        elif report.skipped or hasattr(report, "wasxfail"):
+        elif hasattr(report, "wasxfail"):
+            self._spoiled.setdefault(report.nodeid, "xfailed")
+        elif report.skipped:
             self._spoiled.setdefault(report.nodeid, "skipped")
         elif report.when is not None:
             self._passed.setdefault(report.nodeid, set()).add(report.when)
@@ -128,8 +152,8 @@ class Recorder:
         if not ended or session.shouldstop or session.shouldfail or not self._complete:
             return
         tests = {
-            nodeid: CaseResult(ids, self._outcome(nodeid), interop)
-            for nodeid, (ids, interop) in self._claims.items()
+            nodeid: replace(claim, outcome=self._outcome(nodeid))
+            for nodeid, claim in self._claims.items()
         }
         # A tree that was edited meanwhile is neither the one nor the other.
         tree = self._tree if tree_state(self._root) == self._tree else UNKNOWN
@@ -145,13 +169,17 @@ class Recorder:
         return "passed" if self._passed.get(nodeid) == PHASES else "failed"
 
 
+def _ids(marks: Sequence[pytest.Mark], name: str) -> tuple[str, ...]:
+    return tuple(str(id_) for mark in marks if mark.name == name for id_ in mark.args)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", choices=list(parts(ROOT)), help="what these directories are")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     try:
-        requirements = load_tables(config.rootpath / TABLES)
+        ledger = load_ledger(config.rootpath)
     except LedgerError as error:
         raise pytest.UsageError(str(error)) from error
-    config.pluginmanager.register(Recorder(config, requirements), "conformance-recorder")
+    config.pluginmanager.register(Recorder(config, ledger), "conformance-recorder")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
 from mqis.protocol.errors import StorageError
-from mqis.protocol.ports import Store, Transaction, View
+from mqis.protocol.ports import Store, Transaction
 from mqis.runtime.writer import MAX_BATCH, GroupCommitWriter
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import SITE, partition, queue, tombstone, user
+from tests.failing_store import FailingStore
 from tests.plugins.stores import Database
 from tests.waiting import DEADLINE_S, in_time
 
@@ -210,41 +211,17 @@ def test_loops_of_two_threads(store: Store) -> None:
 # --- when the commit fails ------------------------------------------------------------------------
 
 
-class FailingCommits:
-    """A store whose commits fail on request: the transaction is undone, as a full disk does it."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.broken = False
-
-    @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        with self._store.write() as transaction:
-            yield transaction
-            if self.broken:
-                raise StorageError("no room left")
-
-    def read(self) -> AbstractContextManager[View]:
-        return self._store.read()
-
-    def check(self) -> list[str]:
-        return self._store.check()
-
-    def close(self) -> None:
-        self._store.close()
-
-
 def test_a_failing_commit_fails_all_of_its_group(store: Store) -> None:
-    failing = FailingCommits(store)
+    failing = FailingStore(store)
 
     async def run() -> None:
         writer = GroupCommitWriter(failing)
-        failing.broken = True
+        failing.fail = True
         tasks = [writer.submit(operation) for operation in (take_number, refuse, take_number)]
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert [type(o) for o in outcomes] == [StorageError, NoError, StorageError]
         assert changes(store) == []
-        failing.broken = False
+        failing.fail = False
         assert await writer.submit(take_number) == 1
         await writer.close()
 

@@ -185,7 +185,8 @@ def test_the_mapper_knows_both_interfaces(config: Config) -> None:
     serving(config, look)
 
 
-@pytest.mark.req("MQDS-2.1-04", "MQDS-3.1.3-02", "MQDS-3.3.3-01")
+@pytest.mark.departs("MQDS-3.1.4.1-05")
+@pytest.mark.req("MQDS-2.1-04", "MQDS-3.1.3-01", "MQDS-3.1.3-02", "MQDS-3.3.3-01")
 def test_a_port_of_its_own(config: Config) -> None:
     """Set in the configuration, with no mapper to ask; S_DSGetServerPort tells it."""
     port = free_port()
@@ -197,6 +198,18 @@ def test_a_port_of_its_own(config: Config) -> None:
             assert len(await client.computer_sites("ams-app1")) == 1
 
     serving(with_values(config, rpc={"port": port, "mapper": False}), look)
+
+
+@pytest.mark.req("MQDS-2.1-01", "MQDS-3.1.4.1-02")
+def test_both_interfaces_answer_on_the_dynamic_port(config: Config) -> None:
+    async def look(server: DirectoryServer) -> None:
+        port, interfaces = server.ready.port, [dscomm.SYNTAX, dscomm2.SYNTAX]
+        async with await RpcClient.connect("127.0.0.1", port, interfaces) as client:
+            assert all(client.offers(interface) for interface in interfaces)
+        async with await DirectoryClient.connect([ServerAddress("127.0.0.1", port)]) as client:
+            assert await client.server_port() == port
+
+    serving(config, look)
 
 
 @pytest.mark.parametrize("key", ["port", "mapper_port"])
@@ -309,8 +322,17 @@ def test_anonymous_callers_are_not_everyone_if_so_configured(config: Config) -> 
     serving(config, look)
 
 
-@pytest.mark.parametrize(("policy", "allowed"), [("everyone", True), ("owner", False)])
-def test_who_controls_a_new_machine(config: Config, policy: str, allowed: bool) -> None:
+@pytest.mark.parametrize(
+    ("security", "allowed"),
+    [
+        ({"machine_policy": "everyone"}, True),
+        ({"machine_policy": "owner"}, False),
+        pytest.param({}, False, marks=pytest.mark.departs("MQDS-3.1.4.4-21"), id="by default"),
+    ],
+)
+def test_who_controls_a_new_machine(
+    config: Config, security: dict[str, object], allowed: bool
+) -> None:
     file = AccountsFile(Path(config.security.accounts))
     file.add("root", "pw", groups=[ADMINISTRATORS])
     file.add("emil", "pw")
@@ -325,7 +347,21 @@ def test_who_controls_a_new_machine(config: Config, policy: str, allowed: bool) 
         async with await logged_on(server.ready.port, "emil", "pw")() as emil:
             assert await may_create(emil, "new1\\q") is allowed
 
-    serving(with_values(config, security={"machine_policy": policy}), look)
+    serving(with_values(config, security=security), look)
+
+
+@pytest.mark.req("MQDS-3.3.4.8-03")
+def test_the_global_catalogs_of_the_configuration(config: Config) -> None:
+    async def look(server: DirectoryServer) -> None:
+        address = ServerAddress("127.0.0.1", server.ready.port)
+        async with await DirectoryClient.connect([address]) as client:
+            found = await client.global_catalogs("Corp.Test")
+            assert [str(spec) for spec in found] == ["10gc1.corp.test", "10gc2"]
+            with pytest.raises(DirectoryError, match="NO_GC_IN_DOMAIN"):
+                await client.global_catalogs("other.test")
+
+    catalogs = ["corp.test gc1.corp.test gc2"]
+    serving(with_values(config, server={"global_catalogs": catalogs}), look)
 
 
 def test_accounts_that_others_may_read_are_refused(config: Config) -> None:

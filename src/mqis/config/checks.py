@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from mqis.config.stores import relative_to
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.security.sid import Sid
 
 E = TypeVar("E", bound=Enum)
@@ -105,6 +106,19 @@ def as_texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError(f'must be a list, ["...", ...], not {value!r}')
     return tuple(as_text(item) for item in value)
+
+
+@accepts('`["DOMAIN SERVER ...", ...]`')
+def as_catalogs(value: object) -> tuple[str, ...]:
+    """Domains, each with the global catalog servers that clients are told of."""
+    entries = as_texts(value)
+    for entry in entries:
+        words = entry.split()
+        if len(words) < 2:
+            raise ValueError(f'must be "DOMAIN SERVER ...", not {entry!r}')
+        for name in words[1:]:
+            ServerSpec(name)  # raises ValueError for a name that the list cannot hold
+    return entries
 
 
 @accepts('`["S-1-...", ...]`')

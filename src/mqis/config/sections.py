@@ -12,6 +12,7 @@ from enum import StrEnum
 from mqis.config.checks import (
     about,
     as_address,
+    as_catalogs,
     as_flag,
     as_host,
     as_ipv4,
@@ -89,6 +90,14 @@ class ServerSection:
         ),
     )
     site: str = field(default="", metadata=about(as_text, "The name of the site of this server."))
+    global_catalogs: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            as_catalogs,
+            'Active Directory domains with their global catalog servers: "DOMAIN SERVER ..." each. '
+            "A client that asks for those of a domain gets this list (S_DSGetGCListInDomain).",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

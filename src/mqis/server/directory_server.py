@@ -11,7 +11,7 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -39,14 +39,17 @@ from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import Dscomm2Service
 from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.peers import is_loopback
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.discovery import start_discovery
+from mqis.server.hosts import HostResolver
 from mqis.server.logon import AuditedAuthenticator, LiveAccounts
 from mqis.server.monitoring.service import start_monitoring
 from mqis.server.monitoring.sources import Sources
+from mqis.server.notification import start_notifier
 from mqis.server.replication import ReplicationService, start_replication
 from mqis.server.restoremark import forget_when_recovered, mark_of
 from mqis.storage.database import DatabaseStore
@@ -55,6 +58,7 @@ from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.serverlist import ServerSpec
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +136,8 @@ class DirectoryServer:
         self._accounts = LiveAccounts(Path(config.security.accounts))
         self._directory: DirectoryContext | None = None
         self._replication: ReplicationService | None = None
+        #: The addresses of queue managers, of a server that does not replicate.
+        self._resolver: HostResolver | None = None
         self._started = False
 
     async def start(self) -> None:
@@ -163,6 +169,8 @@ class DirectoryServer:
             directory.reconfigure(_settings(result.config, old.own_site, old.port))
         if self._replication is not None:
             self._replication.reread(result.config)
+        if self._resolver is not None:
+            self._resolver.use(result.config.hosts.entries)
         return result
 
     async def _start(self) -> Ready:
@@ -206,8 +214,9 @@ class DirectoryServer:
             node=None if self._replication is None else self._replication.driver,
             budgets=self._budgets,
         )
-        if self._replication is not None and (notifier := self._replication.notifier) is not None:
-            directory.local, directory.notify = self._replication.local, notifier.notify
+        notifier = sources.notifier = self._start_notifier(store, place.server)
+        if notifier is not None:
+            directory.local, directory.notify = notifier.local, notifier.notify
         self._directory = sources.directory = directory
         sources.authenticator = authenticator
         rpc = sources.rpc = self._rpc_server(directory, authenticator)
@@ -277,6 +286,15 @@ class DirectoryServer:
         publishing = asyncio.create_task(service.publish())
         self._stack.callback(publishing.cancel)
         return service
+
+    def _start_notifier(self, store: Store, name: str) -> ChangeNotifier | None:
+        """The notifier of the queue manager that replicates, or one of its own."""
+        if self._replication is not None:
+            return self._replication.notifier
+        resolver = self._resolver = HostResolver(
+            store, self.config.hosts.entries, self.config.replication.port
+        )
+        return start_notifier(self.config, store, name, resolver, self._stack)
 
     async def _start_discovery(self, sources: Sources, place: ServerPosition) -> int:
         section = self.config.discovery
@@ -360,7 +378,14 @@ def _settings(config: Config, own_site: Guid | None, port: int) -> DirectorySett
         challenge_machines=security.challenge_machines,
         port=port,
         anonymous_in_everyone=security.anonymous,
+        global_catalogs=_catalogs(config.server.global_catalogs),
     )
+
+
+def _catalogs(entries: Iterable[str]) -> dict[str, tuple[ServerSpec, ...]]:
+    """The global catalogs by domain; each entry is ``DOMAIN SERVER ...``."""
+    words = (entry.split() for entry in entries)
+    return {domain: tuple(map(ServerSpec, servers)) for domain, *servers in words}
 
 
 def _logon_limits(config: Config) -> LogonLimits:

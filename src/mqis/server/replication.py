@@ -103,10 +103,6 @@ class ReplicationService:
     #: None: no journal is kept.
     journal: RunningJournal | None = None
 
-    @property
-    def local(self) -> LocalQueueManager:
-        return LocalQueueManager(self.me.name, self.me.id)
-
     def reread(self, config: Config) -> None:
         """Applies the keys that may change while it runs: addresses of others, and times."""
         self.resolver.use(config.hosts.entries)
@@ -270,7 +266,11 @@ async def start_replication(
         stack.push_async_callback(routing.close)
     if section.notify:
         service.notifier = ChangeNotifier(
-            service.local, resolver, peers=members, signer=signer, policy=policy
+            LocalQueueManager(me.name, me.id),
+            resolver,
+            peers=members,
+            signer=signer,
+            policy=policy,
         )
         stack.push_async_callback(service.notifier.close)
     return service

@@ -307,7 +307,6 @@ class TestPlace:
         obj = world.update(world.one(MACHINE), {201: guid(SITE_B)})
         assert obj.partition == SITE_A
 
-    @pytest.mark.req("MQDS-3.1.1.2-01")
     def test_the_partition_is_assigned_by_the_server_and_read_back(self) -> None:
         """A client cannot choose it, and it has no effect on what else is read or found."""
         world = World()

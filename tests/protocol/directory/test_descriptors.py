@@ -43,11 +43,11 @@ def _grants(descriptor: SecurityDescriptor) -> dict[Sid, int]:
     ("object_type", "everyone", "owner"),
     [
         pytest.param(QUEUE, 0x20020, 0xF003F, marks=pytest.mark.req("MQDS-3.1.4.4-19")),
-        pytest.param(MACHINE, 0xF00F7, 0xF00F7, marks=pytest.mark.req("MQDS-3.1.4.4-21")),
+        (MACHINE, 0xF00F7, 0xF00F7),
         pytest.param(SITE, 0x20020, 0xF0037, marks=pytest.mark.req("MQDS-3.1.4.4-22")),
         # READ_CONTROL, list contents, read property, list object; and the two write rights
         pytest.param(USER, 0x20094, 0x200BC, marks=pytest.mark.req("MQDS-3.1.4.4-23")),
-        pytest.param(CN, 0x20020, 0xF0031, marks=pytest.mark.req("MQDS-3.1.4.4-26")),
+        (CN, 0x20020, 0xF0031),
         (ENTERPRISE, 0x20021, 0xF0037),
     ],
 )
@@ -58,7 +58,6 @@ def test_masks(object_type: ObjectType, everyone: int, owner: int) -> None:
     assert SecurityDescriptor.from_bytes(descriptor.to_bytes()) == descriptor
 
 
-@pytest.mark.req("MQDS-3.1.4.4-21")
 def test_full_control_of_machines_can_be_kept_to_the_owner() -> None:
     descriptor = default_descriptor(MACHINE, BOB, MachinePolicy.OWNER)
     assert _grants(descriptor) == {EVERYONE: 0x20020, BOB: 0xF00F7}

@@ -107,7 +107,7 @@ def test_a_machine_by_its_dns_name(world: World) -> None:
     assert _refused(world, Target(MACHINE, "c99.corp.example.com")) == NOT_FOUND
 
 
-@pytest.mark.req("MQDS-3.1.6.12-04")
+@pytest.mark.departs("MQDS-3.1.6.12-04")
 def test_a_network_is_not_a_site(world: World) -> None:
     """Over Active Directory it is made up from the site of its name; a store of its own has it."""
     assert _located(world, Target(CN, "Net")) == NET

@@ -49,7 +49,8 @@ def _within(world: World, partition: Guid) -> Objects:
 SITE_TYPES = {QUEUE, MACHINE}
 
 
-@pytest.mark.req("MQDS-3.1.6.10-01", "MQDS-3.1.6.10-02", "MQDS-3.1.6.10-03")
+@pytest.mark.departs("MQDS-3.1.6.10-01")
+@pytest.mark.req("MQDS-3.1.6.10-02", "MQDS-3.1.6.10-03")
 @pytest.mark.parametrize("partition", [SITE_A, ENTERPRISE_PARTITION])
 def test_operation_0_zeroes_the_numbers(partition: Guid) -> None:
     world = World()
@@ -64,7 +65,8 @@ def test_operation_0_zeroes_the_numbers(partition: Guid) -> None:
     assert world.store.check() == []
 
 
-@pytest.mark.req("MQDS-3.1.6.10-01", "MQDS-3.1.6.10-02", "MQDS-3.1.6.10-03")
+@pytest.mark.departs("MQDS-3.1.6.10-01")
+@pytest.mark.req("MQDS-3.1.6.10-02", "MQDS-3.1.6.10-03")
 @pytest.mark.parametrize("partition", [SITE_A, SITE_B, ENTERPRISE_PARTITION, OTHER])
 def test_operation_1_removes_everything(partition: Guid) -> None:
     world = World()

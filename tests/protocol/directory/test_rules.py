@@ -12,13 +12,13 @@ from mqis.wire.mqds.propid import PropId
 APPLY, IGNORE = WriteRule.APPLY, WriteRule.IGNORE
 
 
-@pytest.mark.req("MQDS-3.1.4.21.8.2-01", "MQDS-3.1.4.21.8.2-02", "MQDS-3.1.4.21.8.2-09")
+@pytest.mark.departs("MQDS-3.1.4.21.8.2-01", "MQDS-3.1.4.21.8.2-02", "MQDS-3.1.4.21.8.2-09")
 def test_updates_that_the_text_leaves_to_active_directory() -> None:
     effects = {116: IGNORE, 207: APPLY, 210: APPLY, 211: IGNORE}
     assert {propid: on_update(propid) for propid in effects} == effects
 
 
-@pytest.mark.req("MQDS-3.1.4.21.8.3-04", "MQDS-3.1.4.21.8.3-05", "MQDS-3.1.4.21.8.3-11")
+@pytest.mark.departs("MQDS-3.1.4.21.8.3-04", "MQDS-3.1.4.21.8.3-05", "MQDS-3.1.4.21.8.3-11")
 def test_creates_that_the_text_leaves_to_active_directory() -> None:
     effects = {116: IGNORE, 206: APPLY, 207: APPLY, 222: APPLY, 304: APPLY}
     assert {propid: on_create(propid) for propid in effects} == effects

@@ -14,6 +14,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, Value
+from tests.protocol.directory.departing import mark_of
 from tests.protocol.directory.world import (
     ADDRESSES,
     BARE_CERTIFICATE,
@@ -272,7 +273,7 @@ CASES = [
         row[1],
         row[2],
         id=str(row[0]),
-        marks=pytest.mark.req(ids_of(group)),
+        marks=mark_of(ids_of(group)),
     )
     for object_type, groups in TABLES.items()
     for group, rows in groups.items()

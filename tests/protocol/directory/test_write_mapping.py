@@ -388,7 +388,6 @@ class TestService:
         none = world.create(MACHINE, "C18", {201: guid(SITE_A), 210: ui4(0x04), 228: ui1(0)})
         assert (world.show(none, 210), world.show(none, 228)) == (0, 0)
 
-    @pytest.mark.req("MQDS-3.1.4.21.8.3-05")
     def test_227_at_create_adds_to_210(self) -> None:
         world = World()
         obj = world.create(MACHINE, "C16", {201: guid(SITE_A), 227: ui1(1), 210: ui4(0x10)})

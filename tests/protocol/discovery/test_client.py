@@ -149,7 +149,7 @@ def test_a_second_foreign_reply_before_the_last_network() -> None:
     assert played.client.queue_manager.directory_servers == F0.names  # not those of the second
 
 
-@pytest.mark.req("MQSD-3.1.5.2-06")
+@pytest.mark.departs("MQSD-3.1.5.2-06")
 def test_own_site_on_the_last_network() -> None:
     alone = started(1)
     alone.reply(O0)
@@ -219,7 +219,7 @@ def test_nobody_answers_at_all() -> None:
     assert played.client.queue_manager.connected_networks == O0.networks  # of the first run
 
 
-@pytest.mark.req("MQSD-3.1.6.1-03")
+@pytest.mark.departs("MQSD-3.1.6.1-03")
 def test_the_timer_on_the_last_network_with_something_stored() -> None:
     here, before = started(1), started(2)
     here.reply(F0)
@@ -427,7 +427,6 @@ def test_without_networks_it_fails_at_once() -> None:
     assert not played.client.running
 
 
-@pytest.mark.req("MQSD-3.1.4.1-03")
 def test_a_result_that_stands_is_not_looked_for_again() -> None:
     played = started(2)
     played.reply(O0)
@@ -438,12 +437,12 @@ def test_a_result_that_stands_is_not_looked_for_again() -> None:
     assert len(played.sent) == sent
 
 
+@pytest.mark.departs("MQSD-3.1.4.1-03")
 @pytest.mark.parametrize(
     ("count", "options"),
     [(2, {"dial_up": True}), (2, {"force": True}), (1, {})],
     ids=["dial-up", "forced", "the address is gone"],
 )
-@pytest.mark.req("MQSD-3.1.4.1-03")
 def test_a_result_that_does_not_stand_is(count: int, options: dict[str, bool]) -> None:
     played = started(2)
     played.reply(O0)

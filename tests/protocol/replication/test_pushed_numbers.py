@@ -176,6 +176,7 @@ def test_a_purge_that_a_forger_allowed_is_taken_back() -> None:
 # --- old numbers, which are replayed --------------------------------------------------------------
 
 
+@pytest.mark.departs("MQDSRP-3.2.7.1-04")
 @pytest.mark.req("SEC-3-04")
 def test_an_old_heartbeat_makes_the_replica_ask_once_and_start_nothing(
     enterprise: Enterprise, psc: Node
@@ -251,6 +252,7 @@ def test_a_purge_between_the_parts_starts_over(enterprise: Enterprise, psc: Node
     assert (request.from_seq, request.known_purged_seq) == (MIN, MAX)
 
 
+@pytest.mark.departs("MQDSRP-3.3.7.2-03")
 def test_a_partition_that_is_being_copied_is_not_told_of(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
     with psc.store.write() as tx:

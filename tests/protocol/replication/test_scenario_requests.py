@@ -178,7 +178,8 @@ def test_scenario_15_a_site_is_deleted(enterprise: Enterprise) -> None:
 # --- scenario 16 ----------------------------------------------------------------------------------
 
 
-@pytest.mark.req("MQDSRP-3.3.7.2-01", "MQDSRP-3.3.7.2-02")
+@pytest.mark.departs("MQDSRP-3.3.7.2-01")
+@pytest.mark.req("MQDSRP-3.3.7.2-02")
 def test_scenario_16_two_neighbours_over_an_hour(enterprise: Enterprise) -> None:
     """Each of them hears the numbers every twenty minutes (E52)."""
     enterprise.restart("pec")

@@ -129,7 +129,8 @@ def test_what_is_unknown_or_in_sync0_is_not_answered(enterprise: Enterprise) -> 
     assert ask(enterprise) == []
 
 
-@pytest.mark.req("MQDSRP-3.2.7.3-10", "MQDSRP-3.1.1.5.3-05")
+@pytest.mark.departs("MQDSRP-3.2.7.3-10")
+@pytest.mark.req("MQDSRP-3.1.1.5.3-05")
 def test_what_does_not_fit_follows_in_further_replies(enterprise: Enterprise) -> None:
     """Completion says whether there is more; without sync0 a literal peer ignores that (E54)."""
     fill(enterprise, 10)

@@ -69,6 +69,7 @@ def without_its_last_site() -> Enterprise:
 # --- what it may change ---------------------------------------------------------------------------
 
 
+@pytest.mark.departs("MQDSRP-3.1.7.1.2-01", "MQDSRP-3.1.7.2.5-01")
 def test_it_makes_the_machine_of_the_psc_and_nothing_else() -> None:
     enterprise = built(psc=True)
     pec = enterprise.nodes["pec"]
@@ -81,6 +82,7 @@ def test_it_makes_the_machine_of_the_psc_and_nothing_else() -> None:
     assert pec.last(SITE_N) == 1
 
 
+@pytest.mark.departs("MQDSRP-3.2.7.2-01")
 def test_it_decides_no_more_for_another_server() -> None:
     enterprise = built(psc=True)
     pec, psc = enterprise.nodes["pec"], enterprise.nodes["psc"]

@@ -82,9 +82,7 @@ def test_a_bsc_takes_the_owner_of_its_site_as_its_psc(enterprise: Enterprise) ->
     assert bsc.machine.memory.psc == "psc"
 
 
-@pytest.mark.req(
-    "MQDSRP-3.1.3.1-03", "MQDSRP-3.1.1.1-02", "MQDSRP-1.3.1.1-01", "MQDSRP-3.1.7.2.5-01"
-)
+@pytest.mark.req("MQDSRP-3.1.3.1-03", "MQDSRP-3.1.1.1-02", "MQDSRP-1.3.1.1-01")
 def test_who_owns_what(enterprise: Enterprise) -> None:
     """The PEC the enterprise and its own site, a PSC its site, a BSC nothing."""
     owned = {
@@ -105,7 +103,25 @@ def _owns(node: Node, partition: object) -> bool:
         return owns(view, node.server, state.id)
 
 
-@pytest.mark.req("MQDSRP-3.1.1.1-01", "MQDSRP-3.1.3-01")
+@pytest.mark.req("MQDSRP-3.1.3-01", "MQDSRP-3.1.3.2-01")
+def test_a_server_starts_with_its_state_and_its_neighbours(enterprise: Enterprise) -> None:
+    """After a restart it numbers on, and tells its next change to each neighbour, once."""
+    psc = enterprise.nodes["psc"]
+    enterprise.create_queue(psc, "psc\\before")
+    last = psc.last(SITE_B)
+    enterprise.crash("psc")
+    enterprise.restart("psc")
+    enterprise.sent.clear()
+    enterprise.create_queue(psc, "psc\\after")
+    enterprise.run(15)
+    assert psc.last(SITE_B) == last + 1
+    for name in ("pec", "far", "bsc"):
+        heard = enterprise.messages(ChangePropagation, to=name, sender="psc")
+        numbers = [change.seq.value for message in heard for change in message.changes]
+        assert numbers == [last + 1], name
+
+
+@pytest.mark.req("MQDSRP-3.1.1.1-01")
 def test_what_a_server_is_follows_from_its_start_not_from_the_directory(
     enterprise: Enterprise,
 ) -> None:
@@ -141,12 +157,9 @@ def test_a_start_asks_for_every_partition_of_others(
     assert sent == asks
 
 
+@pytest.mark.departs("MQDSRP-3.1.3.1-02")
 @pytest.mark.req(
-    "MQDSRP-3.1.1.2.3-04",
-    "MQDSRP-3.1.1.2.3-06",
-    "MQDSRP-3.1.3.1-02",
-    "MQDSRP-3.1.3.2-01",
-    "MQDSRP-3.1.1.2.4-03",
+    "MQDSRP-3.1.1.2.3-04", "MQDSRP-3.1.1.2.3-06", "MQDSRP-3.1.3.2-01", "MQDSRP-3.1.1.2.4-03"
 )
 def test_what_is_not_stored_starts_empty(enterprise: Enterprise) -> None:
     """Pending changes and outgoing lists that were there before a crash are gone after it."""

@@ -112,7 +112,7 @@ def set_state(node: Node, **changes: object) -> None:
 # --- asking ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("MQDSRP-3.3.7.3-02", "MQDSRP-3.3.7.3-03", "MQDSRP-3.3.7.3-04")
+@pytest.mark.req("MQDSRP-3.3.7.3-03", "MQDSRP-3.3.7.3-04")
 @pytest.mark.parametrize(("name", "destination", "scope"), [("psc", "pec", 1), ("bsc", "psc", 0)])
 def test_the_fields_of_a_request(
     enterprise: Enterprise, name: str, destination: str, scope: int
@@ -132,7 +132,8 @@ def test_the_fields_of_a_request(
     assert parcel.message == SyncRequest(SITE_B, SITE_A, last, MAX, number(1), False, scope, name)
 
 
-@pytest.mark.req("MQDSRP-3.3.7.3-06", "MQDSRP-3.1.1.2.3-05", "MQDSRP-3.1.1.5.3-03")
+@pytest.mark.departs("MQDSRP-3.1.1.2.3-05")
+@pytest.mark.req("MQDSRP-3.3.7.3-06", "MQDSRP-3.1.1.5.3-03")
 def test_a_request_is_repeated_after_a_minute_then_after_two(enterprise: Enterprise) -> None:
     """And so on up to twenty (E05). Nothing else asks meanwhile."""
     enterprise.sent.clear()
@@ -150,7 +151,8 @@ def test_a_request_is_repeated_after_a_minute_then_after_two(enterprise: Enterpr
 # --- replies --------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("MQDSRP-3.3.7.5-02", "MQDSRP-3.3.7.5-05", "MQDSRP-3.3.7.5-04")
+@pytest.mark.departs("MQDSRP-3.3.7.5-04")
+@pytest.mark.req("MQDSRP-3.3.7.5-02", "MQDSRP-3.3.7.5-05")
 def test_a_reply_is_applied_whole_and_ends_the_request(enterprise: Enterprise, psc: Node) -> None:
     """Backwards too: a literal peer sorts so (E01). Last is what the reply says (E07)."""
     last = psc.last(SITE_A)
@@ -167,7 +169,6 @@ def test_an_empty_reply_counts_as_well(enterprise: Enterprise, psc: Node) -> Non
     assert psc.last(SITE_A) == last + 4
 
 
-@pytest.mark.req("MQDSRP-3.3.7.5-01")
 @pytest.mark.parametrize("fault", ["gap", "backwards", "unknown partition"])
 def test_a_reply_that_does_not_fit_is_ignored(
     enterprise: Enterprise, psc: Node, fault: str
@@ -183,6 +184,18 @@ def test_a_reply_that_does_not_fit_is_ignored(
     assert label(psc, "x") is None
     assert psc.last(SITE_A) == last
     assert asked(psc)
+
+
+@pytest.mark.departs("MQDSRP-3.3.7.5-01")
+def test_a_reply_that_has_purged_less_than_this_replica_starts_it_over(
+    enterprise: Enterprise, psc: Node
+) -> None:
+    last = psc.last(SITE_A)
+    enterprise.restart("psc")
+    set_state(psc, purged_seq=number(last))
+    answer(enterprise, last, last + 1, queue("x", last + 1), purged=last - 1)
+    assert label(psc, "x") is None
+    assert psc.partition(SITE_A).purge_state is PurgeState.IN_SYNC0
 
 
 @pytest.mark.req("MQDSRP-3.1.5.2-03", "MQDSRP-3.3.7.5-06")
@@ -204,7 +217,7 @@ def test_what_waited_is_looked_at_after_the_last_change_of_a_reply(
     assert psc.last(SITE_A) == last + 5
 
 
-@pytest.mark.req("MQDSRP-3.3.7.5-07")
+@pytest.mark.departs("MQDSRP-3.3.7.5-07")
 def test_more_is_coming_also_outside_sync0(enterprise: Enterprise, psc: Node) -> None:
     """The next part is asked for at once; changes that come meanwhile wait (E54)."""
     last = psc.last(SITE_A)
@@ -288,9 +301,8 @@ def purge(enterprise: Enterprise, number_: int) -> None:
     enterprise.inject("pec", "psc", AlreadyPurged(SITE_A, SITE_A, number(number_)))
 
 
-@pytest.mark.req(
-    "MQDSRP-3.3.7.7-02", "MQDSRP-3.3.7.10-02", "MQDSRP-3.3.7.10-05", "MQDSRP-3.3.7.3-01"
-)
+@pytest.mark.departs("MQDSRP-3.3.7.3-02", "MQDSRP-3.3.7.7-02", "MQDSRP-3.3.7.10-02")
+@pytest.mark.req("MQDSRP-3.3.7.10-05", "MQDSRP-3.3.7.3-01")
 def test_already_purged_starts_sync0(enterprise: Enterprise, psc: Node) -> None:
     last = psc.last(SITE_A)
     enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (update("x", last + 5, "waits"),)))
@@ -305,7 +317,8 @@ def test_already_purged_starts_sync0(enterprise: Enterprise, psc: Node) -> None:
     assert request == wanted
 
 
-@pytest.mark.req("MQDSRP-3.3.7.10-03", "MQDSRP-3.3.7.10-04", "MQDSRP-3.3.7.11-02")
+@pytest.mark.departs("MQDSRP-3.3.7.10-04", "MQDSRP-3.3.7.11-03")
+@pytest.mark.req("MQDSRP-3.3.7.10-03", "MQDSRP-3.3.7.11-02", "MQDS-3.1.6.10-02")
 def test_everything_is_marked_and_what_stays_marked_goes(enterprise: Enterprise, psc: Node) -> None:
     last = psc.last(SITE_A)
     gone = replace(queue("t", last + 2), command=Command.DELETE, properties=_deletion())
@@ -347,7 +360,8 @@ def _machine(seq: int) -> DirectoryChange:
     )
 
 
-@pytest.mark.req("MQDSRP-3.3.7.5-03", "MQDSRP-3.3.7.11-01", "MQDSRP-3.3.7.11-04")
+@pytest.mark.departs("MQDSRP-3.3.7.11-04")
+@pytest.mark.req("MQDSRP-3.3.7.5-03", "MQDSRP-3.3.7.11-01")
 def test_sync0_ends_with_the_reply_that_says_so(enterprise: Enterprise, psc: Node) -> None:
     last = psc.last(SITE_A)
     purge(enterprise, last + 50)
@@ -365,7 +379,7 @@ def test_sync0_ends_with_the_reply_that_says_so(enterprise: Enterprise, psc: Nod
     assert psc.last(SITE_A) in (last + 60, last + 61)
 
 
-@pytest.mark.req("MQDSRP-3.3.7.11-03", "MQDSRP-3.3.7.11-05")
+@pytest.mark.req("MQDSRP-3.3.7.11-05")
 def test_tombstones_that_come_again_are_kept(enterprise: Enterprise, psc: Node) -> None:
     last = psc.last(SITE_A)
     purge(enterprise, last + 50)

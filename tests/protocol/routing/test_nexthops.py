@@ -127,7 +127,7 @@ def test_an_out_routing_server_that_is_itself_is_no_candidate() -> None:
     assert world.hops("y", "t") == ["o"]
 
 
-@pytest.mark.req("MQBR-3.1.5.1-07")
+@pytest.mark.departs("MQBR-3.1.5.1-07")
 @pytest.mark.parametrize("source", ["A", "A out=o", "A in=o", "A router in=x", "A gate in=o"])
 def test_what_is_for_the_source_itself_stays_there(source: str) -> None:
     world = World(x=source, o="A router")
@@ -268,7 +268,7 @@ def test_a_gate_never_sends_to_itself() -> None:
 # --- helpers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("MQBR-3.1.5.6-01")
+@pytest.mark.departs("MQBR-3.1.5.6-01")
 def test_gates_of_a_machine_are_those_of_its_first_site_that_has_one() -> None:
     world = World("A-B 1", r="AB router", b="B gate", s="BC router", c="C gate", y="A")
 

@@ -26,6 +26,7 @@ from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
+from tests.failing_store import FailingStore
 from tests.protocol.directory.world import C14, C15, ORDERS, OTHER, QUEUE, World, text
 from tests.runtime.directory.serving import ADMIN, OK, Caller, Served, scenario, serving
 from tests.waiting import in_time
@@ -43,7 +44,6 @@ async def create_queue(caller: Caller, path: str) -> int:
     return (await caller.call(dscomm.CREATE_OBJECT, request)).result
 
 
-@pytest.mark.req("MQDS-3.1.4.4-18", "MQDS-3.1.1.16-01")
 @scenario
 async def test_a_queue_of_another_computer_is_flagged_and_one_of_ours_is_not() -> None:
     async with serving() as served, served.caller(ADMIN) as caller:
@@ -67,7 +67,25 @@ async def test_nobody_is_told_of_what_was_refused() -> None:
         assert told == []
 
 
-@pytest.mark.req("MQDS-3.1.4.9-09", "MQDS-3.1.4.10-04")
+@pytest.mark.req("MQDS-3.1.6.4-03")
+@scenario
+async def test_nobody_is_told_of_what_was_not_committed() -> None:
+    """The operation succeeds; only then the commit fails. The call fails, and nothing is sent."""
+    world = World()
+    store = FailingStore(world.store)
+    async with serving(world, store=store) as served, served.caller(ADMIN) as caller:
+        told: list[ChangeNotice] = []
+        served.context.notify, served.context.local = told.append, ELSEWHERE
+        queue = dscomm.SetPropsGuid(QUEUE, ORDERS, (108,), (text("changed"),))
+        store.fail = True
+        assert is_failure((await caller.call(dscomm.SET_PROPS_GUID, queue)).result)
+        assert told == []
+        store.fail = False
+        assert (await caller.call(dscomm.SET_PROPS_GUID, queue)).result == OK
+        assert kinds(told) == [(Notice.QUEUE_UPDATE, "C14\\orders")]
+
+
+@pytest.mark.req("MQDS-3.1.4.9-09", "MQDS-3.1.4.10-04", "MQDS-3.1.1.16-01")
 @scenario
 async def test_updates_are_told_by_computer_name_and_by_identifier() -> None:
     async with serving() as served, served.caller(ADMIN) as caller:
@@ -137,7 +155,6 @@ async def notifying(served: Served, port: int) -> AsyncIterator[ChangeNotifier]:
         await notifier.close()
 
 
-@pytest.mark.req("MQDS-3.1.4.4-29")
 @scenario
 async def test_a_queue_manager_hears_of_its_new_queue_once() -> None:
     async with (
@@ -159,7 +176,6 @@ async def test_a_queue_manager_hears_of_its_new_queue_once() -> None:
         assert (await heard(there)).path == "C14\\next"
 
 
-@pytest.mark.req("MQDS-3.1.4.9-08", "MQDS-3.1.6.13-04")
 @scenario
 async def test_updates_and_deletions_are_heard_too() -> None:
     async with (
@@ -180,7 +196,6 @@ async def test_updates_and_deletions_are_heard_too() -> None:
         assert (update.command, update.guid) == (NotificationCommand.DELETE, ORDERS)
 
 
-@pytest.mark.req("MQDS-3.3.4.5-01")
 @scenario
 async def test_notify_delete_tells_the_owner_of_the_queue() -> None:
     async with (

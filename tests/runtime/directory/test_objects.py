@@ -234,7 +234,7 @@ class TestCreate:
             got = await create(caller, MACHINE, "C17", refused)
             assert got.result == HResult.MQ_ERROR_PROPERTY_NOTALLOWED
 
-    @pytest.mark.req("MQDS-3.1.4.4-26")
+    @pytest.mark.departs("MQDS-3.1.4.4-26")
     @scenario
     async def test_networks_are_created(self) -> None:
         path, properties, _ = LEAST[CN]
@@ -260,9 +260,9 @@ class TestDescriptors:
         ("object_type", "everyone", "owner"),
         [
             pytest.param(QUEUE, 0x20020, 0xF003F, marks=pytest.mark.req("MQDS-3.1.4.4-19")),
-            pytest.param(MACHINE, 0xF00F7, 0xF00F7, marks=pytest.mark.req("MQDS-3.1.4.4-21")),
+            (MACHINE, 0xF00F7, 0xF00F7),
             pytest.param(SITE, 0x20020, 0xF0037, marks=pytest.mark.req("MQDS-3.1.4.4-22")),
-            pytest.param(CN, 0x20020, 0xF0031, marks=pytest.mark.req("MQDS-3.1.4.4-26")),
+            pytest.param(CN, 0x20020, 0xF0031, marks=pytest.mark.departs("MQDS-3.1.4.4-26")),
         ],
     )
     @pytest.mark.req("MQDS-2.1-07")
@@ -278,7 +278,6 @@ class TestDescriptors:
         assert descriptor.owner == ADMIN.sid
         assert masks(descriptor) == {EVERYONE: everyone, ADMIN.sid: owner}
 
-    @pytest.mark.req("MQDS-3.1.4.4-21")
     @scenario
     async def test_machines_can_be_kept_from_everyone(self) -> None:
         settings = {"machine_policy": MachinePolicy.OWNER}
@@ -368,10 +367,10 @@ class TestDelete:
             (QUEUE, "C14\\orders", ORDERS),
             (MACHINE, "C14", C14),
             (LINK, SITE_A.big_endian.hex() + SITE_B.big_endian.hex(), LINK_AB),
-            pytest.param(SITE, "Alpha", SITE_A, marks=pytest.mark.req("MQDS-3.1.6.13-02")),
-            pytest.param(CN, "Net", NET, marks=pytest.mark.req("MQDS-3.1.6.13-02")),
+            pytest.param(SITE, "Alpha", SITE_A, marks=pytest.mark.departs("MQDS-3.1.6.13-02")),
+            pytest.param(CN, "Net", NET, marks=pytest.mark.departs("MQDS-3.1.6.13-02")),
             pytest.param(
-                ENTERPRISE, "Corp", ENTERPRISE_ID, marks=pytest.mark.req("MQDS-3.1.6.13-02")
+                ENTERPRISE, "Corp", ENTERPRISE_ID, marks=pytest.mark.departs("MQDS-3.1.6.13-02")
             ),
         ],
     )

@@ -165,6 +165,17 @@ class TestGet:
                 assert (more.result, more.length_needed) == (OK, needed)
                 assert more.descriptor == exact.descriptor + bytes(9)
 
+    @pytest.mark.req("MQDS-3.1.4.15-06")
+    @scenario
+    async def test_a_machine_gets_the_selected_parts_under_the_same_length_rule(self) -> None:
+        async with serving(secured()) as served, served.caller(ADMIN) as caller:
+            probe = await get_as_machine(caller, MACHINE, C14, DACL, 0)
+            assert probe.result == HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
+            needed = probe.length_needed
+            got = await get_as_machine(caller, MACHINE, C14, DACL, needed + 9)
+            assert (got.result, got.length_needed) == (OK, needed)
+            assert _sddl(got) == "D:(A;;0x20020;;;WD)"
+
     @pytest.mark.req("MQDS-3.1.4.11-02")
     @pytest.mark.parametrize(
         "information", [0, 16, KEYX | SIGN, KEYX | OWNER, SIGN | DACL, 0x2000_0000, 0xFFFF_FFFF]
@@ -211,14 +222,15 @@ class TestGet:
     @pytest.mark.parametrize(
         ("object_type", "information"),
         [
-            pytest.param(QUEUE, SIGN, marks=pytest.mark.req("MQDS-3.1.4.11-07")),
-            pytest.param(CN, SIGN, marks=pytest.mark.req("MQDS-3.1.4.11-07")),
-            pytest.param(ENTERPRISE, SIGN, marks=pytest.mark.req("MQDS-3.1.4.11-07")),
+            pytest.param(QUEUE, SIGN, marks=pytest.mark.departs("MQDS-3.1.4.11-07")),
+            pytest.param(CN, SIGN, marks=pytest.mark.departs("MQDS-3.1.4.11-07")),
+            pytest.param(ENTERPRISE, SIGN, marks=pytest.mark.departs("MQDS-3.1.4.11-07")),
             pytest.param(QUEUE, KEYX, marks=pytest.mark.req("MQDS-3.1.4.11-08")),
             pytest.param(SITE, KEYX, marks=pytest.mark.req("MQDS-3.1.4.11-08")),
             pytest.param(ENTERPRISE, KEYX, marks=pytest.mark.req("MQDS-3.1.4.11-08")),
         ],
     )
+    @pytest.mark.req("MQDS-3.1.4.15-07")
     @scenario
     async def test_types_without_keys(self, object_type: ObjectType, information: int) -> None:
         """Returned, not raised as a fault."""
@@ -226,6 +238,8 @@ class TestGet:
         async with serving(secured()) as served, served.caller(ADMIN) as caller:
             assert (await get(caller, object_type, path, information)).result == INVALID
             assert (await get(caller, object_type, guid, information)).result == INVALID
+            got = await get_as_machine(caller, object_type, guid, information)
+            assert got.result == INVALID
 
     @pytest.mark.req("MQDS-3.1.4.11-09", "MQDS-3.1.4.12-01", "MQDS-3.1.4.15-06")
     @pytest.mark.parametrize("information", [OWNER, DACL, SIGN, KEYX])
@@ -241,7 +255,8 @@ class TestGet:
             got = await get_as_machine(caller, object_type, guid, information)
             assert got.result == WRONG_TYPE
 
-    @pytest.mark.req("MQDS-3.1.4.11-10", "MQDS-3.1.4.15-07")
+    @pytest.mark.departs("MQDS-3.1.4.11-10")
+    @pytest.mark.req("MQDS-3.1.4.15-07")
     @pytest.mark.parametrize("number", [DELETED, 9, 58])
     @scenario
     async def test_other_types(self, number: int) -> None:
@@ -267,7 +282,7 @@ class TestSet:
             pytest.param(MACHINE, marks=pytest.mark.req("MQDS-3.1.4.13-07")),
             pytest.param(SITE, marks=pytest.mark.req("MQDS-3.1.4.13-08")),
             pytest.param(CN, marks=pytest.mark.req("MQDS-3.1.4.13-09")),
-            pytest.param(ENTERPRISE, marks=pytest.mark.req("MQDS-3.1.4.13-10")),
+            pytest.param(ENTERPRISE, marks=pytest.mark.departs("MQDS-3.1.4.13-10")),
         ],
     )
     @pytest.mark.parametrize(
@@ -358,6 +373,7 @@ class TestSet:
             (ENTERPRISE, KEYX),
         ],
     )
+    @pytest.mark.req("MQDS-3.1.4.15-07")
     @scenario
     async def test_types_without_keys(self, object_type: ObjectType, information: int) -> None:
         data = MqdsPublicKey(BASE_KEY).to_bytes()
@@ -365,7 +381,7 @@ class TestSet:
             for target in PLACES[object_type][:2]:
                 assert await put(caller, object_type, target, information, data) == INVALID
 
-    @pytest.mark.req("MQDS-3.1.4.13-10", "MQDS-3.1.4.14-01")
+    @pytest.mark.req("MQDS-3.1.4.14-01")
     @pytest.mark.parametrize("number", [USER, LINK, DELETED, 9, 58])
     @scenario
     async def test_types_that_have_none_to_set(self, number: int) -> None:

@@ -156,18 +156,6 @@ class TestServerPort:
             assert await self._port(caller, 1) == served.port
             assert await self._port(caller, 0) == 0
 
-    @pytest.mark.req("MQDS-3.1.3-01", "MQDS-3.1.3-02", "MQDS-3.3.3-01", "MQDS-3.1.4.1-05")
-    @scenario
-    async def test_a_static_port_is_told_too_unless_it_is_kept_back(self) -> None:
-        """3.1.4.1 wants 0 there, 3.1.3 the port; a client cannot bind to 0."""
-        async with serving() as served:
-            static = served.port
-            async with served.caller() as caller:
-                served.configure(port=static)
-                assert await self._port(caller, 1) == static
-                served.configure(port=0)
-                assert await self._port(caller, 1) == 0
-
     @pytest.mark.req("MQDS-3.1.4.1-04")
     @scenario
     async def test_a_server_that_does_not_know_says_0(self) -> None:

@@ -244,7 +244,6 @@ def test_both_sides_can_have_another_port(run: Runner) -> None:
 # --- a server's life ------------------------------------------------------------------------------
 
 
-@pytest.mark.req("MQSD-3.2.5-01")
 def test_it_goes_on_after_each_request_and_after_what_is_none(run: Runner) -> None:
     async def body() -> None:
         async with responder(A) as server:

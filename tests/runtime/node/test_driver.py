@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
+from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.errors import DirectoryError, StorageError
-from mqis.protocol.ports import Transaction
-from mqis.storage.memory import MemoryStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
+from tests.failing_store import FailingStore
 from tests.runtime.node.loopback import (
     MACHINE,
     QUEUE,
@@ -216,19 +219,6 @@ def test_a_server_that_was_down_catches_up() -> None:
     asyncio.run(run())
 
 
-class FailingStore(MemoryStore):
-    """Refuses to commit when told to."""
-
-    fail = False
-
-    @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        with super().write() as tx:
-            yield tx
-            if self.fail:
-                raise StorageError("the disk is full")
-
-
 def test_after_a_failed_commit_replication_begins_anew() -> None:
     async def run() -> None:
         net = Net()
@@ -253,6 +243,44 @@ def test_after_a_failed_commit_replication_begins_anew() -> None:
                 await psc.sees(QUEUE, "pec1\\lost")
                 assert psc.host.find(QUEUE, "psc2\\refused") is None
                 assert pec.host.find(QUEUE, "psc2\\refused") is None
+
+    asyncio.run(run())
+
+
+@pytest.mark.req("MQDS-3.1.6.4-03")
+def test_a_change_whose_commit_fails_is_announced_to_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The operation succeeds and numbers its change; only then the commit fails."""
+    caplog.set_level(logging.INFO, "mqis.change")
+
+    async def run() -> None:
+        net = Net()
+        pec_host = net.pec("pec1", "Delft")
+        pec_host.store = store = FailingStore(pec_host.store)
+        made: list[DirectoryObject] = []
+        observed: list[OwnChange] = []
+
+        def operation(events: DirectoryEvents) -> None:
+            made.append(events.create(QUEUE, "pec1\\half", props({PropId.Q_LABEL: "x"})))
+
+        psc_host = net.psc("psc2", pec_host)
+        async with running(net, pec_host) as pec:
+            await pec.admit(net, psc_host, "Leiden")
+            async with running(net, psc_host) as psc:
+                await psc.sees(MACHINE, "psc2")
+                store.fail = True
+                with pytest.raises(StorageError):
+                    await pec.driver.change(operation, observed.append)
+                assert made
+                store.fail = False
+                await pec.queue("pec1\\whole")
+                await psc.sees(QUEUE, "pec1\\whole")
+                assert observed == []
+                assert psc.host.find(QUEUE, "pec1\\half") is None
+        logged = " ".join(str(vars(record)) for record in caplog.records)
+        assert "half" not in logged
+        assert "whole" in logged
 
     asyncio.run(run())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds import dscomm, dscomm2, query
 from mqis.wire.mqds.query import (
     ColumnSet,
     PropertyRestriction,
@@ -19,7 +19,18 @@ from mqis.wire.mqds.query import (
     SortColumn,
     SortSet,
 )
-from mqis.wire.ndr import ContextHandle, Full, Parameters, Ref, Syntax, Unique
+from mqis.wire.ndr import (
+    U32,
+    Conformant,
+    ContextHandle,
+    Description,
+    Full,
+    Parameters,
+    Ref,
+    Struct,
+    Syntax,
+    Unique,
+)
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc.bodies import Request, Response
 from mqis.wire.rpc.operation import Operation
@@ -500,6 +511,51 @@ def test_numbers_out_of_range(
         wrong = stub[:at] + number.to_bytes(4, "little") + stub[at + 4 :]
         with pytest.raises(WireError):
             operation.request.decode(wrong, Syntax.NDR20)
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    entries: Any
+
+
+RESTRICTIONS = (PropertyRestriction(4, 105, PropVariant(VarType.UI4, 7)),)
+
+
+@pytest.mark.parametrize(
+    ("description", "element", "name", "entry"),
+    [
+        pytest.param(
+            query.RESTRICTION,
+            query.PROPERTY_RESTRICTION,
+            "restrictions",
+            RESTRICTIONS[0],
+            marks=pytest.mark.req("MQDS-2.2.12-01"),
+        ),
+        pytest.param(
+            query.COLUMN_SET, U32, "columns", 101, marks=pytest.mark.req("MQDS-2.2.13-01")
+        ),
+        pytest.param(
+            query.SORT_SET,
+            query.SORT_KEY,
+            "keys",
+            SortColumn(103, 1),
+            marks=pytest.mark.req("MQDS-2.2.15-01"),
+        ),
+    ],
+)
+@SYNTAXES
+def test_sets_of_up_to_128_entries(
+    description: Struct[Any], element: Description[Any], name: str, entry: object, syntax: Syntax
+) -> None:
+    """The stubs are made by a description with the same layout and a higher limit."""
+    entries = Unique(Conformant(element, size_is="count", maximum=1000))
+    wide = Parameters(_Holder, entries=Struct(description.scope.cls, count=U32, **{name: entries}))
+    limited = Parameters(_Holder, entries=description)
+    most = _Holder(description.scope.cls((entry,) * 128))
+    assert limited.decode(wide.encode(most, syntax), syntax) == most
+    stub = wide.encode(_Holder(description.scope.cls((entry,) * 129)), syntax)
+    with pytest.raises(WireError):
+        limited.decode(stub, syntax)
 
 
 @pytest.mark.req("MQDS-3.1.4-02")

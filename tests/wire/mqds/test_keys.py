@@ -93,7 +93,7 @@ class TestRsaPublicKey:
         [
             pytest.param(0, 0x07, 0, id="type"),
             pytest.param(1, 0x03, 1, id="version"),
-            pytest.param(8, 0x51, 8, id="magic"),
+            pytest.param(8, 0x51, 8, id="magic", marks=pytest.mark.req("MQDS-2.2.18-01")),
             pytest.param(11, 0x32, 8, id="magic-of-a-private-key"),
         ],
     )

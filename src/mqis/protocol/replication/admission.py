@@ -34,8 +34,6 @@ def owns(view: View, me: Server, partition: Guid) -> bool:
     Its role says what it may own, the directory says whether it does: a PSC whose site names
     another one has been replaced.
     """
-    if me.is_bsc:
-        return False
     state = view.partition(partition)
     # A new server has yet to hear of its site, and of what was made there.
     return state is not None and owns_state(view, me, state)
@@ -57,7 +55,7 @@ def _is_mine(me: Server, state: Partition) -> bool:
 
 
 def _stands_in(view: View, state: Partition) -> bool:
-    """The PEC creates the machine of a new site's PSC, which could not do so without it."""
+    """The PEC creates the machine of a new site's PSC, which could not do so without it (E84)."""
     return bool(state.owner) and view.find(ObjectType.MACHINE, state.owner) is None
 
 

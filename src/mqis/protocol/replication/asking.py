@@ -36,7 +36,7 @@ def ask(work: Work, partition: Guid, *, again: bool = False) -> None:
 
 
 def probe(work: Work, state: Partition, last_seq: SequenceNumber) -> None:
-    """Ask whether ``last_seq``, which is below ours, is all that the authority has.
+    """Ask whether ``last_seq``, which is below ours, is all that the authority has (E82).
 
     Such a number is old, or ours was pushed up by somebody who is not the authority. Nothing else
     waits for the answer, and who sends old numbers all the time makes us ask only now and then.

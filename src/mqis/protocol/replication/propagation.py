@@ -1,7 +1,7 @@
 """Changes on their way to neighbours, and the numbers that tell when some were lost (3.3.7.2).
 
 A change goes out at once if the neighbour has been quiet; more of them share the messages that
-follow. A neighbour that does not keep up gets one message in each period of its timer.
+follow. A neighbour that does not keep up gets one message in each period of its timer (E85).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def numbers(work: Work, neighbor: Neighbor) -> Heartbeat:
     """SeqNumberHeader: another site hears of what we own, our own site of everything."""
     records = []
     for state in work.tx.partitions():
-        if state.purge_state is not PurgeState.NORMAL:  # its numbers begin anew, and mean nothing
+        if state.purge_state is not PurgeState.NORMAL:  # its numbers begin anew (E83)
             continue
         own = owns_state(work.tx, work.me, state)
         if neighbor.intersite and not (own and _ours(work, state.id)):

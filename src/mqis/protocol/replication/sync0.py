@@ -21,7 +21,7 @@ def start_sync0(work: Work, state: Partition) -> None:
 
     Marking is part of this transaction, so the state between the two is never seen; a store that
     has it all the same goes on from there (E40). The purged number that somebody announced is not
-    stored: the replies tell it, and it counts when they are complete.
+    stored: the replies tell it, and it counts when they are complete (E80).
     """
     state = work.put(
         replace(state, purge_state=PurgeState.STARTING_SYNC0, last_seq=SequenceNumber.MIN)

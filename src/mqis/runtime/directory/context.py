@@ -113,7 +113,7 @@ class DirectoryContext:
         self._judges.clear()
 
     def listens_on(self, port: int) -> None:
-        """Sets the port that S_DSGetServerPort returns."""
+        """Sets the port that S_DSGetServerPort returns, also a static one (E-MQDS-03)."""
         self.settings = replace(self.settings, port=port)
 
     def guard(self, call: IncomingCall) -> Guard:

@@ -65,7 +65,7 @@ class ChangeNotifier:
         policy: SigningPolicy = SigningPolicy.ACCEPT,
     ) -> None:
         self.statistics = NoticeStatistics()
-        self._local = local
+        self.local = local
         self._resolve = resolve
         self._manager = QueueingMachine(
             local.identifier,
@@ -107,7 +107,7 @@ class ChangeNotifier:
         if owner is None or not await self._is_known(machine):
             self.statistics.failed += 1
             return
-        body = notification_of(notice, self._local.identifier).to_body()
+        body = notification_of(notice, self.local.identifier).to_body()
         queue = PrivateQueue(owner, NOTIFY_QUEUE_ID)
         self._endpoint.send(machine, QueuedMessage(body, lifetime_s=LIFETIME_S, queue=queue))
         self.statistics.sent += 1

@@ -12,6 +12,7 @@ from mqis.protocol.ports import Store
 from mqis.protocol.queueing.destination import Depth
 from mqis.protocol.queueing.names import canonical
 from mqis.runtime.directory.context import DirectoryContext
+from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.logon import AuditedAuthenticator
@@ -56,6 +57,8 @@ class Sources:
     discovery: DiscoveryServer | None = None
     authenticator: AuditedAuthenticator | None = None
     directory: DirectoryContext | None = None
+    #: None: no change notifications are sent.
+    notifier: ChangeNotifier | None = None
     #: True once clients are served.
     serving: bool = False
     traffic: QueueTraffic = field(default_factory=QueueTraffic)

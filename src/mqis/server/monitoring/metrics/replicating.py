@@ -92,10 +92,6 @@ def transport(sources: Sources, status: ServerStatus) -> Iterator[Family]:
     assert service is not None
     yield c.SESSIONS, c.alone(len(sources.traffic.sessions))
     yield from _queues(sources, status)
-    if service.notifier is not None:
-        notices = service.notifier.statistics
-        names = ("sent", "delivered", "failed")
-        yield c.NOTIFICATIONS, [((name,), getattr(notices, name)) for name in names]
     yield from _routing(service)
 
 

@@ -32,6 +32,7 @@ def families(sources: Sources, view: View, status: ServerStatus) -> Iterator[Fam
         service = sources.replication
         yield from ((m, c.alone(m.read(service))) for m in c.METRICS if m.read is not None)
         yield from journal(sources, view)
+    yield from _notifications(sources)
     yield from _discovery(sources)
 
 
@@ -115,6 +116,13 @@ def _store(sources: Sources) -> Iterator[Family]:
     yield c.WAITING_OPERATIONS, c.alone(writer.waiting)
     yield c.COMMIT_OPERATIONS, [((), writer.batch_sizes)]
     yield c.FLUSH_DURATION, [((), writer.flush_seconds)]
+
+
+def _notifications(sources: Sources) -> Iterator[Family]:
+    if sources.notifier is not None:
+        notices = sources.notifier.statistics
+        names = ("sent", "delivered", "failed")
+        yield c.NOTIFICATIONS, [((name,), getattr(notices, name)) for name in names]
 
 
 def _discovery(sources: Sources) -> Iterator[Family]:
