@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainState
 from mqis.runtime.node.signer import MachineKey
 from mqis.storage.journal import Journal
@@ -155,7 +156,7 @@ def test_an_unfinished_header_of_an_older_version_is_a_torn_end(tmp_path: Path) 
     assert checked(tmp_path, own()).findings == ()
 
 
-def test_a_failed_flush_and_a_cut_leave_a_whole_chain(
+def test_a_failed_flush_leaves_a_whole_chain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(_descriptor: int) -> None:
@@ -167,14 +168,43 @@ def test_a_failed_flush_and_a_cut_leave_a_whole_chain(
         journal.append(encoded(2, 3))
         with monkeypatch.context() as patched:
             patched.setattr(journal_module, "flush", failing)
-            with pytest.raises(Exception, match="the disk failed"):
+            with pytest.raises(StorageError, match="the disk failed"):
                 journal.sync()
-        journal.append(encoded(2, 3))
-        assert journal.cut(3)
-        journal.append(encoded(*range(3, 10)))
+        journal.append(encoded(*range(2, 10)))
     assert len(segments(tmp_path)) > 2
     assert checked(tmp_path, own()).findings == ()
     assert held(tmp_path) == list(range(1, 10))
+
+
+def test_a_cut_leaves_a_whole_chain(tmp_path: Path) -> None:
+    with opened(tmp_path, own()) as journal:
+        journal.append(encoded(1, 2, 3))
+        assert journal.cut(2)
+        journal.append(encoded(*range(2, 10)))
+    assert checked(tmp_path, own()).findings == ()
+    assert held(tmp_path) == list(range(1, 10))
+
+
+def test_a_full_disk_leaves_a_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write that fails is not part of the digest, although half of it was on the disk."""
+    whole = os.pwrite
+
+    def half(descriptor: int, data: bytes, offset: int) -> int:
+        whole(descriptor, data[: len(data) // 2], offset)
+        raise OSError(28, "No space left on device")
+
+    with opened(tmp_path, own()) as journal:
+        journal.append(encoded(1))
+        for lsn in range(2, 8):
+            with monkeypatch.context() as patched:
+                patched.setattr(os, "pwrite", half)
+                with pytest.raises(StorageError, match="no room left"):
+                    journal.append(encoded(lsn))
+            journal.append(encoded(lsn))
+    assert len(segments(tmp_path)) > 2
+    assert not list(tmp_path.glob("*.part"))
+    assert checked(tmp_path, own()).findings == ()
+    assert held(tmp_path) == list(range(1, 8))
 
 
 # --- versions and keys ----------------------------------------------------------------------------
