@@ -169,6 +169,14 @@ def test_a_segment_is_duplicated_at_the_end(journal: Path) -> None:
     assert ("tampered", segment_name(6)) in found(journal)
 
 
+def test_a_segment_is_replaced_by_a_directory(journal: Path) -> None:
+    (journal / segment_name(3)).unlink()
+    (journal / segment_name(3)).mkdir()
+    states = found(journal)
+    assert ("corrupt", segment_name(3)) in states
+    assert {state for state, _ in states} <= {"corrupt", "missing"}
+
+
 @pytest.mark.parametrize("cut", [1, 170, 500])
 def test_a_sealed_segment_is_cut_off(journal: Path, cut: int) -> None:
     """It is no torn end: the next segment says how long it was."""

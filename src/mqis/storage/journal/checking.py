@@ -156,7 +156,7 @@ class _Check:
         seals = {link.header.number - 1: link.header.seal for link in self.links}
         for number, path in self._unreadable.items():
             seal = seals.get(number)
-            if seal is None:
+            if seal is None or not path.is_file():
                 continue
             text = seal_difference(seal, path.stat().st_size, file_digest(path), damaged=True)
             if text:
