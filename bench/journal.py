@@ -21,6 +21,7 @@ from bench.run import Bench, Run
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store, Transaction
 from mqis.runtime.journal import JournalThread
+from mqis.runtime.node.signer import MachineKey
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.journal import Appender, Journal
 from mqis.wire.guid import Guid
@@ -74,7 +75,8 @@ def _creates(run: Run, results: Results) -> None:
     for backend in (plain, journaled):
         create_machines(backend.store, run.scaled(100_000, quick=10_000))
         create_queues(backend.store, range(next(numbers)))
-    journal = Journal(run.directory / "journal", "SERVER", Guid.NULL)
+    key = MachineKey.generate()  # a server signs its journal
+    journal = Journal(run.directory / "journal", "SERVER", Guid.NULL, key=key)
     run.resources.callback(journal.close)
     appender = Appender(journaled.store, journal)
     without, with_it = "create, 16 writers", "create + journal record, 16 writers"

@@ -10,6 +10,9 @@ of the rounds the end of the last segment is then damaged as a power failure cou
 off, or with zeros in the middle, but only after the last record that was trimmed from the outbox.
 Then store and journal are opened again and compared: outbox and journal together must hold every
 record up to the last that the store committed, each exactly once, with its content, and no other.
+
+The segments are chained and signed. Right after the kill, before anything is repaired, the chain
+must be whole: at most the end of the last segment may be torn.
 """
 
 from __future__ import annotations
@@ -30,12 +33,15 @@ from random import Random, SystemRandom
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mqis.protocol.errors import StorageError
+from mqis.protocol.journal import ChainState
 from mqis.protocol.ports import Store, Transaction
 from mqis.runtime.journal import JournalThread
+from mqis.runtime.node.signer import MachineKey
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.journal import Appender, Journal, copy
+from mqis.storage.journal.checking import check_journal
 from mqis.storage.journal.files import segments
-from mqis.storage.journal.reader import Segment, journal_faults, records
+from mqis.storage.journal.reader import Segment, records
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, Whole
@@ -54,7 +60,8 @@ def record(lsn: int) -> JournalRecord:
 
 
 def opened(directory: Path) -> tuple[SqliteStore, Journal]:
-    journal = Journal(directory / "journal", "CRASH", SERVER, segment_bytes=SEGMENT_BYTES)
+    key = MachineKey.open(directory / "signing.key")
+    journal = Journal(directory / "journal", "CRASH", SERVER, segment_bytes=SEGMENT_BYTES, key=key)
     return SqliteStore(directory / "store.db"), journal
 
 
@@ -131,6 +138,14 @@ def damage(directory: Path, random: Random) -> None:
         paths[-1].write_bytes(data)
 
 
+def chain_faults(directory: Path) -> Iterator[str]:
+    """Describes all findings, torn ends aside: unsigned segments, too, would be a fault."""
+    key = MachineKey.open(directory / "signing.key").public
+    for finding in check_journal(directory / "journal", [key]).findings:
+        if finding.state is not ChainState.TORN:
+            yield f"{finding.state.value}: {finding}"
+
+
 def examine(directory: Path, acknowledged: int) -> Iterator[str]:
     """Describes all faults, before and after the outbox is copied."""
     try:
@@ -149,7 +164,7 @@ def examine(directory: Path, acknowledged: int) -> Iterator[str]:
     except StorageError as error:
         yield f"cannot be opened or copied: {error}"
         return
-    yield from journal_faults(directory / "journal")
+    yield from chain_faults(directory)
     found = list(records(directory / "journal"))
     if [entry.lsn for entry in found] != list(range(1, last + 1)):
         yield f"the journal does not hold 1 to {last} once each"
@@ -197,6 +212,8 @@ class JournalCrasher:
             return [str(error)]
         numbers = [int(line.split()[1]) for line in lines if line.startswith("ack ")]
         self.acknowledged = max([self.acknowledged, *numbers])
+        if broken := list(chain_faults(self.directory)):
+            return [f"right after the kill: {fault}" for fault in broken]
         if self.random.random() < 0.5:
             self.damaged += 1
             damage(self.directory, self.random)

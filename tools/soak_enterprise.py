@@ -53,7 +53,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
-from mqis.storage.journal.reader import journal_faults
+from mqis.storage.journal.checking import journal_faults
 from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType

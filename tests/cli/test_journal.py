@@ -14,7 +14,7 @@ import pytest
 
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal import Journal
-from mqis.storage.journal.files import segments
+from mqis.storage.journal.files import segment_name, segments
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
@@ -202,7 +202,9 @@ def test_show_what_is_not_there(directory: Path, tmp_path: Path) -> None:
 def test_check(directory: Path) -> None:
     sound = run("journal", "check", directory)
     assert sound.exit_code == 0
-    assert sound.stdout == "ok: 3 records in 1 segment\n"
+    unsigned, summary = sound.stdout.splitlines()
+    assert unsigned == f"unsigned: {segment_name(1)}: not signed (the server had no key)"
+    assert summary == "ok: 3 records in 1 segment"
     (path,) = segments(directory).values()
     path.write_bytes(path.read_bytes()[:-1])
     damaged = run("journal", "check", directory)

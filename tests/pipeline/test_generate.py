@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqis.lab.generate import GenerateError, GeneratePlan, generate
-from mqis.storage.journal.reader import journal_faults
+from mqis.storage.journal.checking import journal_faults
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     JournalRecord,

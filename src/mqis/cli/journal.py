@@ -16,29 +16,26 @@ import typer
 from rich.tree import Tree
 
 from mqis.cli.decode import grow
+from mqis.cli.journal_check import JournalArgument, check, key
 from mqis.cli.options import JsonOption
-from mqis.cli.output import cell, console, counted, print_json, say
+from mqis.cli.output import cell, console, print_json, say
 from mqis.protocol.errors import StorageError
-from mqis.storage.journal.files import segments
-from mqis.storage.journal.reader import Follower, journal_faults, records
+from mqis.storage.journal.reader import Follower, records
 from mqis.views.presentation.records import everything, moment, record_summary, what
 from mqis.wire.journal import Corrupt, Whole
 
 app = typer.Typer(help="Read the journal of a server.", no_args_is_help=True)
 
-DirectoryArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DIRECTORY", help="The journal's directory, with its segments.", show_default=False
-    ),
-]
+app.command()(check)
+app.command()(key)
+
 _POLL_S = 0.2
 _COLUMNS = f"{'lsn':>10}  {'time':26}  {'state':12}  {'what':22}  {'seq':16}  {'peer':16}  object"
 
 
 @app.command()
 def tail(
-    directory: DirectoryArgument,
+    directory: JournalArgument,
     lines: Annotated[
         int, typer.Option("--lines", "-n", min=0, help="Show this many of the existing records.")
     ] = 10,
@@ -91,7 +88,7 @@ def _line(entry: Whole) -> str:
 
 @app.command()
 def show(
-    directory: DirectoryArgument,
+    directory: JournalArgument,
     which: Annotated[
         str,
         typer.Argument(metavar="LSN[-LSN]", help="A record number, or a range such as 17-20."),
@@ -128,21 +125,3 @@ def _between(directory: Path, first: int, last: int) -> Iterator[Whole]:
 def _held(directory: Path) -> str:
     lsns = [entry.lsn for entry in records(directory)]
     return f"it holds {lsns[0]} to {lsns[-1]}" if lsns else "it is empty"
-
-
-@app.command()
-def check(directory: DirectoryArgument, json: JsonOption = False) -> None:
-    """Check for damaged and missing records. Exit status 1 if there are any."""
-    faults = journal_faults(directory)
-    held = sum(1 for _ in records(directory)) if not faults else 0
-    if json:
-        print_json({"ok": not faults, "faults": faults})
-    elif faults:
-        for fault in faults:
-            say(fault, "red")
-        say(counted(len(faults), "fault"), "bold red")
-    else:
-        segment_count = counted(len(segments(directory)), "segment")
-        say(f"ok: {counted(held, 'record')} in {segment_count}", "green")
-    if faults:
-        raise typer.Exit(1)

@@ -121,6 +121,14 @@ class ReplicationSection:
             "them; older records are deleted. 0: keep everything.",
         ),
     )
+    seal_hours: int = field(
+        default=24,
+        metadata=about(
+            between(0, 8_760),
+            "Hours after which the journal begins a new segment, whose signed header seals the "
+            "records before it. 0: only when a segment is full or a snapshot is taken.",
+        ),
+    )
     notify: bool = field(
         default=True,
         metadata=about(

@@ -240,7 +240,7 @@ async def start_replication(
         router=None if routing is None else routing.router,
         counts=None if routing is None else routing.counts,
     )
-    journal = _start_journal(section, store, me, stack)
+    journal = _start_journal(section, store, me, key, stack)
     stack.push_async_callback(drain)
     entropy = SystemEntropy()
     replication = Replication(me, entropy, settings_of(section), journaled=journal is not None)
@@ -291,15 +291,25 @@ def _log_end(driver: NodeDriver) -> None:
 
 
 def _start_journal(
-    section: ReplicationSection, store: Store, me: Server, stack: AsyncExitStack
+    section: ReplicationSection,
+    store: Store,
+    me: Server,
+    key: MachineKey | None,
+    stack: AsyncExitStack,
 ) -> RunningJournal | None:
     if not section.journal:
         return None
-    journal = Journal(section.journal, me.name, me.id)
+    journal = Journal(section.journal, me.name, me.id, key=key)
     stack.callback(journal.close)
     for text in journal.mended:
         log.warning("journal: %s", text)
-    keeper = Keeper(store, journal, every=section.snapshot_records, keep=section.keep_snapshots)
+    keeper = Keeper(
+        store,
+        journal,
+        every=section.snapshot_records,
+        keep=section.keep_snapshots,
+        seal_s=section.seal_hours * 3600,
+    )
     thread = JournalThread(keeper, _log_journal)
     stack.push_async_callback(asyncio.to_thread, thread.close)
     return RunningJournal(journal, thread)

@@ -16,8 +16,9 @@ from mqis.protocol.ports import Store
 from mqis.storage.journal import Appender, Journal, copy
 from mqis.storage.journal import appender as appender_module
 from mqis.storage.journal import journal as journal_module
+from mqis.storage.journal.checking import journal_faults
 from mqis.storage.journal.files import segments
-from mqis.storage.journal.reader import Segment, journal_faults, records
+from mqis.storage.journal.reader import Segment, records
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
@@ -83,7 +84,7 @@ def test_more_than_a_batch(store: Store, journal: Journal, monkeypatch: pytest.M
     assert waiting(store) == []
 
 
-@pytest.mark.parametrize("segment_bytes", [500, 1 << 20])
+@pytest.mark.parametrize("segment_bytes", [600, 1 << 20])
 def test_a_crash_before_the_trim(store: Store, place: Path, segment_bytes: int) -> None:
     """The journal has what the outbox still has; it is not added again."""
     append(store, *range(1, 11))
@@ -148,14 +149,14 @@ def test_damage_in_a_sealed_segment_stops_before_anything_is_trimmed(
     store: Store, place: Path
 ) -> None:
     append(store, *range(1, 11))
-    with closing(opened(place, 500)) as journal:
+    with closing(opened(place, 600)) as journal:
         Appender(store, journal).copy()
     path = next(iter(segments(place).values()))
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
     with (
-        closing(opened(place, 500)) as journal,
+        closing(opened(place, 600)) as journal,
         pytest.raises(StorageError, match="record 4 is damaged; nothing is copied"),
     ):
         copy(store, journal)

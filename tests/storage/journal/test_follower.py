@@ -29,7 +29,7 @@ def polled(follower: Follower) -> list[int]:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    with closing(Journal(tmp_path, "PSC1", SERVER, segment_bytes=500)) as opened:
+    with closing(Journal(tmp_path, "PSC1", SERVER, segment_bytes=600)) as opened:
         yield opened
 
 

@@ -12,9 +12,10 @@ import pytest
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal import Journal
 from mqis.storage.journal import journal as journal_module
+from mqis.storage.journal.checking import journal_faults
 from mqis.storage.journal.files import segment_name, segments, snapshot_name
 from mqis.storage.journal.keeping import expendable, retain
-from mqis.storage.journal.reader import Segment, journal_faults, records
+from mqis.storage.journal.reader import Segment, records
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from tests.disks import small_disk
@@ -83,9 +84,9 @@ def test_numbers_ascend(tmp_path: Path, lsns: tuple[int, ...]) -> None:
 def test_segments_rotate_by_size(tmp_path: Path) -> None:
     """Wherever batches end: the files are the same."""
     one, other = tmp_path / "one", tmp_path / "other"
-    with journal(one, 500) as opened:
+    with journal(one, 600) as opened:
         opened.append(encoded(*range(5, 25)))
-    with journal(other, 500) as opened:
+    with journal(other, 600) as opened:
         for lsn in range(5, 25):
             opened.append(encoded(lsn))
     assert held(one) == list(range(5, 25))
@@ -99,7 +100,7 @@ def test_segments_rotate_by_size(tmp_path: Path) -> None:
 
 
 def test_rotation_flushes_the_segment_before(tmp_path: Path) -> None:
-    with journal(tmp_path, 500) as opened:
+    with journal(tmp_path, 600) as opened:
         opened.append(encoded(*range(1, 8)))
         assert opened.durable_lsn == 4
 
@@ -149,15 +150,15 @@ def test_an_end_that_is_no_record_is_cut_back(tmp_path: Path, rest: bytes) -> No
     assert path.read_bytes() == sound
 
 
-@pytest.mark.parametrize("keep", [0, 1, 8, 63, 64, 66])
+@pytest.mark.parametrize("keep", [0, 1, 8, 63, 64, 66, 171])
 @pytest.mark.parametrize("zeros", [False, True])
 def test_a_segment_that_was_not_begun_is_removed(tmp_path: Path, keep: int, zeros: bool) -> None:
-    with journal(tmp_path, 500) as opened:
+    with journal(tmp_path, 600) as opened:
         opened.append(encoded(*range(1, 6)))
     path = last_segment(tmp_path)
     content = path.read_bytes()
     path.write_bytes(bytes(keep) if zeros else content[:keep])
-    with journal(tmp_path, 500) as opened:
+    with journal(tmp_path, 600) as opened:
         assert opened.last_lsn == 4
         assert opened.mended == [f"{path.name}: removed, because its header was never written"]
         opened.append(encoded(5))
@@ -195,7 +196,7 @@ def test_a_damaged_header_is_named(tmp_path: Path) -> None:
 
 
 def test_cut_forgets_a_record_and_what_follows(tmp_path: Path) -> None:
-    with journal(tmp_path, 500) as opened:
+    with journal(tmp_path, 600) as opened:
         opened.append(encoded(*range(1, 8)))
         assert not opened.cut(4), "it lies in a segment that is sealed"
         assert opened.cut(6)
@@ -313,7 +314,7 @@ def test_a_snapshot_begins_a_segment_after_reopening_too(tmp_path: Path) -> None
 
 
 def test_retention_keeps_what_follows_the_oldest_kept_snapshot(tmp_path: Path) -> None:
-    with journal(tmp_path, 500) as opened:
+    with journal(tmp_path, 600) as opened:
         opened.append(encoded(*range(1, 11)))  # 1-4, 5-8, 9-10
         assert retain(tmp_path, 1) == []
         first = snapshot(tmp_path, 10)
@@ -335,7 +336,7 @@ def test_retention_keeps_what_follows_the_oldest_kept_snapshot(tmp_path: Path) -
 
 
 def test_retention_keeps_a_segment_that_a_snapshot_lies_in(tmp_path: Path) -> None:
-    with journal(tmp_path, 500) as opened:
+    with journal(tmp_path, 600) as opened:
         opened.append(encoded(*range(1, 11)))
         snapshot(tmp_path, 6)
         assert [path.name for path in retain(tmp_path, 1)] == [segment_name(1)]

@@ -10,7 +10,8 @@ from mqis.wire.journal.layout import (
     length_of_parts,
 )
 from mqis.wire.journal.record import JournalRecord, RecordKind, RecordState
-from mqis.wire.journal.segment import is_unfinished_header, offsets
+from mqis.wire.journal.segment import offsets
+from mqis.wire.journal.segmentheader import is_unfinished_header
 
 THING, OTHER = Guid(b"\x01" * 16), Guid(b"\x02" * 16)
 RECORDS = (

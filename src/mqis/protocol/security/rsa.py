@@ -1,20 +1,24 @@
-"""RSA signatures over MD5 (PKCS #1 v1.5), as old queue managers make them.
+"""RSA signatures (PKCS #1 v1.5): over MD5, as old queue managers make them, and over SHA-256.
 
 Libraries no longer support keys of 512 bits and digests of MD5, with reason: such a signature
-proves little today. The two callbacks that use it are off by default (MS-MQDS 3.2.4).
+proves little today. The two callbacks that use it are off by default (MS-MQDS 3.2.4). The seals of
+a journal are signed over SHA-256.
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from mqis.wire.mqds.keys import RsaPublicKey
 
-#: DigestInfo of MD5 (RFC 8017 9.2), before the digest itself.
+#: DigestInfo of MD5 and of SHA-256 (RFC 8017 9.2), before the digest itself.
 _MD5_INFO = bytes.fromhex("3020300c06082a864886f70d020505000410")
+_SHA256_INFO = bytes.fromhex("3031300d060960864801650304020105000420")
 
 
-def encoded_digest(digest: bytes, size: int) -> bytes:
-    """EMSA-PKCS1-v1_5 of an MD5 digest for a modulus of ``size`` bytes."""
-    tail = b"\x00" + _MD5_INFO + digest
+def encoded_digest(digest: bytes, size: int, info: bytes = _MD5_INFO) -> bytes:
+    """EMSA-PKCS1-v1_5 of a digest, by default of MD5, for a modulus of ``size`` bytes."""
+    tail = b"\x00" + info + digest
     padding = size - len(tail) - 2
     if padding < 8:
         raise ValueError(f"a modulus of {size} bytes is too small to sign with")
@@ -23,14 +27,23 @@ def encoded_digest(digest: bytes, size: int) -> bytes:
 
 def verify_md5(key: RsaPublicKey, digest: bytes, signature: bytes) -> bool:
     """Returns whether ``signature``, least significant byte first, is that of ``digest``."""
+    return _verify(key, digest, signature[::-1], _MD5_INFO)
+
+
+def verify_sha256(key: RsaPublicKey, data: bytes, signature: bytes) -> bool:
+    """Returns whether ``signature``, most significant byte first, is that of ``data``."""
+    return _verify(key, sha256(data).digest(), signature, _SHA256_INFO)
+
+
+def _verify(key: RsaPublicKey, digest: bytes, signature: bytes, info: bytes) -> bool:
     size = key.bit_length // 8
     if len(signature) != size or key.modulus <= 0:
         return False
     try:
-        expected = encoded_digest(digest, size)
+        expected = encoded_digest(digest, size, info)
     except ValueError:
         return False
-    representative = int.from_bytes(signature, "little")
+    representative = int.from_bytes(signature, "big")
     if representative >= key.modulus:  # RFC 8017 5.2.2: one signature, not two
         return False
     number = pow(representative, key.exponent, key.modulus)

@@ -1,6 +1,7 @@
 """The signing key of this machine, and signatures with it.
 
-The form is MSMQ 1.0's: MD5 and RSA. New keys have 1024 bits; longer ones work as well.
+The form in messages is MSMQ 1.0's: MD5 and RSA. The seals of the journal are signed over SHA-256.
+New keys have 1024 bits; longer ones work as well.
 Keys of others may be as short as 512 bits, which old queue managers have: they are verified too.
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from hashlib import md5
 from pathlib import Path
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
@@ -19,6 +21,7 @@ from mqis.protocol.security.rsa import verify_md5
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import KeyAlgorithm, RsaPublicKey
+from mqis.wire.security.keyinfo import key_id
 
 KEY_BITS = 1024
 #: Shorter own keys are not used.
@@ -36,6 +39,7 @@ class MachineKey:
         self._private = private
         numbers = private.public_key().public_numbers()
         self.public = RsaPublicKey.of(numbers.n, numbers.e, KeyAlgorithm.CALG_RSA_SIGN)
+        self.key_id = key_id(self.public)
 
     @classmethod
     def generate(cls, bits: int = KEY_BITS) -> MachineKey:
@@ -82,6 +86,32 @@ class MachineKey:
         """The signature, least significant byte first, as CryptoAPI writes it."""
         signature = self._private.sign(data, padding.PKCS1v15(), hashes.MD5())
         return signature[::-1]
+
+    def sign_sha256(self, data: bytes) -> bytes:
+        """The signature of a journal's seal, most significant byte first."""
+        return self._private.sign(data, padding.PKCS1v15(), hashes.SHA256())
+
+
+def read_public_key(path: Path) -> RsaPublicKey:
+    """Reads a public key in PEM; the file may also hold the private key."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SigningKeyError(f"{path}: the key cannot be read: {error.strerror}") from error
+    try:
+        if b"PRIVATE KEY" in data:
+            key = serialization.load_pem_private_key(data, None).public_key()
+        else:
+            key = serialization.load_pem_public_key(data)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise SigningKeyError(f"{path}: is no key in PEM without a password") from error
+    if not isinstance(key, rsa.RSAPublicKey):
+        raise SigningKeyError(f"{path}: is no RSA key")
+    numbers = key.public_numbers()
+    try:
+        return RsaPublicKey.of(numbers.n, numbers.e, KeyAlgorithm.CALG_RSA_SIGN)
+    except ValueError as error:
+        raise SigningKeyError(f"{path}: cannot be used: {error}") from error
 
 
 class MachineSigner:

@@ -64,6 +64,11 @@ class Appender:
             self._flush()
             return path
 
+    def seal(self) -> None:
+        """Ends the segment; the next record begins another one, whose header seals it."""
+        with self._lock:
+            self._journal.seal()
+
     def _copy(self, view: View) -> int:
         copied = 0
         while rows := _waiting(view, self._settled):

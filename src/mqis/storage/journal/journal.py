@@ -1,11 +1,16 @@
 """The single writer of a journal's directory.
 
-A segment is flushed before the next one is begun, so a crash can leave only the end of the last
-segment unfinished. Opening truncates that to the last intact record; the outbox has the rest.
+A segment is flushed before the next one is begun, and a new one gets its name when its header is
+on the disk, so a crash can leave only the end of the last segment unfinished. Opening truncates
+that to the last intact record; the outbox has the rest.
+
+The header of a new segment seals the one before. That is the only place of the seal, so there is no
+moment at which a segment is finished and its seal is half written.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Sequence
@@ -22,12 +27,12 @@ from mqis.storage.journal.files import (
     snapshots,
 )
 from mqis.storage.journal.reader import Segment
+from mqis.storage.journal.sealing import Sealer, SealingKey
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.journal.segment import (
+from mqis.wire.journal.segment import Torn, Whole
+from mqis.wire.journal.segmentheader import (
     SegmentHeader,
-    Torn,
-    Whole,
     is_unfinished_header,
     segment_header,
 )
@@ -38,7 +43,10 @@ _WRITE_BYTES = 1 << 20
 
 
 class Journal:
-    """The writer of segment files; any thread may use it, but one at a time."""
+    """The writer of segment files; any thread may use it, but one at a time.
+
+    ``key`` signs the headers; without one, segments are chained but not signed.
+    """
 
     def __init__(
         self,
@@ -47,11 +55,13 @@ class Journal:
         server_id: Guid,
         *,
         segment_bytes: int = SEGMENT_BYTES,
+        key: SealingKey | None = None,
     ) -> None:
         self.directory = Path(directory)
         self._server = server
         self._server_id = server_id
         self._segment_bytes = segment_bytes
+        self._sealer = Sealer(key)
         #: The number of the newest record in the files, and of the newest flushed one.
         self.last_lsn = self.durable_lsn = 0
         #: Bytes written since the journal was opened.
@@ -60,6 +70,8 @@ class Journal:
         self.mended: list[str] = []
         self._number = 0
         self._file = -1
+        #: True if the open segment has an older version or another key: the next record begins one.
+        self._outdated = False
         self._end = self._durable_end = 0
         with explained(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -82,7 +94,7 @@ class Journal:
     # --- opening ----------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        for path in self.directory.glob("*.part"):  # a snapshot that was not finished
+        for path in self.directory.glob("*.part"):  # a snapshot or header that was not finished
             with explained(path):
                 path.unlink()
         found = segments(self.directory)
@@ -133,12 +145,15 @@ class Journal:
                 )
             flush(self._file)
         self._end = self._durable_end = end
+        self._sealer.restart(segment.data[:end])
         self.durable_lsn = self.last_lsn
         if (
             self.last_lsn >= segment.header.first_lsn
             and self._newest_snapshot()[0] >= self.last_lsn
         ):
-            self._drop_file()  # the next record begins a segment that starts from that snapshot
+            self.seal()  # the next record begins a segment that starts from that snapshot
+        has_records = self.last_lsn >= segment.header.first_lsn
+        self._outdated = has_records and not self._sealer.made(segment.header)
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -151,7 +166,7 @@ class Journal:
             raise ValueError(f"record numbers {lsns[1]} to {lsns[-1]} do not ascend from {lsns[0]}")
         start = size = 0
         for index, (lsn, data) in enumerate(records):
-            if self._file < 0 or self._end + size >= self._segment_bytes:
+            if self._outdated or self._file < 0 or self._end + size >= self._segment_bytes:
                 self._write(records[start:index])
                 self._begin(lsn)
                 start, size = index, 0
@@ -176,6 +191,7 @@ class Journal:
             except OSError:
                 os.ftruncate(self._file, self._end)
                 raise
+        self._sealer.add(data)
         self._end += written
         self.written += written
 
@@ -187,21 +203,33 @@ class Journal:
         header = SegmentHeader(
             self._server, self._server_id, number, first_lsn, snapshot, max(0, lsn)
         )
-        path = self.directory / segment_name(header.number)
+        self._create(header.number, self._sealer.sealed(header, self.directory).to_bytes())
+        self._number = number
+        self._outdated = False
+        self._durable_end = self._end
+        self._sealer.mark()
+
+    def _create(self, number: int, header: bytes) -> None:
+        """Creates the file; it gets its name when the header is on the disk."""
+        path = self.directory / segment_name(number)
+        aside = path.with_name(f"{path.name}.part")
         with explained(path):
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            if path.exists():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            self._file = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         self._end = 0
         try:
-            self._write_bytes(header.to_bytes())
+            self._sealer.restart()
+            self._write_bytes(header)
             with explained(path):
                 flush(self._file)
+                aside.rename(path)
                 flush_directory(self.directory)
         except BaseException:
             self._drop_file()
-            path.unlink()
+            aside.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             raise
-        self._number = header.number
-        self._durable_end = self._end
 
     def _newest_snapshot(self) -> tuple[int, str]:
         """The lsn and name of the newest snapshot; -1 and "" if there is none."""
@@ -209,9 +237,10 @@ class Journal:
         return max(((lsn, path.name) for lsn, path in taken.items()), default=(-1, ""))
 
     def seal(self) -> None:
-        """Ends this segment; the next record begins another one."""
+        """Ends this segment; the next record begins another one, whose header seals this one."""
         if self._file >= 0:
             self.sync()
+            self._sealer.finish(self._end)
             self._drop_file()
 
     def sync(self) -> None:
@@ -227,8 +256,10 @@ class Journal:
                 flush(self._file)
             except OSError:
                 self._cut(self._durable_end, self.durable_lsn)
+                self._sealer.back()
                 raise
         self.durable_lsn, self._durable_end = self.last_lsn, self._end
+        self._sealer.mark()
 
     def cut(self, lsn: int) -> bool:
         """Removes this record and all later ones, if they are in the last segment."""
@@ -243,6 +274,7 @@ class Journal:
                 end, last = entry.offset + entry.length, entry.lsn
         with explained(segment.path):
             self._cut(end, last)
+        self._sealer.restart(segment.data[:end])
         self._durable_end, self.durable_lsn = end, last
         return True
 

@@ -1,4 +1,4 @@
-"""Regular snapshots, and the deletion of older history.
+"""Regular snapshots and seals, and the deletion of older history.
 
 A journal contains changes, not the directory at its start: the first snapshot has that. Later ones
 let history start later, so that earlier segments may be deleted.
@@ -6,8 +6,10 @@ let history start later, so that earlier segments may be deleted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 
 from mqis.protocol.ports import Store
 from mqis.storage.journal.appender import Appender
@@ -20,15 +22,29 @@ class Keeper:
     """An ``Appender`` that takes a snapshot at the start and after ``every`` records.
 
     ``keep`` is the number of snapshots kept, with the segments after the oldest of them; 0: all.
+    ``seal_s`` is the number of seconds after which a segment ends, so that it gets sealed; 0: it
+    ends only when it is full or a snapshot is taken.
     """
 
-    def __init__(self, store: Store, journal: Journal, *, every: int, keep: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        journal: Journal,
+        *,
+        every: int,
+        keep: int,
+        seal_s: float = 0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._store = store
         self._journal = journal
         self._appender = Appender(store, journal)
         self._every = every
         self._keep = keep
         self._snapshot_lsn = max(snapshots(journal.directory), default=None)
+        self._seal_s = seal_s
+        self._clock = clock
+        self._sealed_s = clock()
 
     def copy(self) -> int:
         return self._appender.copy()
@@ -38,8 +54,12 @@ class Keeper:
         if self._is_due():
             self._appender.snapshot()
             self._snapshot_lsn = self._journal.last_lsn
+            self._sealed_s = self._clock()
             if self._keep:
                 retain(self._journal.directory, self._keep)
+        elif self._seal_s and self._clock() - self._sealed_s >= self._seal_s:
+            self._appender.seal()
+            self._sealed_s = self._clock()
         return copied
 
     def _is_due(self) -> bool:

@@ -10,16 +10,8 @@ from pathlib import Path
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal.files import explained, segments
 from mqis.wire.errors import WireError
-from mqis.wire.journal.segment import (
-    FIXED_SIZE,
-    Corrupt,
-    Entry,
-    SegmentHeader,
-    Torn,
-    Whole,
-    segment_header,
-    walk,
-)
+from mqis.wire.journal.segment import Corrupt, Entry, Whole, walk
+from mqis.wire.journal.segmentheader import FIXED_SIZE, SegmentHeader, segment_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +67,6 @@ def records(directory: Path, after: int = 0) -> Iterator[Whole]:
             if isinstance(entry, Whole) and entry.lsn > after:
                 after = entry.lsn
                 yield entry
-
-
-def journal_faults(directory: Path) -> list[str]:
-    """All faults of the files: damage and missing numbers."""
-    faults: list[str] = []
-    expected: int | None = None
-    for path in segments(directory).values():
-        try:
-            segment = Segment.load(path)
-        except StorageError as error:
-            faults.append(str(error))
-            continue
-        for entry in segment.entries():
-            if not isinstance(entry, Whole):
-                kind = "torn" if isinstance(entry, Torn) else "corrupt"
-                faults.append(f"{path.name}: offset {entry.offset}: {kind}: {entry.reason}")
-                continue
-            if expected is not None and entry.lsn != expected:
-                faults.append(
-                    f"{path.name}: offset {entry.offset}: record {entry.lsn} is where "
-                    f"{expected} belongs"
-                )
-            expected = entry.lsn + 1
-    return faults
 
 
 class Follower:

@@ -10,10 +10,12 @@ from pathlib import Path
 from mqis.config.stores import file_of
 from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.errors import StorageError
+from mqis.protocol.journal import ChainFinding, ChainState
 from mqis.protocol.ports import Store
+from mqis.runtime.node.members import Members
 from mqis.server.restoremark import mark_of
+from mqis.storage.journal.checking import check_journal, copied_lsn, server_id_of
 from mqis.storage.journal.files import segments, snapshots
-from mqis.storage.journal.reader import journal_faults
 from mqis.storage.schema import VERSION
 from mqis.views.doctor.findings import Area, Finding, Patient
 
@@ -88,12 +90,22 @@ def _time(path: Path) -> Iterator[Finding]:
         yield _CLOCK.error(f"{path} was written {ahead:.0f} s from now", todo)
 
 
+def _journal_faults(patient: Patient, directory: Path) -> tuple[ChainFinding, ...]:
+    """The faults of the journal, by the store and the keys that the directory has of its server."""
+    server, store = server_id_of(directory), patient.store
+    if server is None or store is None:
+        return check_journal(directory).faults
+    with store.read() as view:
+        reaches = copied_lsn(view)
+    return check_journal(directory, Members(store, {}).keys_of(server), reaches=reaches).faults
+
+
 def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
     if not directory.is_dir():
         yield _JOURNAL.note(f"{directory}: no journal yet", "the server makes it when it starts")
         return
     try:
-        faults = journal_faults(directory)
+        faults = _journal_faults(patient, directory)
         files = segments(directory).values()
         size = sum(path.stat().st_size for path in files)
         kept = len(snapshots(directory))
@@ -101,9 +113,9 @@ def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
         yield _JOURNAL.error(str(error), "check owner and mode of the directory")
         return
     # The end of a growing segment is torn while it is being written.
-    serious = [f for f in faults if not (patient.running and ": torn:" in f)]
+    serious = [f for f in faults if not (patient.running and f.state is ChainState.TORN)]
     if serious:
-        todo = f"'mqis journal check {directory}' lists all; damaged records cannot be repaired"
+        todo = f"'mqis journal check {directory}' lists all; what is damaged cannot be repaired"
         yield _JOURNAL.error(f"{directory}: {serious[0]} ({len(serious)} faults)", todo)
     else:
         yield _JOURNAL.ok(f"{directory}: intact, {size // _MB:,} MB, {kept} snapshots")

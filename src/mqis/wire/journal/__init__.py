@@ -2,7 +2,8 @@
 
 from mqis.wire.journal.layout import decode_record, encode_record
 from mqis.wire.journal.record import JournalRecord, RecordKind, RecordState
-from mqis.wire.journal.segment import Corrupt, SegmentHeader, Torn, Whole, segment_header, walk
+from mqis.wire.journal.segment import Corrupt, Torn, Whole, walk
+from mqis.wire.journal.segmentheader import SegmentHeader, SegmentSeal, segment_header
 
 __all__ = [
     "Corrupt",
@@ -10,6 +11,7 @@ __all__ = [
     "RecordKind",
     "RecordState",
     "SegmentHeader",
+    "SegmentSeal",
     "Torn",
     "Whole",
     "decode_record",

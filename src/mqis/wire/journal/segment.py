@@ -1,4 +1,4 @@
-"""A journal segment: its header, then records to the end (docs/journal.md).
+"""The records of a journal segment, behind its header and to the end (docs/journal.md).
 
 An unfinished write is told from damage. *Torn*: the bytes end before the record does, or only zeros
 follow, where the file system allocated space and the data was not written. *Corrupt*: anything else
@@ -12,12 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
-from struct import error as struct_error
-from typing import ClassVar, Self
-from zlib import crc32
 
 from mqis.wire.errors import WireError
-from mqis.wire.guid import Guid
 from mqis.wire.journal.layout import (
     COVERED_AT,
     HEADER_SIZE,
@@ -28,90 +24,8 @@ from mqis.wire.journal.layout import (
 )
 from mqis.wire.journal.record import JournalRecord
 from mqis.wire.reader import Reader
-from mqis.wire.structure import Structure
-from mqis.wire.writer import Writer
 
-MAGIC = b"MQISJRNL"
-VERSION = 1
-
-#: The fields under the CRC: number, first lsn, server, snapshot lsn, two name lengths, reserved.
-_COVERED = Struct("<QQ16sQHHI")
-_COVERED_AT = 16
-FIXED_SIZE = _COVERED_AT + _COVERED.size
-_LENGTH_AT, _LENGTH_SIZE = 10, 2
 _NOT_ZERO = re.compile(rb"[^\0]")
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentHeader(Structure):
-    """The segment's server, number and first record, and the snapshot that precedes it."""
-
-    server: str
-    server_id: Guid
-    number: int
-    first_lsn: int
-    #: The snapshot file beside the segment, or empty. It contains all records up to
-    #: ``snapshot_lsn``.
-    snapshot: str = ""
-    snapshot_lsn: int = 0
-
-    NAME: ClassVar[str] = "the segment header"
-
-    @classmethod
-    def decode(cls, reader: Reader) -> Self:
-        at = reader.offset
-        if reader.bytes(8, "the segment's magic") != MAGIC:
-            raise WireError("this is not a journal segment", at)
-        version, length, crc = reader.u16(), reader.u16(), reader.u32()
-        if version != VERSION:
-            reason = f"the journal segment has format version {version}, mqis reads {VERSION}"
-            raise WireError(reason, at + 8)
-        if length < FIXED_SIZE:
-            raise WireError(f"{length} is not a possible length of a segment header", at + 10)
-        covered = reader.bytes(length - _COVERED_AT, "the segment header")
-        if crc32(covered) != crc:
-            raise WireError("the checksum of the segment header does not match", at)
-        number, first, server_id, snapshot_lsn, name, snapshot, reserved = _COVERED.unpack_from(
-            covered
-        )
-        if _COVERED.size + name + snapshot != len(covered) or reserved:
-            raise WireError("the lengths in the segment header do not add up", at)
-        names = covered[_COVERED.size :]
-        return cls(
-            _text(names[:name], at),
-            Guid(server_id),
-            number,
-            first,
-            _text(names[name:], at),
-            snapshot_lsn,
-        )
-
-    def encode(self, writer: Writer) -> None:
-        names = [n.encode("utf-8", "surrogatepass") for n in (self.server, self.snapshot)]
-        try:
-            fixed = _COVERED.pack(
-                self.number,
-                self.first_lsn,
-                self.server_id.raw,
-                self.snapshot_lsn,
-                *map(len, names),
-                0,
-            )
-        except struct_error as error:
-            raise ValueError(f"a field of {self!r} does not fit: {error}") from None
-        covered = fixed + b"".join(names)
-        writer.bytes(MAGIC)
-        writer.u16(VERSION)
-        writer.u16(_COVERED_AT + len(covered))
-        writer.u32(crc32(covered))
-        writer.bytes(covered)
-
-
-def _text(raw: bytes, at: int) -> str:
-    try:
-        return raw.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        raise WireError("a name in the segment header is not UTF-8", at) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +57,6 @@ class Torn:
 
 
 Entry = Whole | Corrupt | Torn
-
-
-def segment_header(data: bytes) -> tuple[SegmentHeader, int]:
-    """Decodes the header of a segment; returns it with the offset of the first record."""
-    reader = Reader(data)
-    return SegmentHeader.decode(reader), reader.offset
-
-
-def is_unfinished_header(start: bytes, size: int) -> bool:
-    """Returns whether a file of ``size`` bytes ends within its header, or has only zeros."""
-    length = int.from_bytes(start[_LENGTH_AT : _LENGTH_AT + _LENGTH_SIZE], "little")
-    return not start.strip(b"\0") or size < max(FIXED_SIZE, length)
 
 
 def walk(data: bytes, offset: int) -> Iterator[Entry]:

@@ -1,0 +1,136 @@
+"""``mqis journal check`` and ``mqis journal key``: a journal as evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, configuration, opened, store_url
+from mqis.cli.output import counted, print_json, say
+from mqis.protocol.directory.sources import as_guid, no_such_object
+from mqis.protocol.errors import StorageError
+from mqis.protocol.journal import ChainFinding, ChainState
+from mqis.runtime.node.members import Members
+from mqis.runtime.node.signer import read_public_key
+from mqis.storage.journal.checking import JournalCheck, check_journal, copied_lsn, server_id_of
+from mqis.wire.mqds.keys import RsaPublicKey
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.security.keyinfo import key_pem
+
+JournalArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIRECTORY", help="The journal's directory, with its segments.", show_default=False
+    ),
+]
+
+
+def check(
+    directory: JournalArgument,
+    *,
+    key: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            help="A public key of the server, in PEM. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+    signed: Annotated[
+        bool,
+        typer.Option("--signed", help="Fail also if a signature is absent or cannot be checked."),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Check for damaged, missing and changed records. Exit status 1 if there are any.
+
+    Signatures are checked with the keys of --key, and with those that the directory in --store or
+    --config has of the server. If the configuration is that of the journal's server, the end of the
+    journal is compared with its store.
+    """
+    keys = [read_public_key(path) for path in key or ()]
+    reaches = 0
+    if store is not None or config is not None:
+        found, reaches = _from_store(directory, store, config)
+        keys += found
+    result = check_journal(directory, keys, reaches=reaches)
+    faults = [f for f in result.findings if f.is_fault or (signed and _is_doubtful(f))]
+    if json:
+        print_json(_as_json(result, faults))
+    else:
+        _show(result, faults)
+    if faults:
+        raise typer.Exit(1)
+
+
+def _from_store(
+    directory: Path, store: str | None, config: Path | None
+) -> tuple[list[RsaPublicKey], int]:
+    """The keys of the journal's server, and the last record that its store gave to the journal."""
+    server = server_id_of(directory)
+    with opened(store_url(store, config)) as source:
+        keys = [] if server is None else list(Members(source, {}).keys_of(server))
+        if store is not None:  # perhaps that of another server
+            return keys, 0
+        journal = configuration(config).replication.journal
+        if not journal or Path(journal).resolve() != directory.resolve():
+            return keys, 0
+        with source.read() as view:
+            return keys, copied_lsn(view)
+
+
+def _is_doubtful(finding: ChainFinding) -> bool:
+    return finding.state in (ChainState.UNSIGNED, ChainState.UNCHECKED)
+
+
+def _as_json(result: JournalCheck, faults: list[ChainFinding]) -> dict[str, object]:
+    return {
+        "ok": not faults,
+        "faults": [str(fault) for fault in faults],
+        "notices": [str(finding) for finding in result.findings if finding not in faults],
+        "findings": [finding.as_json() for finding in result.findings],
+        "segments": result.segments,
+        "records": result.records,
+        "sealed_lsn": result.sealed_lsn,
+    }
+
+
+def _show(result: JournalCheck, faults: list[ChainFinding]) -> None:
+    for fault in faults:
+        say(f"{fault.state.value}: {fault}", "red")
+    for notice in (finding for finding in result.findings if finding not in faults):
+        say(f"{notice.state.value}: {notice}", "cyan")
+    if result.sealed_lsn:
+        say(f"sealed: records up to {result.sealed_lsn}; the last segment is still open")
+    if faults:
+        say(counted(len(faults), "fault"), "bold red")
+    else:
+        told = counted(result.segments, "segment")
+        say(f"ok: {counted(result.records, 'record')} in {told}", "green")
+
+
+def key(
+    server: Annotated[
+        str, typer.Argument(metavar="PATH_OR_GUID", help="The server's name, or its GUID.")
+    ],
+    store: StoreOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Print the public keys that the directory has of a server, in PEM."""
+    with opened(store_url(store, config)) as source:
+        with source.read() as view:
+            guid = as_guid(server)
+            machine = view.find(ObjectType.MACHINE, server) if guid is None else None
+        known = guid if machine is None else machine.id
+        if known is None:
+            raise no_such_object(ObjectType.MACHINE, server)
+        keys = Members(source, {}).keys_of(known)
+    if not keys:
+        raise StorageError(f"the directory has no key of {server}")
+    for found in keys:
+        print(key_pem(found), end="")

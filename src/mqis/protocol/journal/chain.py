@@ -1,0 +1,140 @@
+"""Judges the chain of a journal's segments by their headers, sizes and digests.
+
+The header of each segment seals the one before it, so a change of a sealed segment shows in the
+next header. The last segment is open: nothing seals its records yet. A removed end leaves no trace
+in what remains; only other sources (the store, an export) can tell that there was more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby, pairwise
+
+from mqis.protocol.journal.findings import ChainFinding, ChainState
+from mqis.protocol.journal.signatures import judge_signatures
+from mqis.wire.journal.segmentheader import SegmentHeader, SegmentSeal, segment_header
+from mqis.wire.mqds.keys import RsaPublicKey
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLink:
+    """A segment as a link of the chain: plain values, which can be computed where the file is."""
+
+    #: The file, for messages.
+    source: str
+    header: SegmentHeader
+    #: The length of the file, and the SHA-256 of all of it. None: the content is not judged.
+    size: int
+    digest: bytes | None = None
+    #: True if a record in it is damaged, which a disk error may have caused.
+    damaged: bool = False
+
+    @classmethod
+    def of(cls, source: str, data: bytes, *, damaged: bool = False) -> ChainLink:
+        """The link of a whole segment; raises ``WireError`` if its header is malformed."""
+        header, _ = segment_header(data)
+        return cls(source, header, len(data), sha256(data).digest(), damaged)
+
+
+def judge_chain(
+    links: Iterable[ChainLink], keys: Sequence[RsaPublicKey] = ()
+) -> list[ChainFinding]:
+    """All findings about the segments of one journal, in any order; ``keys`` are the server's.
+
+    Segments that are there twice count once. Segments of several journals of a server (one is set
+    aside when a backup is restored) have to be judged one journal at a time.
+    """
+    chain, findings = _without_copies(links)
+    signatures = judge_signatures([(link.source, link.header) for link in chain], keys)
+    faults = [finding for finding in signatures if finding.is_fault]
+    if chain:
+        findings += _beginning(chain[0])
+    for before, link in pairwise(chain):
+        number = link.header.number
+        trusted = not any(fault.first <= number <= fault.last for fault in faults)
+        findings += _joint(before, link, trusted=trusted)
+    return findings + signatures
+
+
+def _without_copies(links: Iterable[ChainLink]) -> tuple[list[ChainLink], list[ChainFinding]]:
+    """One link per number, the one that is sealed if there are several, and what differs."""
+    ordered = sorted(links, key=lambda link: link.header.number)
+    sealed = {link.header.seal.previous_digest for link in ordered if link.header.seal}
+    chain: list[ChainLink] = []
+    findings: list[ChainFinding] = []
+    for number, group in groupby(ordered, key=lambda link: link.header.number):
+        copies = list(group)
+        best = max(copies, key=lambda link: (link.digest in sealed, link.size))
+        chain.append(best)
+        for other in copies:
+            if other is not best and _contradict(best, other):
+                text = f"another segment {number} than {best.source}"
+                findings.append(_finding(ChainState.TAMPERED, other, text))
+    return chain, findings
+
+
+def _contradict(one: ChainLink, other: ChainLink) -> bool:
+    """Returns whether two links cannot be the same segment. A shorter one may be an older copy."""
+    if one.header != other.header:
+        return True
+    return (
+        one.size == other.size
+        and None not in (one.digest, other.digest)
+        and (one.digest != other.digest)
+    )
+
+
+def _beginning(link: ChainLink) -> Iterator[ChainFinding]:
+    header = link.header
+    if header.number <= 1:
+        return
+    gone = f"segments 1 to {header.number - 1}" if header.number > 2 else "segment 1"
+    if header.snapshot and header.snapshot_lsn == header.first_lsn - 1:
+        text = f"history begins at {header.snapshot}; retention has deleted {gone}"
+        yield ChainFinding(ChainState.PRUNED, link.source, 1, header.number - 1, text)
+    else:
+        text = f"{gone} before it: missing, and it does not begin at a snapshot"
+        yield ChainFinding(ChainState.MISSING, link.source, 1, header.number - 1, text)
+
+
+def _joint(before: ChainLink, link: ChainLink, *, trusted: bool) -> Iterator[ChainFinding]:
+    """Judges two segments that should follow each other; ``trusted`` is the second one's header."""
+    first, last = before.header.number + 1, link.header.number - 1
+    if before.header.server_id != link.header.server_id:
+        text = f"belongs to {link.header.server} and not to {before.header.server}"
+        yield _finding(ChainState.TAMPERED, link, text)
+    if first <= last:
+        gone = f"segment {first} is" if first == last else f"segments {first} to {last} are"
+        text = f"{gone} missing before it (records up to {link.header.first_lsn - 1})"
+        yield ChainFinding(ChainState.MISSING, link.source, first, last, text)
+    elif link.header.seal is not None:
+        text = seal_difference(link.header.seal, before.size, before.digest, damaged=before.damaged)
+        if text and trusted:
+            yield _finding(ChainState.TAMPERED, before, f"{text} ({link.source})")
+        elif text:
+            text = f"does not follow {before.source}, and its own signature is not the server's"
+            yield _finding(ChainState.TAMPERED, link, text)
+    elif before.header.seal is not None:
+        text = "has format version 1 behind a segment of version 2, which no server writes"
+        yield _finding(ChainState.TAMPERED, link, text)
+
+
+def seal_difference(seal: SegmentSeal, size: int, digest: bytes | None, *, damaged: bool) -> str:
+    """The difference of a segment from the seal in the next header; empty if there is none."""
+    difference = size - seal.previous_size
+    if difference < 0:
+        return f"cut off after it was sealed: {-difference} bytes are missing"
+    if difference > 0:
+        return f"changed after it was sealed: {difference} bytes were added"
+    if digest is None or digest == seal.previous_digest:
+        return ""
+    cause = "all checksums are right, so this is no disk error"
+    if damaged:
+        cause = "a checksum is wrong too: perhaps the disk failed"
+    return f"changed after it was sealed: its SHA-256 is not that in the next header; {cause}"
+
+
+def _finding(state: ChainState, link: ChainLink, text: str) -> ChainFinding:
+    return ChainFinding(state, link.source, link.header.number, link.header.number, text)

@@ -1,0 +1,207 @@
+"""Checks a journal's directory: its records, the chain of its segments, and its snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from mqis.protocol.errors import StorageError
+from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain, seal_difference
+from mqis.protocol.ports import View
+from mqis.storage.journal.files import segments, snapshots
+from mqis.storage.journal.reader import Segment
+from mqis.storage.journal.sealing import file_digest
+from mqis.wire.guid import Guid
+from mqis.wire.journal import Torn, Whole
+from mqis.wire.journal.segment import Entry
+from mqis.wire.journal.segmentheader import NO_DIGEST, is_unfinished_header
+from mqis.wire.mqds.keys import RsaPublicKey
+
+
+@dataclass(frozen=True, slots=True)
+class JournalCheck:
+    """The result of a check."""
+
+    findings: tuple[ChainFinding, ...]
+    segments: int
+    #: The number of intact records.
+    records: int
+    #: Records up to this number are in sealed segments; 0: no segment is sealed.
+    sealed_lsn: int
+
+    @property
+    def faults(self) -> tuple[ChainFinding, ...]:
+        return tuple(finding for finding in self.findings if finding.is_fault)
+
+    @property
+    def notices(self) -> tuple[ChainFinding, ...]:
+        return tuple(finding for finding in self.findings if not finding.is_fault)
+
+
+@runtime_checkable
+class NumberedOutbox(Protocol):
+    """A view that knows the number of the newest record, even if it no longer has it."""
+
+    def last_lsn(self) -> int: ...
+
+
+def copied_lsn(view: View) -> int:
+    """The last record that was copied to the journal and removed from the store; 0: none."""
+    waiting = view.outbox(0, 1)
+    if waiting:
+        return waiting[0][0] - 1
+    return view.last_lsn() if isinstance(view, NumberedOutbox) else 0
+
+
+def check_journal(
+    directory: Path, keys: Sequence[RsaPublicKey] = (), *, reaches: int = 0
+) -> JournalCheck:
+    """Checks all files.
+
+    ``keys`` are the public keys that the server has signed with. The journal has to have all
+    records up to ``reaches``, which ``copied_lsn`` of the server's store returns.
+    """
+    paths = segments(directory)
+    check = _Check()
+    last_number = max(paths, default=0)
+    for number, path in paths.items():
+        check.read(number, path, last=number == last_number)
+    chain = judge_chain(check.links, keys)
+    check.findings += [finding for finding in chain if not check.explains(finding)]
+    check.findings += _snapshot_findings(directory, check.links)
+    check.findings += check.unreadable_findings()
+    check.findings += _end_findings(directory, check, reaches)
+    last = max(check.links, key=lambda link: link.header.number, default=None)
+    sealed = 0 if last is None or last.header.seal is None else last.header.first_lsn - 1
+    return JournalCheck(tuple(check.findings), len(paths), check.records, sealed)
+
+
+def journal_faults(directory: Path, keys: Sequence[RsaPublicKey] = ()) -> list[str]:
+    """All faults of the files: damage, missing and changed parts."""
+    return [str(fault) for fault in check_journal(directory, keys).faults]
+
+
+def server_id_of(directory: Path) -> Guid | None:
+    """The identifier of the journal's server, by the first header that can be read."""
+    for path in segments(directory).values():
+        try:
+            return Segment.load(path).header.server_id
+        except StorageError:
+            continue
+    return None
+
+
+@dataclass(slots=True)
+class _Check:
+    """The state of a check, segment after segment."""
+
+    findings: list[ChainFinding] = field(default_factory=list)
+    links: list[ChainLink] = field(default_factory=list)
+    records: int = 0
+    #: The number behind the last record; None if there is no record.
+    expected: int | None = None
+    #: Segments whose headers cannot be read, by number.
+    _unreadable: dict[int, Path] = field(default_factory=dict)
+
+    def read(self, number: int, path: Path, *, last: bool) -> None:
+        try:
+            segment = Segment.load(path)
+        except StorageError as error:
+            if not path.exists():  # retention has just deleted it
+                return
+            self._unreadable[number] = path
+            begun = not (last and _is_unfinished(path))
+            state = ChainState.CORRUPT if begun else ChainState.TORN
+            reason = error.__cause__ or error
+            self.findings.append(
+                ChainFinding(state, path.name, number, number, f"{state.value}: {reason}")
+            )
+            return
+        if segment.header.number != number:
+            text = f"is segment {segment.header.number}: the file was copied or renamed"
+            self.findings.append(ChainFinding(ChainState.TAMPERED, path.name, number, number, text))
+        before = len(self.findings)
+        for entry in segment.entries():
+            self.findings += self._judge(entry, path.name, number, last=last)
+        damaged = any(f.state is ChainState.CORRUPT for f in self.findings[before:])
+        self.links.append(ChainLink.of(path.name, segment.data, damaged=damaged))
+
+    def _judge(self, entry: Entry, name: str, number: int, *, last: bool) -> Iterator[ChainFinding]:
+        text = ""
+        if isinstance(entry, Whole):
+            self.records += 1
+            expected, self.expected = self.expected, entry.lsn + 1
+            if expected is None or entry.lsn == expected:
+                return
+            state = ChainState.MISSING if entry.lsn > expected else ChainState.CORRUPT
+            text = f"record {entry.lsn} is where {expected} belongs"
+        else:
+            torn = isinstance(entry, Torn)
+            state = ChainState.TORN if torn and last else ChainState.CORRUPT
+            text = f"{'torn' if torn else 'corrupt'}: {entry.reason}"
+        text = f"offset {entry.offset}: {text}"
+        yield ChainFinding(state, name, number, number, text)
+
+    def explains(self, finding: ChainFinding) -> bool:
+        """Returns whether segments that seem to be missing are there but cannot be read."""
+        if finding.state is not ChainState.MISSING:
+            return False
+        between = [n for n in self._unreadable if finding.first <= n <= finding.last]
+        return len(between) == finding.last - finding.first + 1
+
+    def unreadable_findings(self) -> Iterator[ChainFinding]:
+        """Compares segments without a readable header with the seals of those behind them."""
+        seals = {link.header.number - 1: link.header.seal for link in self.links}
+        for number, path in self._unreadable.items():
+            seal = seals.get(number)
+            if seal is None or not path.is_file():
+                continue
+            text = seal_difference(seal, path.stat().st_size, file_digest(path), damaged=True)
+            if text:
+                yield ChainFinding(ChainState.TAMPERED, path.name, number, number, text)
+
+
+def _end_findings(directory: Path, check: _Check, reaches: int) -> Iterator[ChainFinding]:
+    """Compares the end with the store. A new journal may have no more than a snapshot."""
+    end = max(snapshots(directory), default=0)
+    if check.expected is not None:
+        end = check.expected - 1
+    if reaches > end:
+        number = max((link.header.number for link in check.links), default=0)
+        text = f"the end is missing: the store has given it record {reaches}, it ends at {end}"
+        yield ChainFinding(ChainState.MISSING, directory.name, number, number, text)
+
+
+def _is_unfinished(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return is_unfinished_header(file.read(1 << 16), path.stat().st_size)
+    except OSError:
+        return False
+
+
+def _snapshot_findings(directory: Path, links: Sequence[ChainLink]) -> Iterator[ChainFinding]:
+    """Compares the snapshots with the digests in the headers that name them."""
+    present = snapshots(directory)
+    digests: dict[str, bytes] = {}
+    told: set[str] = set()
+    for link in links:
+        header = link.header
+        if header.seal is None or header.seal.snapshot_digest == NO_DIGEST:
+            continue
+        number = header.number
+        if header.snapshot_lsn not in present:
+            # Retention deletes those that are older than the oldest kept one.
+            if header.snapshot_lsn > min(present, default=-1):
+                text = f"its {header.snapshot} is missing"
+                yield ChainFinding(ChainState.MISSING, link.source, number, number, text)
+            continue
+        path = present[header.snapshot_lsn]
+        if path.name not in digests:
+            digests[path.name] = file_digest(path)
+        if digests[path.name] != header.seal.snapshot_digest and path.name not in told:
+            told.add(path.name)
+            text = f"changed after {link.source} was begun: its SHA-256 is not that in the header"
+            yield ChainFinding(ChainState.TAMPERED, path.name, number, number, text)

@@ -1,0 +1,114 @@
+"""The journal of a started server: signed with its key, checked with what the directory has."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from mqis.runtime.node.signer import MachineKey, SigningKeyError, read_public_key
+from mqis.storage.journal.files import segments
+from mqis.views.doctor.examination import examine
+from mqis.views.doctor.findings import Severity
+from mqis.wire.security.keyinfo import key_pem
+from tests.cli.commands import run
+from tests.server.enterprises import Site, create
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A server that ran and stopped."""
+
+    async def serve(site: Site, queue: str) -> None:
+        async with site.serving("pec1") as pec:
+            await create(pec, queue, "x")
+
+    site = Site(tmp_path_factory.mktemp("served"))
+    made = site.found("pec1")
+    site.write("pec1", server={"role": "pec", "site": "Delft"}, replication={"journal": "journal"})
+    asyncio.run(serve(site, "pec1\\one"))
+    return made
+
+
+def check(home: Path, *options: str | Path) -> dict[str, object]:
+    result = run("journal", "check", home / "journal", "--json", *options)
+    content: dict[str, object] = json.loads(result.stdout)
+    return content
+
+
+def states(content: dict[str, object]) -> list[str]:
+    findings = content["findings"]
+    assert isinstance(findings, list)
+    return [finding["state"] for finding in findings]
+
+
+def test_the_directory_has_the_key_that_checks_the_journal(home: Path) -> None:
+    for source in (("--config", home / "mqis.toml"), ("--store", home / "d.db")):
+        content = check(home, *source, "--signed")
+        assert content["ok"] is True, content
+        assert states(content) == []
+        assert content["records"]
+    assert states(check(home)) == ["unchecked"], "without any key"
+
+
+def test_the_key_is_printed_for_an_auditor(home: Path, tmp_path: Path) -> None:
+    result = run("journal", "key", "PEC1", "--config", home / "mqis.toml")
+    own = MachineKey.open(home / "signing.key")
+    assert result.stdout == key_pem(own.public)
+    file = tmp_path / "pec1.pub"
+    file.write_text(result.stdout)
+    assert states(check(home, "--key", file)) == []
+    assert states(check(home, "--key", home / "signing.key")) == []
+    other = tmp_path / "other.key"
+    MachineKey.open(other)
+    assert states(check(home, "--key", other)) == ["foreign"]
+    assert run("journal", "key", "nobody", "--config", home / "mqis.toml").exit_code == 1
+
+
+def test_a_removed_end_is_missed_by_the_store(home: Path) -> None:
+    (*_, last) = segments(home / "journal").values()
+    data = last.read_bytes()
+    config = home / "mqis.toml"
+    last.unlink()
+    try:
+        content = check(home, "--config", config)
+        assert "missing" in states(content)
+        assert content["ok"] is False
+    finally:
+        last.write_bytes(data)
+    assert states(check(home, "--config", config)) == []
+
+
+def test_the_doctor_reports_a_renamed_segment(home: Path) -> None:
+    assert _journal_errors(home) == []
+    path = next(iter(segments(home / "journal").values()))
+    data = path.read_bytes()
+    try:
+        path.rename(path.with_name("segment-0000000007.mqj"))
+        assert any("the file was copied or renamed" in text for text in _journal_errors(home))
+    finally:
+        path.with_name("segment-0000000007.mqj").unlink()
+        path.write_bytes(data)
+
+
+def _journal_errors(home: Path) -> list[str]:
+    findings = examine(home / "mqis.toml")
+    return [f.what for f in findings if f.area == "journal" and f.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"hello", "is no key in PEM"),
+        (b"-----BEGIN PRIVATE KEY-----\n", "is no key in PEM"),
+    ],
+)
+def test_a_file_that_is_no_key(tmp_path: Path, content: bytes | None, reason: str) -> None:
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SigningKeyError, match=reason):
+        read_public_key(file)
