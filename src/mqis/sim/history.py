@@ -57,6 +57,8 @@ class Made:
     before: SequenceNumber
     #: The object's previous version.
     replaced: Version | None
+    #: The object was like this under an earlier number.
+    seen_before: bool = False
 
 
 @dataclass(slots=True)
@@ -67,6 +69,13 @@ class PartitionHistory:
     #: The last version of each object.
     last: dict[Guid, Version] = field(default_factory=dict)
     high: SequenceNumber = _MIN
+
+    def has_seen(self, version: Version) -> bool:
+        """Returns whether the object has been like this under an earlier number."""
+        return any(
+            old.id == version.id and old.held == version.held and old.seq < version.seq
+            for old in self.versions.values()
+        )
 
 
 class NumberHistory:
@@ -222,7 +231,9 @@ class NumberHistory:
             self._put(known.versions, version.seq, version)
             replaced = known.last.get(version.id)
             self._put(known.last, version.id, version)
-            self.fresh.append(Made(state.id, version, known.high, replaced))
+            self.fresh.append(
+                Made(state.id, version, known.high, replaced, known.has_seen(version))
+            )
             high, known.high = known.high, version.seq
             self._undo.append(lambda: setattr(known, "high", high))
 

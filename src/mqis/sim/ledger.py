@@ -110,7 +110,7 @@ class Ledger:
 
         The operation was not called by a client of the authority.
         """
-        if not _are_lost_deletions(made):
+        if not _are_recovered(made):
             for change in made:
                 one = _Change(authority, change.version, change.replaced, now)
                 self._account(self._requests.get(change.partition, []), one)
@@ -140,9 +140,12 @@ class Ledger:
         return False
 
 
-def _are_lost_deletions(made: list[Made]) -> bool:
-    """True for the deletions that a restored authority makes again behind the numbers it skips."""
-    if any(change.version.held is not None for change in made):
+def _are_recovered(made: list[Made]) -> bool:
+    """True for what a restored authority makes again behind the numbers that it skips.
+
+    These are deletions whose numbers were lost, and objects that replicas held without numbers.
+    """
+    if any(change.version.held is not None and not change.seen_before for change in made):
         return False
     first = min(made, key=lambda change: change.version.seq)
     return first.version.seq.value - first.before.value > DEFAULTS.restore_jump // 2

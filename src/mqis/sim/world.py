@@ -36,6 +36,7 @@ from mqis.sim.streams import StreamNetwork
 from mqis.sim.trace import SimTrace
 from mqis.sim.traffic import SyncTraffic
 from mqis.sim.violation import Violation
+from mqis.sim.waits import circular_waits, describe_circle
 from mqis.sim.workload import ClientOperation, operation, roamer
 from mqis.storage.journal.appender import Appender
 from mqis.storage.journal.journal import Journal
@@ -513,4 +514,7 @@ class World:
                 return
             if wait_s in _ADMINISTRATED:
                 self._administrate()
+        circles = circular_waits(server for _, server in sorted(self.servers.items()))
+        if circles:
+            raise Violation("no circular wait", "; ".join(map(describe_circle, circles)))
         raise Violation("liveness", f"{when}, {within_s:.0f} s later: {'; '.join(found[:5])}")

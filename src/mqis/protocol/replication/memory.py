@@ -107,7 +107,13 @@ class Survivor:
     last_seq: SequenceNumber = SequenceNumber.MIN
     purged_seq: SequenceNumber = SequenceNumber.MIN
     complete: bool = False
+    #: Whether it holds only the remains of a copy, all of which are here (``remains``, E72).
+    remains_only: bool = False
     holds: dict[Guid, DirectoryChange] = field(default_factory=dict)
+
+    @property
+    def has_answered(self) -> bool:
+        return self.complete or self.remains_only
 
 
 @dataclass(slots=True)
