@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from random import Random
 
-from mqis.protocol.directory.objects import Scope
+import pytest
+
+from mqis.protocol.directory.objects import PurgeState, Scope
+from mqis.protocol.replication import serving
 from mqis.protocol.replication.settings import ReplicationSettings
+from mqis.protocol.replication.work import Sender, Work
 from mqis.sim.runner import Options, RunResult, run
-from mqis.sim.scenario import Scenario, enterprise
+from mqis.sim.scenario import Scenario, Weather, enterprise
 from mqis.sim.steps import Backup, Change, Cut, Isolate, Join, Operate, Restore, Step
 from mqis.sim.workload import queue_properties, roamer
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.messages import SyncRequest
 
 QUICK = ReplicationSettings(max_changes=2)
 
@@ -202,11 +207,47 @@ def test_an_empty_authority_takes_the_copy_of_another_psc_if_the_pec_waits_for_i
     assert "PSC2 waits for PEC (it recovers the partition" in found.detail
 
 
-def test_an_empty_authority_takes_the_remains_of_copies_if_nobody_has_a_whole_one() -> None:
+_receive_sync_request = serving.receive_sync_request
+
+
+def _silent_in_sync0(work: Work, sender: Sender, request: SyncRequest) -> None:
+    """Answers nobody in a full synchronisation, not even a restored authority."""
+    state = work.partition(request.partition)
+    if state is None or state.purge_state is PurgeState.NORMAL:
+        _receive_sync_request(work, sender, request)
+
+
+def test_an_empty_authority_takes_the_remains_of_copies_if_nobody_has_a_whole_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """PSC1 is heard again just before PSC2 loses its disk: both others have lost their numbers."""
     cut = Cut(10.0, 1, 2, True, 120.06)
     runs = [came_back_empty(at, cut) for at in MOMENTS]
     assert [result.violation for result in runs] == [None] * len(MOMENTS)
     assert not any(result.counts["introduced again"] for result in runs)
-    stuck = [came_back_empty(at, cut, mutation="B02").violation for at in MOMENTS]
+    monkeypatch.setattr(serving, "receive_sync_request", _silent_in_sync0)
+    stuck = [came_back_empty(at, cut).violation for at in MOMENTS]
     assert {v.rule for v in stuck if v is not None} == {"no circular wait"}
+
+
+def test_a_psc_between_two_parts_does_not_serve_its_bsc_as_if_it_had_all() -> None:
+    """The BSC would show a number, and lack objects that were changed again behind it."""
+    kinds = (
+        Change.UPDATE_NETWORK,
+        Change.UPDATE_NETWORK,
+        Change.CREATE_USER,
+        Change.UPDATE_DESCRIPTOR,
+    )
+    steps = (*work(5.0, 0, 4, Change.CREATE_NETWORK), *work(20.0, 0, 40, *kinds))
+    scenario = Scenario(
+        1,
+        enterprise((0, 1)),
+        settings=QUICK,
+        steps=steps,
+        fault_s=100.0,
+        weather=Weather(loss=0.1, max_delay_s=5.0),
+    )
+    assert run(scenario).violation is None
+    found = run(scenario, Options(mutation="B05")).violation
+    assert found is not None
+    assert found.rule == "a copy is complete at its number"

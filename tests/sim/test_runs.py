@@ -151,7 +151,7 @@ def test_scenarios_are_drawn_alike_and_within_limits() -> None:
     kinds = {type(step).__name__ for scenario in drawn for step in scenario.steps}
     assert kinds == {
         "Operate", "Crash", "FailCommit", "Cut", "Isolate", "Clog", "Backup", "Restore", "Join",
-        "Stranger", "Lie",
+        "Stranger", "Lie", "Retire",
     }  # fmt: skip
 
 

@@ -59,11 +59,11 @@ def circular_waits(servers: Iterable[SimServer]) -> list[tuple[Wait, ...]]:
         for wait in waits_of(server):
             edges = by_partition.setdefault(wait.partition, {})
             edges.setdefault(name_key(wait.server), []).append(wait)
-    circles = (_circle(edges) for _, edges in sorted(by_partition.items()))
+    circles = (find_circle(edges) for _, edges in sorted(by_partition.items()))
     return [circle for circle in circles if circle]
 
 
-def _circle(edges: dict[str, list[Wait]]) -> tuple[Wait, ...]:
+def find_circle(edges: dict[str, list[Wait]]) -> tuple[Wait, ...]:
     """A circle by depth-first search; empty if there is none."""
     ended: set[str] = set()
 

@@ -25,6 +25,8 @@ from mqis.wire.mqdsrp.messages import Sync0, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
 
 _MAX = SequenceNumber.MAX
+#: The purged number in a copy whose numbers are right, but of which parts are missing (E73).
+INCOMPLETE = _MAX.decrement()
 
 
 def are_in(reply: SyncReply) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import takewhile
 
 from mqis.protocol.directory.objects import (
@@ -28,8 +29,9 @@ from mqis.wire.mqdsrp.messages import AlreadyPurged, Sync0, SyncReply, SyncReque
 def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> None:
     """Receive Sync Request: a reply, or word that only the whole partition helps.
 
-    A partition that is itself being synchronised answers nobody (3.1.1.5.3); who asked asks again.
-    Only its authority, if that is being restored, gets what is left here (E72).
+    A partition that is itself being synchronised answers nobody (3.1.1.5.3), in one reply or in
+    parts (E73); who asked asks again. Only its authority, if that is being restored, gets what is
+    here (E72).
     """
     objection = _objection_to_sender(work, sender, request)
     if objection is not None:
@@ -46,9 +48,15 @@ def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> No
 
 
 def _answer(work: Work, state: Partition, request: SyncRequest) -> None:
+    restores = _restores(work, request, state)
     if state.purge_state is not PurgeState.NORMAL:
-        if _restores(work, request, state):
+        if restores:
             work.send(request.requester, remains.reply_to(work, state, request))
+        return
+    if work.memory.progress(state.id).incomplete:
+        if restores:
+            copy = reply_to(work, state, request)
+            work.send(request.requester, replace(copy, purged_seq=remains.INCOMPLETE))
         return
     work.counters.syncs_served += 1
     if is_purged(request, state):

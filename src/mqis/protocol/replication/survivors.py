@@ -21,7 +21,7 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication import recovery, remains, standing_in
+from mqis.protocol.replication import recovery, remains, rounds, standing_in
 from mqis.protocol.replication.applying import type_of
 from mqis.protocol.replication.changes import synchronized
 from mqis.protocol.replication.effects import Recovered
@@ -36,8 +36,8 @@ from mqis.wire.mqdsrp.messages import Sync0, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
 
 _MIN, _MAX = SequenceNumber.MIN, SequenceNumber.MAX
-#: The factor, as a power of two, by which an empty authority skips more without the PEC's copy.
-_UNKNOWN_NUMBERS = 8
+#: The scale of numbers by the clock: from 2020 on, and below ``max_jump`` until 2054.
+_FIRST_SECOND, _NUMBERS_PER_SECOND = 1_577_836_800.0, 4.0
 
 
 def advance(work: Work) -> None:
@@ -145,6 +145,8 @@ def _keep(work: Work, survivor: Survivor, reply: SyncReply) -> None:
             work.refuse(RefusalReason.MALFORMED, "a copy has changes without a type", change)
     survivor.last_seq = survivor.from_seq = max(survivor.from_seq, reply.to_seq)
     survivor.purged_seq = reply.purged_seq
+    if reply.purged_seq == remains.INCOMPLETE:
+        survivor.incomplete, survivor.purged_seq = True, _MIN
     if reply.complete_sync0 is Sync0.MORE:
         _ask(work, reply.partition, survivor)
     else:
@@ -165,7 +167,8 @@ def _impossible(work: Work, reply: SyncReply) -> Objection | None:
             RefusalReason.INCONSISTENT,
             f"number {max(highest, reply.to_seq)} is out of all proportion",
         )
-    complete = reply.complete_sync0 is not Sync0.MORE and not remains.are_in(reply)
+    marks = _MAX, remains.INCOMPLETE
+    complete = reply.complete_sync0 is not Sync0.MORE and reply.purged_seq not in marks
     if complete and reply.purged_seq > reply.to_seq:
         return Objection(RefusalReason.INCONSISTENT, "a copy in which more is purged than there is")
     if highest > reply.to_seq:
@@ -194,6 +197,8 @@ class _Copy:
     holds: dict[Guid, DirectoryChange]
     #: PSCs of other sites do not hold queues that are known in one site only (E58).
     has_all: bool
+    #: Whether it lacks parts of a reply, and therefore tells nothing of deletions (E73).
+    incomplete: bool = False
 
 
 def finish(work: Work, partition: Guid, running: Recovery) -> None:
@@ -206,9 +211,10 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
         recovery.serve(work, partition)  # a site that nobody knows a PSC of
         return
     answers = [s for s in running.survivors.values() if s.complete]
-    own = _Copy(state.last_seq, dict(_own_holdings(work, state)), True)
-    others = [_Copy(s.last_seq, s.holds, s.is_bsc) for s in answers]
-    last = max([own.last_seq, *(copy.last_seq for copy in others)]) + _jump(work, state, running)
+    incomplete = work.memory.progress(partition).incomplete
+    own = _Copy(state.last_seq, dict(_own_holdings(work, state)), True, incomplete)
+    others = [_Copy(s.last_seq, s.holds, s.is_bsc, s.incomplete) for s in answers]
+    last = _behind_used_numbers(work, own, others)
     purged = max([state.purged_seq, *(s.purged_seq for s in answers)])
     unique = []
     for guid in dict.fromkeys(guid for copy in (own, *others) for guid in copy.holds):
@@ -224,16 +230,24 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
     current = work.partition(partition) or state
     work.put(replace(current, last_seq=last, purged_seq=purged, purge_state=PurgeState.NORMAL))
     recovery.serve(work, partition)
+    rounds.end(work, partition)
     for neighbor in work.memory.neighbors.values():
         neighbor.heartbeat_at = work.now
     asked = tuple(s.name for s in running.survivors.values())
     work.effects.append(Recovered(str(partition), tuple(unique), asked, silent))
 
 
-def _jump(work: Work, state: Partition, running: Recovery) -> int:
-    """The count of numbers to skip; many more if the copies tell nothing of the last ones (E72)."""
-    jump = work.settings.restore_jump
-    return jump << _UNKNOWN_NUMBERS if _needs_pec(work, state, running) else jump
+def _behind_used_numbers(work: Work, own: _Copy, others: list[_Copy]) -> SequenceNumber:
+    """The number to go on from: far enough behind all that the copies tell of.
+
+    An empty store may be that of a new authority, or a backup from before it took office. What it
+    gave out then may be known to nobody who answered, so the clock tells a lower limit (E72).
+    """
+    last = max([own.last_seq, *(copy.last_seq for copy in others)]) + work.settings.restore_jump
+    if own.last_seq > _MIN:
+        return last
+    by_clock = max(0, int((work.at.unix - _FIRST_SECOND) * _NUMBERS_PER_SECOND))
+    return max(last, SequenceNumber(by_clock))
 
 
 def _own_holdings(work: Work, state: Partition) -> Iterator[tuple[Guid, DirectoryChange]]:
@@ -266,7 +280,7 @@ def _is_gone(guid: Guid, best: DirectoryChange, copies: tuple[_Copy, ...]) -> bo
     return any(
         guid not in copy.holds
         for copy in copies
-        if copy.last_seq >= best.seq and (copy.has_all or not in_site_only)
+        if copy.last_seq >= best.seq and not copy.incomplete and (copy.has_all or not in_site_only)
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from mqis.sim.mutations import bugs, insecure, literal
+from mqis.sim.mutations import bugs, damage, insecure, literal, queues
 
 #: A module or class, the name of its function, and a function that returns the replacement.
 Replacement = tuple[ModuleType | type, str, Callable[..., object]]
@@ -36,6 +36,8 @@ MUTATIONS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     "S07": ("a request may choose names and identifiers", insecure.S07),
     "S08": ("acknowledgements are believed from any server", insecure.S08),
     **bugs.BUGS,
+    **damage.BUGS,
+    **queues.BUGS,
 }
 
 
