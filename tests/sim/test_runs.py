@@ -21,7 +21,7 @@ from mqis.sim.world import World
 from mqis.storage.journal.reader import Segment
 
 #: Seeds that CI runs; the command runs thousands.
-CI_SEEDS = 200
+CI_SEEDS = 100
 #: Within so many seeds a literal rule does visible harm.
 SMALL_RANGE = 25
 

@@ -373,13 +373,19 @@ def _empty_restore(random: Random, scenario: Scenario) -> list[Step]:
     new = random.choice(alone)
     deaf = random.choice([psc for psc in pscs if psc != new])
     at = random.uniform(0, scenario.fault_s / 2)
-    # It takes some messages to begin the recovery, and some more until others synchronise.
-    delay_s = random.uniform(2, 6) * scenario.weather.max_delay_s
-    lost = at + scenario.settings.recovery_wait_s + delay_s
+    served = at + scenario.settings.recovery_wait_s + 10 * scenario.weather.max_delay_s
+    heard = served + 60.0
+    # It takes the PEC some messages to begin a full synchronisation, and many to end it.
+    lost = heard + random.uniform(2, 10) * scenario.weather.max_delay_s
     return [
         Join(at, new),
         Backup(at, new),
-        Cut(at, deaf, new, False, lost - at + random.choice((-delay_s / 2, 60.0))),
+        Cut(at, deaf, new, False, lost + 60.0 - at),
+        Cut(served - 30.0, 0, new, False, heard - served + 30.0),
+        *(
+            Operate(served + n, new, Change.CREATE_QUEUES, random.getrandbits(32))
+            for n in range(5, 50, 5)
+        ),
         Restore(lost, new, random.choice((1.0, 60.0))),
     ]
 

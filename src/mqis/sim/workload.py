@@ -276,7 +276,8 @@ def _update_descriptor(events: DirectoryEvents, random: Random) -> object:
     """Sets the security descriptor of an object, or clears it: the object has none then."""
     object_type = random.choice(_PROTECTED)
     found = _any(events, object_type, random)
-    bits = random.choice((Control.DACL_PRESENT, Control.DACL_PRESENT | Control.SACL_PRESENT))
+    # A liar asks for a descriptor without SACL: no client may have set that one before.
+    bits = random.choice((Control.SACL_PRESENT, Control.DACL_PRESENT | Control.SACL_PRESENT))
     descriptor = SecurityDescriptor(control=bits).to_bytes()
     if found is None:
         return None
