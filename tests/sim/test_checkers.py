@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
+from mqis.protocol.replication.changes import synchronized
+from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.requests import NO_RESPONSE
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
+from mqis.sim.checkers import check_announced
+from mqis.sim.completeness import Completeness
 from mqis.sim.history import Made, NumberHistory, Version
 from mqis.sim.ledger import Ledger
 from mqis.sim.minimise import fewest
+from mqis.sim.scopes import QueueScopes
+from mqis.sim.server import SimServer
 from mqis.sim.traffic import SyncTraffic
 from mqis.sim.violation import Violation
+from mqis.sim.waits import Wait, describe_circle, find_circle
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair, prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.mqdsrp.messages import ChangeRequest, SyncRequest, encode_message
+from mqis.wire.mqdsrp.messages import ChangeRequest, Sync0, SyncReply, SyncRequest, encode_message
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import SITE, guid, partition, queue, tombstone
 
@@ -289,3 +300,105 @@ def test_a_site_only_queue_is_compared_under_its_number_too() -> None:
     with pytest.raises(Violation, match="replicas equal"):
         look(history, store(wrong), replace(PSC, name="OTHER", id=Guid(bytes(16)), site=guid(9)))
     assert prop(PropId.Q_SCOPE, 0) == wrong.properties[PropId.Q_SCOPE]
+
+
+# --- completeness, announcements, scopes, answers, memories ---------------------------------------
+
+
+def test_the_content_of_a_partition_under_a_number() -> None:
+    history = known(queue(7, seq=3), queue(8, seq=5), tombstone(9, seq=6))
+    content = history.of(SITE).at
+    assert content(SequenceNumber(2)) == {}
+    assert set(content(SequenceNumber(4))) == {guid(7)}
+    assert set(content(SequenceNumber(9))) == {guid(7), guid(8)}
+    with store(queue(8, seq=5)).read() as view:
+        history.rebase(SITE, view)
+    assert set(content(SequenceNumber(10))) == {guid(8)}, "what was lost is not expected"
+
+
+class _Quiet:
+    """A server's memory of which nothing is open."""
+
+    me = BSC
+    name = "BSC"
+    node = SimpleNamespace(replication=SimpleNamespace(memory=Memory()))
+
+
+@pytest.mark.parametrize(
+    ("held", "text"),
+    [
+        ((queue(7, seq=3),), "BSC at 10 lacks"),
+        ((queue(7, seq=3), queue(8, seq=5), queue(9, seq=6)), "still has"),
+    ],
+)
+def test_a_copy_that_is_not_what_the_authority_had(held: tuple[object, ...], text: str) -> None:
+    history = known(queue(7, seq=3), queue(8, seq=5))
+    completeness, server = Completeness(history), cast("SimServer", _Quiet())
+
+    def look_at(*objects: object) -> None:
+        at = store(*objects)
+        history.moved = [(None, replace(partition(last_seq=10)))]
+        with at.read() as view:
+            completeness.check(view, server)
+
+    look_at(queue(7, seq=3), queue(8, seq=5))
+    with pytest.raises(Violation, match=text):
+        look_at(*held)
+
+
+def test_a_change_that_is_announced_and_not_there() -> None:
+    history = known(queue(7, seq=5))
+    look(history, store(queue(7, seq=5)), BSC)
+    check_announced(history, "BSC", SITE, SequenceNumber(10))
+    with pytest.raises(Violation, match="announces 11"):
+        check_announced(history, "BSC", SITE, SequenceNumber(11))
+
+
+def test_a_queue_of_one_site_in_a_reply_to_another() -> None:
+    hidden = synchronized(queue(7, seq=5, others={PropId.Q_SCOPE: 0}), MIN, MIN)
+    reply = encode_message(
+        SyncReply(SITE, SITE, MIN, SequenceNumber(5), MIN, Sync0.NONE, (hidden,))
+    )
+
+    def request(scope: int) -> bytes:
+        last = SequenceNumber.MAX
+        return encode_message(SyncRequest(SITE, SITE, MIN, last, MIN, False, scope, "OTHER"))
+
+    scopes = QueueScopes()
+    scopes.sent("OTHER", "PSC", request(1))
+    with pytest.raises(Violation, match="site-only queues stay"):
+        scopes.sent("PSC", "OTHER", reply)
+    scopes.sent("OTHER", "PSC", request(0))
+    scopes.sent("PSC", "OTHER", reply)
+
+
+def test_an_error_is_answered_for_a_change_that_was_made() -> None:
+    ledger = Ledger()
+    for number in (1, 2):
+        ledger.asked(request(number), 0.0)
+    ledger.made("PSC", made(5), 1.0)
+    ledger.answered(request(1), NO_RESPONSE)
+    ledger.answered(request(1), HResult.MQ_ERROR_ACCESS_DENIED)  # the other one made it
+    with pytest.raises(Violation, match="no change behind a failed answer"):
+        ledger.answered(request(2), HResult.MQ_ERROR_ACCESS_DENIED)
+
+
+def test_a_request_that_failed_makes_no_change_later() -> None:
+    ledger = Ledger()
+    ledger.asked(request(1), 0.0)
+    ledger.answered(request(1), HResult.MQ_ERROR_ACCESS_DENIED)
+    with pytest.raises(Violation, match="no request twice"):
+        ledger.made("PSC", made(5), 1.0)
+
+
+def test_circles_are_found_and_lines_are_not() -> None:
+    def waiting(*pairs: tuple[str, str]) -> dict[str, list[Wait]]:
+        edges: dict[str, list[Wait]] = {}
+        for server, other in pairs:
+            edges.setdefault(server, []).append(Wait(server, other, SITE, "why"))
+        return edges
+
+    assert find_circle(waiting(("a", "b"), ("b", "c"), ("a", "c"))) == ()
+    circle = find_circle(waiting(("a", "b"), ("b", "c"), ("c", "d"), ("d", "b")))
+    assert [wait.server for wait in circle] == ["b", "c", "d"]
+    assert describe_circle(circle).endswith("d waits for b (why)")

@@ -12,6 +12,7 @@ from mqis.sim.mutations import MUTATIONS
 from mqis.sim.runner import Options, RunResult, run
 from mqis.sim.scenario import Scenario, ScenarioServer, enterprise
 from mqis.sim.steps import (
+    OVERREACHES,
     Backup,
     Change,
     Crash,
@@ -153,10 +154,21 @@ def test_a_stranger_who_replays_reorders_and_alters_messages_breaks_no_rule(stre
 @pytest.mark.parametrize("streams", [False, True])
 def test_a_lying_backup_controller_breaks_no_rule(streams: bool) -> None:
     random = Random(2)
-    result = attacked(12, *lies(random, *Falsehood, count=120), streams=streams)
+    told = [falsehood for falsehood in Falsehood if falsehood not in OVERREACHES]
+    result = attacked(12, *lies(random, *told, count=120), streams=streams)
     assert result.violation is None
-    assert all(result.counts[f"lie {falsehood}"] for falsehood in Falsehood)
+    assert all(result.counts[f"lie {falsehood}"] for falsehood in told)
     assert result.counts["refused"] > 50
+
+
+def test_a_psc_does_not_reach_the_objects_of_others() -> None:
+    """It gives numbers of its own partition to changes that name them."""
+    told = [Lie(300.0 + 40 * n, 1, OVERREACHES[n % 2], n) for n in range(20)]
+    result = attacked(14, *told)
+    assert result.violation is None
+    assert all(result.counts[f"lie {falsehood}"] for falsehood in OVERREACHES)
+    for name in ("B09", "B14"):
+        assert attacked(14, *told, mutation=name).violation is not None
 
 
 @pytest.mark.req("SEC-4-01", "SEC-11-01")

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 from random import Random
 
-from mqis.protocol.directory.objects import Scope
+import pytest
+
+from mqis.protocol.directory.objects import PurgeState, Scope
+from mqis.protocol.replication import serving
 from mqis.protocol.replication.settings import ReplicationSettings
-from mqis.sim.runner import RunResult, run
-from mqis.sim.scenario import Scenario, enterprise
+from mqis.protocol.replication.work import Sender, Work
+from mqis.sim.runner import Options, RunResult, run
+from mqis.sim.scenario import Scenario, Weather, enterprise
 from mqis.sim.steps import Backup, Change, Cut, Isolate, Join, Operate, Restore, Step
 from mqis.sim.workload import queue_properties, roamer
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.messages import SyncRequest
 
 QUICK = ReplicationSettings(max_changes=2)
 
 
 def suffered(servers: tuple[int, ...], *steps: Step, signed: bool = False) -> RunResult:
     """Nothing goes wrong but the steps."""
-    ordered = tuple(sorted(steps, key=lambda step: step.at))
+    ordered = in_order(*steps)
     until = max((step.at for step in ordered), default=0.0) + 300
     scenario = Scenario(
         1, enterprise(servers), settings=QUICK, steps=ordered, fault_s=until, signed=signed
     )
     return run(scenario)
+
+
+def in_order(*steps: Step) -> tuple[Step, ...]:
+    return tuple(sorted(steps, key=lambda step: step.at))
 
 
 def work(start: float, server: int, count: int, *changes: Change) -> list[Step]:
@@ -171,3 +180,74 @@ def test_a_site_that_takes_the_name_of_one_that_is_gone() -> None:
         Operate(200.0, 0, Change.CREATE_SITE, salts[1]),
     )
     assert result.violation is None
+
+
+# --- an authority that comes back empty while others synchronise with it --------------------------
+
+
+def came_back_empty(at: float, *cuts: Cut, mutation: str | None = None) -> RunResult:
+    """PSC2 is new and backed up at once. It takes office without an answer of PSC1, so that all
+    others synchronise anew; at that moment it loses its disk."""
+    steps = in_order(Join(10.0, 2), Backup(10.0, 2), *cuts, Restore(at, 2, 10.0))
+    scenario = Scenario(1, enterprise((0, 0, 0)), settings=QUICK, steps=steps, fault_s=600.0)
+    return run(scenario, Options(mutation=mutation))
+
+
+MOMENTS = [130.0 + n / 100 for n in range(7, 14)]
+
+
+def test_an_empty_authority_takes_the_copy_of_another_psc_if_the_pec_waits_for_it() -> None:
+    """The PEC is in a full synchronisation with PSC2 and has no copy; PSC1 still has one."""
+    cut = Cut(10.0, 1, 2, False, 150.0)
+    assert [came_back_empty(at, cut).violation for at in MOMENTS] == [None] * len(MOMENTS)
+    stuck = [came_back_empty(at, cut, mutation="B01").violation for at in MOMENTS]
+    found = next(violation for violation in stuck if violation is not None)
+    assert found.rule == "no circular wait"
+    assert "PEC waits for PSC2 (it is in a full synchronisation" in found.detail
+    assert "PSC2 waits for PEC (it recovers the partition" in found.detail
+
+
+_receive_sync_request = serving.receive_sync_request
+
+
+def _silent_in_sync0(work: Work, sender: Sender, request: SyncRequest) -> None:
+    """Answers nobody in a full synchronisation, not even a restored authority."""
+    state = work.partition(request.partition)
+    if state is None or state.purge_state is PurgeState.NORMAL:
+        _receive_sync_request(work, sender, request)
+
+
+def test_an_empty_authority_takes_the_remains_of_copies_if_nobody_has_a_whole_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PSC1 is heard again just before PSC2 loses its disk: both others have lost their numbers."""
+    cut = Cut(10.0, 1, 2, True, 120.06)
+    runs = [came_back_empty(at, cut) for at in MOMENTS]
+    assert [result.violation for result in runs] == [None] * len(MOMENTS)
+    assert not any(result.counts["introduced again"] for result in runs)
+    monkeypatch.setattr(serving, "receive_sync_request", _silent_in_sync0)
+    stuck = [came_back_empty(at, cut).violation for at in MOMENTS]
+    assert {v.rule for v in stuck if v is not None} == {"no circular wait"}
+
+
+def test_a_psc_between_two_parts_does_not_serve_its_bsc_as_if_it_had_all() -> None:
+    """The BSC would show a number, and lack objects that were changed again behind it."""
+    kinds = (
+        Change.UPDATE_NETWORK,
+        Change.UPDATE_NETWORK,
+        Change.CREATE_USER,
+        Change.UPDATE_DESCRIPTOR,
+    )
+    steps = (*work(5.0, 0, 4, Change.CREATE_NETWORK), *work(20.0, 0, 40, *kinds))
+    scenario = Scenario(
+        1,
+        enterprise((0, 1)),
+        settings=QUICK,
+        steps=steps,
+        fault_s=100.0,
+        weather=Weather(loss=0.1, max_delay_s=5.0),
+    )
+    assert run(scenario).violation is None
+    found = run(scenario, Options(mutation="B05")).violation
+    assert found is not None
+    assert found.rule == "a copy is complete at its number"

@@ -21,7 +21,7 @@ from mqis.sim.world import World
 from mqis.storage.journal.reader import Segment
 
 #: Seeds that CI runs; the command runs thousands.
-CI_SEEDS = 60
+CI_SEEDS = 100
 #: Within so many seeds a literal rule does visible harm.
 SMALL_RANGE = 25
 
@@ -151,7 +151,7 @@ def test_scenarios_are_drawn_alike_and_within_limits() -> None:
     kinds = {type(step).__name__ for scenario in drawn for step in scenario.steps}
     assert kinds == {
         "Operate", "Crash", "FailCommit", "Cut", "Isolate", "Clog", "Backup", "Restore", "Join",
-        "Stranger", "Lie",
+        "Stranger", "Lie", "Retire",
     }  # fmt: skip
 
 

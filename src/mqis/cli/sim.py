@@ -59,7 +59,7 @@ def sim(
             "--mutate",
             metavar="E01",
             help="Disable one rule: E.. follows the specification without its erratum, S.. drops a "
-            "safeguard.",
+            "safeguard, B.. puts a bug in.",
         ),
     ] = None,
     steps: Annotated[

@@ -49,6 +49,18 @@ def site_creator(me: Server, site: int) -> Callable[[DirectoryEvents], object]:
     )
 
 
+def site_remover(me: Server) -> Callable[[DirectoryEvents], object]:
+    """Returns an operation that deletes the site of a former PSC, to be run at the PEC."""
+
+    def remove(events: DirectoryEvents) -> bool:
+        site = events.transaction.get(ObjectType.SITE, me.site)
+        if site is not None:
+            events.delete_directory_object(site)
+        return True
+
+    return remove
+
+
 def machine_creator(me: Server, key: RsaPublicKey) -> Callable[[DirectoryEvents], object]:
     """Returns an operation that creates a new server's machine: a PSC's at the PEC, a BSC's at its
     PSC."""

@@ -23,6 +23,7 @@ from mqis.sim.server import SimServer
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.seqnum import SequenceNumber
 
 #: Properties that the authority sets from its clock.
 _TIMES = frozenset(by_role(PropertyRole.MODIFY_TIME).values())
@@ -145,7 +146,10 @@ def _set_aside(server: SimServer) -> list[str]:
     if server.node is None:
         return []
     partitions = server.node.replication.memory.partitions.values()
-    return [f"{server.name} has set {id_} aside" for p in partitions for id_ in p.quarantine]
+    found = [f"{server.name} has set {id_} aside" for p in partitions for id_ in p.quarantine]
+    with server.disk.store.read() as view:
+        kept = [Guid(key[16:]) for key, _ in view.states("quarantine")]
+    return found or [f"{server.name} still lists {id_} as set aside" for id_ in kept]
 
 
 def _neighbors(picture: Picture, pec: Picture) -> list[str]:
@@ -219,6 +223,30 @@ def _check_buried(server: SimServer, view: View, state: Partition, history: Numb
                 f"{server.name} has no tombstone of {version}, and says to have all above "
                 f"{state.purged_seq.value}",
             )
+
+
+def check_announced(
+    history: NumberHistory, server: str, partition: Guid, seq: SequenceNumber
+) -> None:
+    """Checks that a server which tells its subscribers of a change has that change."""
+    state = history.seen(server, partition)
+    if state is not None and state.purge_state is PurgeState.NORMAL and seq > state.last_seq:
+        raise Violation(
+            "nothing announced that is not there",
+            f"{server} announces {seq.value} of {partition}, and is at {state.last_seq.value}",
+        )
+
+
+def check_nothing_ahead(server: SimServer) -> None:
+    """Checks that a server which refused a change has nothing above its last numbers."""
+    with server.disk.store.read() as view:
+        for state in view.partitions():
+            for change in view.changes(state.id, state.last_seq):
+                raise Violation(
+                    "a refused reply leaves nothing",
+                    f"{server.name} has {change.id} at {change.seq.value} of {state.id}, "
+                    f"and is at {state.last_seq.value}",
+                )
 
 
 def check_answered(history: NumberHistory, change: OwnChange) -> None:

@@ -26,6 +26,7 @@ FAULTS: dict[str, str] = {
     "fault restore replica": "replica restored",
     "fault restore authority": "authority restored",
     "late join": "server joins late",
+    "fault retire": "site deleted with its server",
     **{f"fault {trick}": f"stranger: {trick}" for trick in Trick},
     **{f"lie {falsehood}": f"lie: {falsehood}" for falsehood in Falsehood},
 }

@@ -21,6 +21,7 @@ from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.seqnum import SequenceNumber
 
 _MIN = SequenceNumber.MIN
@@ -57,6 +58,8 @@ class Made:
     before: SequenceNumber
     #: The object's previous version.
     replaced: Version | None
+    #: The object was like this under an earlier number.
+    seen_before: bool = False
 
 
 @dataclass(slots=True)
@@ -67,6 +70,31 @@ class PartitionHistory:
     #: The last version of each object.
     last: dict[Guid, Version] = field(default_factory=dict)
     high: SequenceNumber = _MIN
+    #: Deletions that a lying authority announced of objects that are not its own.
+    lies: set[SequenceNumber] = field(default_factory=set)
+    #: The number and content that the authority had after it was last restored: what it held, by
+    #: number. Copies with lower numbers may have changes that were lost.
+    base_seq: SequenceNumber = _MIN
+    base: dict[Guid, SequenceNumber] = field(default_factory=dict)
+
+    def at(self, seq: SequenceNumber) -> dict[Guid, Version]:
+        """The objects of the partition as they were under one number, which is not below the
+        base."""
+        found = {id_: self.versions[number] for id_, number in self.base.items()}
+        for number, version in self.versions.items():
+            if self.base_seq < number <= seq:
+                if version.held is not None:
+                    found[version.id] = version
+                else:
+                    found.pop(version.id, None)
+        return found
+
+    def has_seen(self, version: Version) -> bool:
+        """Returns whether the object has been like this under an earlier number."""
+        return any(
+            old.id == version.id and old.held == version.held and old.seq < version.seq
+            for old in self.versions.values()
+        )
 
 
 class NumberHistory:
@@ -82,6 +110,8 @@ class NumberHistory:
         self.reached: dict[tuple[str, Guid], SequenceNumber] = {}
         #: The number up to which each authority has purged tombstones.
         self.purged: dict[Guid, SequenceNumber] = {}
+        #: The replicas that the last observed operation moved, with their state before.
+        self.moved: list[tuple[Partition | None, Partition]] = []
         #: Versions made since ``World`` last took them from here.
         self.fresh: list[Made] = []
         self._seen: dict[tuple[str, Guid], Partition] = {}
@@ -91,6 +121,10 @@ class NumberHistory:
 
     def of(self, partition: Guid) -> PartitionHistory:
         return self.partitions.setdefault(partition, PartitionHistory())
+
+    def seen(self, server: str, partition: Guid) -> Partition | None:
+        """The state of a partition at a server when it was last observed."""
+        return self._seen.get((server, partition))
 
     def forget(self, server: str) -> None:
         """Forgets a server's progress, because it gets an older disk."""
@@ -108,12 +142,27 @@ class NumberHistory:
     def rebase(self, partition: Guid, view: View) -> None:
         """Takes a restored authority's content as the truth: the rest was lost with its disk."""
         known = self.of(partition)
-        known.last = {change.id: Version.of(change) for change in view.changes(partition, _MIN)}
+        changes = list(view.changes(partition, _MIN))
+        known.last = {change.id: Version.of(change) for change in changes}
+        state = view.partition(partition)
+        known.base_seq = _MIN if state is None else state.last_seq
+        known.base = {
+            change.id: change.seq for change in changes if isinstance(change, DirectoryObject)
+        }
+
+    def lied(self, change: DirectoryChange) -> None:
+        """Records a deletion that an authority announced of an object that is not its own."""
+        assert change.guid is not None
+        known = self.of(change.partition)
+        known.versions[change.seq] = Version(change.guid, change.seq, None)
+        known.lies.add(change.seq)
+        known.high = max(known.high, change.seq)
 
     # --- observing --------------------------------------------------------------------------------
 
     def observe(self, view: View, me: Server) -> bool:
         """Records and checks what an operation changed in a store; returns whether it did any."""
+        self.moved = []
         listed = view.partitions()
         known = self._listed.get(me.name, [])
         if listed == known:
@@ -129,6 +178,7 @@ class NumberHistory:
             if before == state:
                 continue
             news = True
+            self.moved.append((before, state))
             self._note_purge(view, me, state)
             if before is not None:
                 self._count_step(before, state)
@@ -222,7 +272,9 @@ class NumberHistory:
             self._put(known.versions, version.seq, version)
             replaced = known.last.get(version.id)
             self._put(known.last, version.id, version)
-            self.fresh.append(Made(state.id, version, known.high, replaced))
+            self.fresh.append(
+                Made(state.id, version, known.high, replaced, known.has_seen(version))
+            )
             high, known.high = known.high, version.seq
             self._undo.append(lambda: setattr(known, "high", high))
 

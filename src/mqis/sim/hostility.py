@@ -1,25 +1,26 @@
-"""Sends hostile messages in a run: a stranger's, and those of a hostile backup controller."""
+"""Sends hostile messages in a run: a stranger's, and those of hostile servers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
 from typing import Protocol
 
-from mqis.protocol.ports import Store, Transaction
 from mqis.protocol.queueing.events import Delivered, Event, Refused
 from mqis.protocol.queueing.message import QueuedMessage, build_packet
 from mqis.protocol.replication.server import Server
 from mqis.sim.describe import describe, operation_of
+from mqis.sim.history import NumberHistory
 from mqis.sim.keys import Keyring, KeyVault
 from mqis.sim.ledger import Ledger
 from mqis.sim.lies import Situation, make_lie
 from mqis.sim.packets import message_in
 from mqis.sim.server import ServerEntropy, SimServer
 from mqis.sim.steps import Lie, Stranger
+from mqis.sim.stores import discarded
 from mqis.sim.stranger import Recorder, play
 from mqis.sim.trace import SimTrace
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import encode_message
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
@@ -30,22 +31,23 @@ class PacketSink(Protocol):
     def inject(self, machine: str, packet: bytes) -> Event | None: ...
 
 
-class _Undone(Exception):
-    """Raised to roll a transaction back."""
-
-
 class Hostility:
     """The hostile parties of a run: what they have recorded, and what they send."""
 
     def __init__(
-        self, seed: int, network: PacketSink, trace: SimTrace, vault: KeyVault, ledger: Ledger
+        self,
+        seed: int,
+        network: PacketSink,
+        trace: SimTrace,
+        vault: KeyVault,
+        books: tuple[Ledger, NumberHistory],
     ) -> None:
         self.recorder = Recorder(seed)
         self._seed = seed
         self._network = network
         self._trace = trace
         self._vault = vault
-        self._ledger = ledger
+        self._ledger, self._history = books
         self._numbers = Random(f"{seed}/hostile")
 
     def trick(self, step: Stranger, machines: list[str], now: float) -> None:
@@ -57,16 +59,18 @@ class Hostility:
             self._deliver(machine, packet, now)
 
     def lie(self, step: Lie, liar: SimServer, servers: list[Server], now: float, unix: int) -> None:
-        """Lets a backup controller send messages that it has made up, signed with its own key."""
+        """Lets a server send messages that it has made up, signed with its own key."""
         key = self._vault.public(f"{liar.name} as somebody else")
         entropy = ServerEntropy(f"{self._seed}/{step.salt}")
-        with _discarded(liar.disk.store) as tx:
+        with discarded(liar.disk.store) as tx:
             situation = Situation(
                 Random(step.salt), liar.me, tx, entropy, servers, key, self.recorder, unix
             )
             make_lie(step.falsehood, situation)
         for request in situation.honest:
             self._ledger.asked(request, now)
+        for change in situation.numbered:
+            self._use_up(liar, change)
         keyring = Keyring(self._vault, liar.me, liar.disk)
         for machine, message in situation.said:
             identifier = MessageIdentifier(liar.me.id, self._numbers.getrandbits(32) | 1)
@@ -77,6 +81,15 @@ class Hostility:
             self._trace.note(now, kind, text, body, shown=f"{text}: {describe(body)}")
             self._deliver(machine, packet, now)
 
+    def _use_up(self, liar: SimServer, change: DirectoryChange) -> None:
+        """Gives out the number of a false change: the liar's next true one follows it."""
+        with liar.disk.store.write() as tx:
+            state = tx.partition(change.partition)
+            assert state is not None
+            tx.put_partition(replace(state, last_seq=change.seq))
+        if change.command is Command.DELETE:
+            self._history.lied(change)
+
     def _deliver(self, machine: str, packet: bytes, now: float) -> None:
         event = self._network.inject(machine, packet)
         match event:
@@ -85,17 +98,6 @@ class Hostility:
                 self._trace.note(now, "not delivered", f"{machine}: {reason}")
             case Delivered():
                 self._trace.count("hostile message delivered")
-
-
-@contextmanager
-def _discarded(store: Store) -> Iterator[Transaction]:
-    """A transaction that is always rolled back."""
-    try:
-        with store.write() as tx:
-            yield tx
-            raise _Undone
-    except _Undone:
-        pass
 
 
 def _shown(packet: bytes) -> str:

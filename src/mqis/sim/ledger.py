@@ -15,10 +15,12 @@ from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, name_key
 from mqis.protocol.directory.types.catalogue import by_role
 from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.replication.convergence import HeldObject
+from mqis.protocol.replication.requests import NO_RESPONSE, NOT_REACHED
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.history import Made, Version
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.layout import operation_in
@@ -26,6 +28,17 @@ from mqis.wire.mqdsrp.messages import ChangeRequest, MessageOperation, decode_me
 
 #: A request that was sent so recently before its authority lost its disk may be executed again.
 _ON_ITS_WAY_S = 90.0
+#: Answers that leave open whether the change was made: no server knows, or an earlier copy of the
+#: request took another way.
+_UNDECIDED = frozenset(
+    {
+        HResult.MQ_OK,
+        NO_RESPONSE,
+        NOT_REACHED,
+        HResult.MQDS_UNKNOWN_SOURCE,
+        HResult.MQ_ERROR,
+    }
+)
 #: Properties that the authority sets itself, or stores in another form.
 _OWN_VALUES: frozenset[int] = frozenset(
     {*by_role(PropertyRole.MODIFY_TIME).values(), PropId.U_SIGN_CERT}
@@ -51,6 +64,8 @@ class _Request:
     since: float
     sent: float
     made: _Change | None = None
+    #: Its author was told that it failed, so no change may be its work.
+    failed: bool = False
 
 
 @dataclass(slots=True)
@@ -85,14 +100,31 @@ class Ledger:
 
     def asked(self, request: ChangeRequest, now: float) -> None:
         """Records a change request, which may be a repetition."""
-        key = name_key(request.requester), request.request_id, request.change.encoded
-        known = self._known.get(key)
+        known = self._known.get(_key(request))
         if known is None:
-            known = self._known[key] = _Request(request.change, now, now)
+            known = self._known[_key(request)] = _Request(request.change, now, now)
             self._requests.setdefault(request.partition, []).append(known)
         known.sent = now
         if known.made is not None and known.made.at < self._restored.get(known.made.authority, 0):
             known.made = None  # the change may be lost, so a repeated request may make it again
+
+    def answered(self, request: ChangeRequest, result: int) -> None:
+        """Checks that a request which was answered with an error has changed nothing.
+
+        The change that it was assigned to may be another request's.
+        """
+        known = self._known.get(_key(request))
+        if known is None or result in _UNDECIDED:
+            return
+        known.failed = True
+        earlier, known.made = known.made, None
+        if earlier is None:
+            return
+        if not self._assign(self._requests[request.partition], earlier, set()):
+            raise Violation(
+                "no change behind a failed answer",
+                f"{earlier.authority} made {earlier.version} and answered 0x{result:08x}",
+            )
 
     def restored(self, server: str, now: float) -> None:
         """Records that a server has lost its disk, and with it the changes that it made."""
@@ -110,7 +142,7 @@ class Ledger:
 
         The operation was not called by a client of the authority.
         """
-        if not _are_lost_deletions(made):
+        if not _are_recovered(made):
             for change in made:
                 one = _Change(authority, change.version, change.replaced, now)
                 self._account(self._requests.get(change.partition, []), one)
@@ -129,7 +161,7 @@ class Ledger:
         Two requests can ask for the same change, and the ledger cannot see which one it was.
         """
         for request in requests:
-            if id(request) in tried or not _fits(request, change):
+            if request.failed or id(request) in tried or not _fits(request, change):
                 continue
             tried.add(id(request))
             earlier = request.made
@@ -140,9 +172,16 @@ class Ledger:
         return False
 
 
-def _are_lost_deletions(made: list[Made]) -> bool:
-    """True for the deletions that a restored authority makes again behind the numbers it skips."""
-    if any(change.version.held is not None for change in made):
+def _key(request: ChangeRequest) -> tuple[str, int, bytes]:
+    return name_key(request.requester), request.request_id, request.change.encoded
+
+
+def _are_recovered(made: list[Made]) -> bool:
+    """True for what a restored authority makes again behind the numbers that it skips.
+
+    These are deletions whose numbers were lost, and objects that replicas held without numbers.
+    """
+    if any(change.version.held is not None and not change.seen_before for change in made):
         return False
     first = min(made, key=lambda change: change.version.seq)
     return first.version.seq.value - first.before.value > DEFAULTS.restore_jump // 2

@@ -1,8 +1,9 @@
-"""The messages of a hostile backup controller, which has its own key and no other.
+"""The messages of a hostile server, which has its own key and no other.
 
 Every lie is a list of replication messages with their addressees. A backup controller may send
 requests that its own clients could have asked for. Those are ``honest``; any other effect of a lie
-is a violation.
+is a violation. A PSC may lie about its own partition, whose authority it is, but not about others'
+objects: it gives out a number for a change that names one.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ class Situation:
     said: list[tuple[str, Message]] = field(default_factory=list)
     #: The requests in ``said`` that it is entitled to make.
     honest: list[ChangeRequest] = field(default_factory=list)
+    #: The false changes under numbers of its own partition, which are used up then.
+    numbered: list[DirectoryChange] = field(default_factory=list)
 
     def say(self, machine: str, message: Message) -> None:
         self.said.append((machine, message))
@@ -392,6 +395,39 @@ def _sync_request(s: Situation) -> None:
         s.say(target.name, SyncRequest(s.me.site, state.id, _MIN, _MAX, known, full, 0, name))
 
 
+# --- an authority that reaches for others' objects ------------------------------------------------
+
+
+def _foreign(s: Situation, command: Command) -> None:
+    """Tells all servers of a change to another authority's object as if it were the liar's own."""
+    if s.me.is_bsc:
+        return
+    state, obj = s.tx.partition(s.me.site), s.object(ObjectType.QUEUE, ObjectType.MACHINE)
+    if state is None or obj is None or obj.partition == s.me.site:
+        return
+    properties: tuple[tuple[int, PropVariant], ...] = (
+        pair(PropId.D_SCOPE, 1),
+        pair(PropId.D_OBJTYPE, int(obj.type)),
+    )
+    if command is Command.UPDATE:
+        properties = whole_object(obj)
+    seq = state.last_seq.increment()
+    numbers = state.last_seq, seq, state.purged_seq
+    change = DirectoryChange(command, None, obj.id, state.id, *numbers, properties)
+    s.numbered.append(change)
+    for server in s.servers:
+        if server is not s.me:
+            s.say(server.name, ChangePropagation(s.me.site, (change,)))
+
+
+def _foreign_delete(s: Situation) -> None:
+    _foreign(s, Command.DELETE)
+
+
+def _foreign_update(s: Situation) -> None:
+    _foreign(s, Command.UPDATE)
+
+
 _LIES: dict[Falsehood, Callable[[Situation], None]] = {
     Falsehood.REQUEST: _request,
     Falsehood.IMPERSONATION: _impersonation,
@@ -410,4 +446,6 @@ _LIES: dict[Falsehood, Callable[[Situation], None]] = {
     Falsehood.PURGE: _purge,
     Falsehood.ACKNOWLEDGEMENT: _acknowledgement,
     Falsehood.SYNC_REQUEST: _sync_request,
+    Falsehood.FOREIGN_DELETE: _foreign_delete,
+    Falsehood.FOREIGN_UPDATE: _foreign_update,
 }

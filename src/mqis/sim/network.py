@@ -173,6 +173,8 @@ class MessageNetwork:
         self.watch: Callable[[str, str, bytes], None] = lambda sender, machine, body: None
         #: Called with every signed packet and its destination.
         self.tap: Callable[[str, bytes, bytes], None] = lambda machine, packet, body: None
+        #: Read by nobody: this network reorders messages itself.
+        self.keeps_order = True
 
     def _line(self, source: str, target: str) -> _Line:
         key = canonical(source), canonical(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mqis.protocol.directory.objects import DirectoryObject, PurgeState
 from mqis.protocol.ports import View
 from mqis.sim.history import NumberHistory
 from mqis.sim.server import SimServer
@@ -20,6 +21,10 @@ class Witness:
     server: SimServer
     restores: int
     numbers: dict[Guid, SequenceNumber]
+    #: The number that its copy is complete at; MIN if the copy is not complete.
+    last_seq: SequenceNumber
+    #: The identifiers of the objects that exist there.
+    alive: frozenset[Guid]
 
 
 class Witnesses:
@@ -32,9 +37,7 @@ class Witnesses:
         self, restored: SimServer, partitions: Iterable[Guid], all_: list[SimServer]
     ) -> None:
         for partition in partitions:
-            self._held[restored.name, partition] = [
-                _witness(server, partition) for server in all_ if server is not restored
-            ]
+            self._held[restored.name, partition] = [_witness(server, partition) for server in all_]
 
     def check(
         self, restored: SimServer, partition: Guid, answered: set[str], history: NumberHistory
@@ -44,16 +47,24 @@ class Witnesses:
         with restored.disk.store.read() as view:
             for witness in witnesses:
                 moved = witness.restores != witness.server.restores
-                if witness.server.name in answered and not moved:
+                if witness.server is restored or (witness.server.name in answered and not moved):
                     _check(view, restored, partition, witness, history)
+                    _check_deleted(view, restored, partition, witness, history)
             history.rebase(partition, view)
 
 
 def _witness(server: SimServer, partition: Guid) -> Witness:
     with server.disk.store.read() as view:
-        changes = view.changes(partition, SequenceNumber.MIN)
-        numbers = {change.id: change.seq for change in changes}
-    return Witness(server, server.restores, numbers)
+        changes = list(view.changes(partition, SequenceNumber.MIN))
+        state = view.partition(partition)
+        aside = any(key[:16] == partition.raw for key, _ in view.states("quarantine"))
+        in_parts = view.state("round", partition.raw) is not None
+    numbers = {change.id: change.seq for change in changes}
+    alive = frozenset(change.id for change in changes if isinstance(change, DirectoryObject))
+    whole = not aside and not in_parts
+    complete = state is not None and state.purge_state is PurgeState.NORMAL and whole
+    last = state.last_seq if state is not None and complete else SequenceNumber.MIN
+    return Witness(server, server.restores, numbers, last, alive)
 
 
 def _check(
@@ -69,4 +80,23 @@ def _check(
                 "no acknowledged change lost",
                 f"{restored.name} was restored without {id_} at {seq.value}, "
                 f"although {witness.server.name} has it",
+            )
+
+
+def _check_deleted(
+    view: View, restored: SimServer, partition: Guid, witness: Witness, history: NumberHistory
+) -> None:
+    """Checks that no object is back whose deletion the witness has taken part in."""
+    alive = {
+        change.id
+        for change in view.changes(partition, SequenceNumber.MIN)
+        if isinstance(change, DirectoryObject)
+    }
+    for id_, version in history.of(partition).last.items():
+        known = version.seq <= witness.last_seq and id_ not in witness.alive
+        if version.held is None and known and id_ in alive:
+            raise Violation(
+                "no deleted object back",
+                f"{restored.name} was restored with {id_}, although {witness.server.name} knows "
+                f"that it was deleted at {version.seq.value}",
             )

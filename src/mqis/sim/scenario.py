@@ -8,6 +8,7 @@ from random import Random
 from mqis.protocol.replication.server import Role
 from mqis.protocol.replication.settings import DEFAULTS, ReplicationSettings
 from mqis.sim.steps import (
+    OVERREACHES,
     Backup,
     Change,
     Clog,
@@ -22,6 +23,7 @@ from mqis.sim.steps import (
     Lie,
     Operate,
     Restore,
+    Retire,
     Step,
     Stranger,
     Trick,
@@ -32,6 +34,8 @@ MAX_SERVERS = 20
 _CLOCK_SKEW_S = 300.0
 #: The share of runs with signatures; only these can have hostile parties.
 _SIGNED = 0.8
+#: The share of runs in which a third of the servers have stores in SQLite files.
+_SQLITE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class Scenario:
     fault_s: float = 0.0
     #: Real queue managers over simulated connections, instead of single messages.
     streams: bool = False
+    #: A third of the servers have stores in SQLite files.
     sqlite: bool = False
     journaled: bool = False
     #: Operations that are pending together are committed together.
@@ -114,8 +119,14 @@ _WEIGHTS: dict[Change, int] = {
     Change.DELETE_SITE: 1,
     Change.UPDATE_SITE: 2,
     Change.UPDATE_ENTERPRISE: 1,
+    Change.UPDATE_DESCRIPTOR: 6,
 }
 
+
+#: With such a purge buffer tombstones go within a run.
+_SMALL_BUFFER = 16
+#: Nothing happens to a server for so long before its site is deleted.
+_RETIRING_S = 4000.0
 
 _UNMERGEABLE = frozenset({Change.RECREATE_MACHINE})
 
@@ -141,7 +152,7 @@ def draw(seed: int) -> Scenario:
         weather=_weather(random),
         fault_s=duration,
         streams=random.random() < 0.15,
-        sqlite=random.random() < 0.01,
+        sqlite=random.random() < _SQLITE,
         journaled=random.random() < 0.05,
         batched=random.random() < 0.3,
         signed=random.random() < 0.5,
@@ -164,7 +175,7 @@ def _attacked(scenario: Scenario) -> Scenario:
         duplicate_s=random.choice((0.0, 60.0, 1800.0)),
         settings=replace(scenario.settings, reply_memory_s=memory_s, forget_step=forget_step),
     )
-    hostile = (_tricks, _lies)
+    hostile = (_tricks, _lies, _overreaches)
     steps = [s for make in hostile if random.random() < 0.7 for s in make(random, scenario)]
     ordered = sorted((*scenario.steps, *steps), key=lambda step: step.at)
     return scenario.with_steps(tuple(ordered))
@@ -187,7 +198,7 @@ def _lies(random: Random, scenario: Scenario) -> list[Step]:
     if not bscs:
         return []
     liar, count = random.choice(bscs), random.choice((10, 30, 60))
-    kinds, busy = list(Falsehood), random.random() < 0.5
+    kinds, busy = [f for f in Falsehood if f not in OVERREACHES], random.random() < 0.5
     return [
         Lie(
             _moment(random, scenario.fault_s, busy),
@@ -196,6 +207,23 @@ def _lies(random: Random, scenario: Scenario) -> list[Step]:
             random.getrandbits(32),
         )
         for _ in range(count)
+    ]
+
+
+def _overreaches(random: Random, scenario: Scenario) -> list[Step]:
+    """The lies of one PSC about objects of others; empty if there is none beside the PEC."""
+    pscs = [i for i, plan in enumerate(scenario.servers) if plan.role is Role.PSC]
+    if not pscs:
+        return []
+    liar = random.choice(pscs)
+    return [
+        Lie(
+            random.uniform(0, scenario.fault_s),
+            liar,
+            random.choice(OVERREACHES),
+            random.getrandbits(32),
+        )
+        for _ in range(random.choice((3, 10)))
     ]
 
 
@@ -249,6 +277,15 @@ def _steps(random: Random, scenario: Scenario) -> tuple[Step, ...]:
     for make in (_cuts, _crashes, _restores, _joins, _moves):
         if random.random() < 0.6:
             steps += make(random, scenario)
+    for make, share in (
+        (_refused_commits, 0.3),
+        (_empty_restore, 0.4),
+        (_storm, 0.2),
+        (_forgotten_deletions, 0.2),
+    ):
+        if random.random() < share:
+            steps += make(random, scenario)
+    steps = _retired(random, scenario, steps)
     if any(isinstance(step, Restore) for step in steps):
         # A restore may bring back a machine that is in another site by now; that cannot be merged.
         steps = [s for s in steps if not isinstance(s, Operate) or s.change not in _UNMERGEABLE]
@@ -314,6 +351,121 @@ def _joins(random: Random, scenario: Scenario) -> list[Step]:
     return steps
 
 
+def _refused_commits(random: Random, scenario: Scenario) -> list[Step]:
+    """Commits that fail in the busiest moments: during and right behind clients' operations."""
+    last = len(scenario.servers)
+    return [
+        FailCommit(_moment(random, scenario.fault_s, True), random.randrange(last))
+        for _ in range(random.choice((4, 12)))
+    ]
+
+
+def _empty_restore(random: Random, scenario: Scenario) -> list[Step]:
+    """A PSC joins and is backed up before it knows anything; it loses its disk in office.
+
+    It takes office without the answer of some server, so that all others synchronise anew: it may
+    be lost while they do.
+    """
+    alone = _lone_sites(scenario)
+    pscs = [i for i, plan in enumerate(scenario.servers) if plan.role is Role.PSC]
+    if not alone or len(pscs) < 2:
+        return []
+    new = random.choice(alone)
+    deaf = random.choice([psc for psc in pscs if psc != new])
+    at = random.uniform(0, scenario.fault_s / 2)
+    served = at + scenario.settings.recovery_wait_s + 10 * scenario.weather.max_delay_s
+    heard = served + 60.0
+    # It takes the PEC some messages to begin a full synchronisation, and many to end it.
+    lost = heard + random.uniform(2, 10) * scenario.weather.max_delay_s
+    return [
+        Join(at, new),
+        Backup(at, new),
+        Cut(at, deaf, new, False, lost + 60.0 - at),
+        Cut(served - 30.0, 0, new, False, heard - served + 30.0),
+        *(
+            Operate(served + n, new, Change.CREATE_QUEUES, random.getrandbits(32))
+            for n in range(5, 50, 5)
+        ),
+        Restore(lost, new, random.choice((1.0, 60.0))),
+    ]
+
+
+def _forgotten_deletions(random: Random, scenario: Scenario) -> list[Step]:
+    """The PEC loses deletions, and is restored when all servers have purged their tombstones.
+
+    They purge after further changes, when a heartbeat has told them how far they may.
+    """
+    if scenario.settings.purge_buffer > _SMALL_BUFFER:
+        return []
+    at = random.uniform(0, scenario.fault_s / 2)
+
+    def operate(start: float, count: int, *changes: Change) -> list[Step]:
+        return [
+            Operate(start + n, 0, random.choice(changes), random.getrandbits(32))
+            for n in range(count)
+        ]
+
+    later = Change.CREATE_NETWORK, Change.UPDATE_NETWORK
+    return [
+        *operate(at, 8, Change.CREATE_USER),
+        Backup(at + 20, 0),
+        *operate(at + 30, 6, Change.DELETE_USER),
+        *operate(at + 60, 24, *later),
+        *operate(at + 1500, 24, *later),
+        *operate(at + 3000, 24, *later),
+        Restore(at + 3100, 0, 5.0),
+    ]
+
+
+def _lone_sites(scenario: Scenario) -> list[int]:
+    """The PSCs whose sites have no other server; the PEC is none of them."""
+    sites = [plan.site for plan in scenario.servers]
+    return [
+        index
+        for index, plan in enumerate(scenario.servers)
+        if plan.role is Role.PSC and sites.count(plan.site) == 1
+    ]
+
+
+def _storm(random: Random, scenario: Scenario) -> list[Step]:
+    """Clients change the same queues at one authority, again and again, behind a broken line.
+
+    The others get the changes in parts of replies while new ones come.
+    """
+    authority = random.choice(
+        [i for i, plan in enumerate(scenario.servers) if plan.role is not Role.BSC]
+    )
+    other = random.choice([i for i in range(len(scenario.servers)) if i != authority])
+    at = random.uniform(0, scenario.fault_s / 2)
+    changes = (Change.UPDATE_QUEUE, Change.UPDATE_QUEUE, Change.CREATE_QUEUE, Change.DELETE_QUEUE)
+    steps: list[Step] = [Cut(at, authority, other, False, 1400.0)]
+    for start, count in ((at + 20.0, 20), (at + 1395.0, 40)):
+        steps += [
+            Operate(
+                start + random.uniform(0, 10.0),
+                authority,
+                random.choice(changes),
+                random.getrandbits(32),
+            )
+            for _ in range(count)
+        ]
+    return steps
+
+
+def _retired(random: Random, scenario: Scenario, steps: list[Step]) -> list[Step]:
+    """Deletes the site of one server at some time; nothing happens to the server afterwards."""
+    alone = _lone_sites(scenario)
+    if not alone or random.random() > 0.25:
+        return steps
+    retired, at = random.choice(alone), random.uniform(scenario.fault_s / 4, scenario.fault_s)
+    kept = [s for s in steps if not _is_about(s, retired) or s.at + _RETIRING_S < at]
+    return [*kept, Retire(at, retired)]
+
+
+def _is_about(step: Step, server: int) -> bool:
+    return isinstance(step, (Crash, Restore, Backup, Join)) and step.server == server
+
+
 def _moves(random: Random, scenario: Scenario) -> list[Step]:
     """A machine moves from one site to another while a third is cut off from the first.
 
@@ -324,9 +476,12 @@ def _moves(random: Random, scenario: Scenario) -> list[Step]:
         return []
     old, new, deaf = random.sample(pscs, 3)
     at, salt = random.uniform(0, scenario.fault_s / 2), random.getrandbits(32)
+    for_s = random.choice((60.0, 600.0, 3000.0))
+    crash = Crash(at + 0.7 * for_s, deaf, random.choice(list(CrashPoint)), 30.0)
     return [
+        *([crash] if random.random() < 0.5 else []),
         Operate(at, old, Change.RECREATE_MACHINE, salt),
-        Cut(at + 60, old, deaf, True, random.choice((60.0, 600.0, 3000.0))),
+        Cut(at + 60, old, deaf, True, for_s),
         Operate(at + 65, old, Change.RECREATE_MACHINE, salt),
         Operate(at + 110, new, Change.RECREATE_MACHINE, salt),
         Operate(at + 111, new, Change.UPDATE_MACHINE, random.getrandbits(32)),

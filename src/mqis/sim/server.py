@@ -65,6 +65,9 @@ class Surroundings(Protocol):
 
     def crashed(self, server: SimServer) -> None: ...
 
+    def started_again(self, server: SimServer) -> None:
+        """Checks a server whose commit failed, after it has started again."""
+
     def note(self, kind: str, text: str) -> None: ...
 
 
@@ -90,6 +93,8 @@ class SimServer:
         self.fail_commit = False
         #: The disk was restored from a backup, and the server has not started with it yet.
         self.from_backup = False
+        #: Switched off for good.
+        self.retired = False
         #: A client's operation is running.
         self.serves_client = False
         self._busy = False
@@ -107,6 +112,7 @@ class SimServer:
         replication = Replication(
             self.me, self.entropy, self.world.settings, journaled=self.world.journaled
         )
+        replication.watched = True
         self.node = Node(replication, self.world.attach(self), self.entropy)
         self.commit([self.node.start(self.world.instant(self), restored=restored)])
         if self.node is not None:
@@ -194,6 +200,7 @@ class SimServer:
         self.fail_commit = False
         assert self.node is not None
         self.commit([self.node.start(self.world.instant(self))])
+        self.world.started_again(self)
 
     def _carry_out(self, effects: list[Effect]) -> None:
         node = self.node

@@ -34,6 +34,7 @@ class Change(StrEnum):
     DELETE_SITE = "delete site"
     UPDATE_SITE = "update site"
     UPDATE_ENTERPRISE = "update enterprise"
+    UPDATE_DESCRIPTOR = "update descriptor"
 
 
 class CrashPoint(StrEnum):
@@ -56,7 +57,7 @@ class Trick(StrEnum):
 
 
 class Falsehood(StrEnum):
-    """The false message of a hostile backup controller, under its own signature."""
+    """The false message of a hostile server, under its own signature."""
 
     REQUEST = "request"
     IMPERSONATION = "request in another name"
@@ -75,6 +76,12 @@ class Falsehood(StrEnum):
     PURGE = "purge"
     ACKNOWLEDGEMENT = "acknowledgement"
     SYNC_REQUEST = "ask for everything"
+    FOREIGN_DELETE = "deletion of a foreign object"
+    FOREIGN_UPDATE = "update of a foreign object"
+
+
+#: The lies of an authority, under numbers of its own partition; all others are a BSC's.
+OVERREACHES = (Falsehood.FOREIGN_DELETE, Falsehood.FOREIGN_UPDATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +166,14 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Retire:
+    """The only server of a site is switched off for good, and the site is deleted at the PEC."""
+
+    at: float
+    server: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stranger:
     """A stranger without a key sends a recorded message, unchanged or altered."""
 
@@ -169,7 +184,7 @@ class Stranger:
 
 @dataclass(frozen=True, slots=True)
 class Lie:
-    """A hostile backup controller sends a message that it has made up."""
+    """A hostile server sends a message that it has made up."""
 
     at: float
     server: int
@@ -178,4 +193,5 @@ class Lie:
 
 
 Hostile = Stranger | Lie
-Step = Operate | Crash | FailCommit | Cut | Isolate | Clog | Backup | Restore | Join | Hostile
+Disturbance = Crash | FailCommit | Cut | Isolate | Clog | Backup | Restore
+Step = Operate | Disturbance | Join | Retire | Hostile

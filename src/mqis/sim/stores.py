@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from mqis.protocol.ports import Store
+from mqis.protocol.ports import Store, Transaction
 from mqis.storage.memory import MemoryStore
 from mqis.storage.sqlite import SqliteStore
+
+
+class _Discarded(Exception):
+    """Raised to roll a transaction back."""
+
+
+@contextmanager
+def discarded(store: Store) -> Iterator[Transaction]:
+    """A transaction that is always rolled back."""
+    try:
+        with store.write() as tx:
+            yield tx
+            raise _Discarded
+    except _Discarded:
+        pass
 
 
 class Disk(Protocol):

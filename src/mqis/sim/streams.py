@@ -20,6 +20,7 @@ from mqis.protocol.queueing.names import canonical
 from mqis.protocol.queueing.outgoing import Outgoing
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.sim.delivering import DeliveryOrder
 from mqis.sim.describe import describe, operation_of
 from mqis.sim.keys import Keyring
 from mqis.sim.network import Clock
@@ -58,10 +59,13 @@ class _Manager(QueueingMachine):
         self.wake = wake
         self.alive = True
         self._network = network
+        self._order = network.new_order()
 
     def next_event(self) -> Event | None:
         while True:
             event = super().next_event()
+            if isinstance(event, Delivered):
+                self._order.delivered(self.machine, event)
             if not isinstance(event, Delivered) or not self._network.loses(self.machine, event):
                 return event
 
@@ -128,6 +132,8 @@ class StreamNetwork:
         self.weather = weather
         self.watch: Callable[[str, str, bytes], None] = lambda sender, machine, body: None
         self.tap: Callable[[str, bytes, bytes], None] = lambda machine, packet, body: None
+        #: Whether messages have to arrive in order; those that a stranger injects do not.
+        self.keeps_order = True
         self._managers: dict[str, _Manager] = {}
         self._pipes: dict[tuple[str, int], _Pipe] = {}
         self._blocked: dict[tuple[str, str], int] = {}
@@ -181,6 +187,9 @@ class StreamNetwork:
     def _lose_patience(self, pipe: _Pipe) -> None:
         if pipe.stuck and self._is_blocked(pipe.way):
             self._break(pipe, "timed out")
+
+    def new_order(self) -> DeliveryOrder:
+        return DeliveryOrder(checked=self.keeps_order)
 
     def loses(self, machine: str, event: Delivered) -> bool:
         if event.session == 0 or self._random.random() >= self.weather.loss:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from mqis.protocol.directory.local_events import DirectoryEvents
-from mqis.protocol.directory.objects import DirectoryObject, Scope
+from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, Scope
 from mqis.protocol.directory.service import ServiceAttributes
 from mqis.sim.steps import Change
 from mqis.wire.guid import Guid
@@ -19,6 +19,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
+from mqis.wire.security.descriptor import Control, SecurityDescriptor
 
 Properties = dict[int, PropVariant]
 ClientOperation = Callable[[DirectoryEvents], object]
@@ -262,6 +263,29 @@ def _update_enterprise(events: DirectoryEvents, random: Random) -> object:
     return None if found is None else events.update(found, long_live)
 
 
+_PROTECTED = (
+    ObjectType.QUEUE,
+    ObjectType.MACHINE,
+    ObjectType.CN,
+    ObjectType.SITE,
+    ObjectType.ENTERPRISE,
+)
+
+
+def _update_descriptor(events: DirectoryEvents, random: Random) -> object:
+    """Sets the security descriptor of an object, or clears it: the object has none then."""
+    object_type = random.choice(_PROTECTED)
+    found = _any(events, object_type, random)
+    # A liar asks for a descriptor without SACL: no client may have set that one before.
+    bits = random.choice((Control.SACL_PRESENT, Control.DACL_PRESENT | Control.SACL_PRESENT))
+    descriptor = SecurityDescriptor(control=bits).to_bytes()
+    if found is None:
+        return None
+    propid = SECURITY_PROPERTY[object_type]
+    value = b"" if found.value(propid) and random.random() < 0.7 else descriptor
+    return events.update_directory_object(found, props({propid: value}))
+
+
 def _deleting(object_type: ObjectType) -> _Work:
     def work(events: DirectoryEvents, random: Random) -> object:
         found = _any(events, object_type, random)
@@ -292,4 +316,5 @@ _WORK: dict[Change, _Work] = {
     Change.DELETE_SITE: _delete_site,
     Change.UPDATE_SITE: _update_site,
     Change.UPDATE_ENTERPRISE: _update_enterprise,
+    Change.UPDATE_DESCRIPTOR: _update_descriptor,
 }

@@ -19,16 +19,26 @@ from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.replication.effects import Changed, Recovered, Refusal, RequestAnswered
+from mqis.protocol.replication.effects import (
+    ChangeApplied,
+    Changed,
+    Recovered,
+    Refusal,
+    RequestAnswered,
+)
+from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim import bootstrap, checkers, steps
+from mqis.sim.completeness import Completeness
 from mqis.sim.history import NumberHistory
 from mqis.sim.hostility import Hostility
 from mqis.sim.keys import Keyring, KeyVault
 from mqis.sim.ledger import Ledger
+from mqis.sim.memories import check_memory
 from mqis.sim.network import MessageNetwork
 from mqis.sim.restoring import Witnesses
 from mqis.sim.scenario import CALM, Scenario
+from mqis.sim.scopes import QueueScopes
 from mqis.sim.server import ServerEntropy, SimServer
 from mqis.sim.steps import Change
 from mqis.sim.stores import Disk, MemoryDisk, SqliteDisk
@@ -36,6 +46,7 @@ from mqis.sim.streams import StreamNetwork
 from mqis.sim.trace import SimTrace
 from mqis.sim.traffic import SyncTraffic
 from mqis.sim.violation import Violation
+from mqis.sim.waits import circular_waits, describe_circle
 from mqis.sim.workload import ClientOperation, operation, roamer
 from mqis.storage.journal.appender import Appender
 from mqis.storage.journal.journal import Journal
@@ -44,6 +55,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.layout import is_partial_reply
+from mqis.wire.mqdsrp.messages import ChangeRequest
 
 #: 2024-03-01T08:00:00Z
 _EPOCH = 1_709_280_000.0
@@ -58,6 +70,8 @@ _MAX_EVENTS = 400_000
 _EVENTS_PER_SERVER_S = 1.0
 #: The times at which an administrator introduces unknown servers again.
 _ADMINISTRATED = (300.0, 1200.0)
+#: With SQLite, the first of so many servers has a file; the PEC is one of them.
+_SQLITE_EVERY = 3
 _CHECKS_S = (5.0, 30.0, 120.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0, LIVENESS_S)
 
 
@@ -85,9 +99,14 @@ class World:
         self.network.watch = self._watch
         self.ledger = Ledger()
         self._vault = KeyVault(scenario.seed)
-        self._hostility = Hostility(scenario.seed, self.network, trace, self._vault, self.ledger)
+        self._hostility = Hostility(
+            scenario.seed, self.network, trace, self._vault, (self.ledger, self.history)
+        )
+        self._completeness = Completeness(self.history)
+        self._scopes = QueueScopes()
         if scenario.is_attacked:
             self.network.tap = self._hostility.recorder.hear
+            self.network.keeps_order = False
         self.servers: dict[int, SimServer] = {}
         #: Simulated seconds from the last fault to agreement.
         self.healed_s = 0.0
@@ -100,6 +119,8 @@ class World:
         self._alarms: dict[str, float] = {}
         self._backups: dict[int, Callable[[], None]] = {}
         self._requests: dict[int, OwnChange] = {}
+        self._forwarded: dict[int, ChangeRequest] = {}
+        self._retired: list[SimServer] = []
         self._last_request = 0
         self._accounting = False
         self._witnesses = Witnesses()
@@ -166,6 +187,7 @@ class World:
     def observe(self, server: SimServer, tx: Transaction) -> None:
         if self.history.observe(tx, server.me):
             self._account(server)
+            self._completeness.check(tx, server)
             self.traffic.progressed(server.name)
             self._count_quarantine(server)
 
@@ -195,18 +217,26 @@ class World:
     def _watch(self, sender: str, machine: str, body: bytes) -> None:
         self.traffic.sent(sender, machine, body, self.now)
         self.ledger.sent(sender, body, self.now)
+        self._scopes.sent(sender, machine, body)
         if is_partial_reply(body):
             self.trace.count("partial reply")
 
     def crashed(self, server: SimServer) -> None:
         self._alarms.pop(server.name, None)
 
+    def started_again(self, server: SimServer) -> None:
+        check_memory(server, self.settings, self.instant(server))
+
     def outcome(self, server: SimServer, outcome: object) -> None:
         match outcome:
             case RequestAnswered(request, result):
                 self._answered(request, result)
-            case Refusal(sender=sender, text=text):
+            case ChangeApplied(_, partition, seq):
+                checkers.check_announced(self.history, server.name, partition, seq)
+            case Refusal(sender, reason, text):
                 self.note("refused", f"{server.name}: from {sender}: {text}")
+                if reason is RefusalReason.NOT_APPLIED:
+                    checkers.check_nothing_ahead(server)
             case Recovered(partition, unique, asked, silent):
                 self.note(
                     "recovered",
@@ -245,7 +275,7 @@ class World:
     def _new_server(self, index: int) -> SimServer:
         me = self._identities[index]
         disk: Disk = MemoryDisk()
-        if self.scenario.sqlite and self._directory is not None:
+        if self.scenario.sqlite and self._directory is not None and index % _SQLITE_EVERY == 0:
             disk = SqliteDisk(self._directory, me.name)
         entropy = ServerEntropy(f"{self.scenario.seed}/{me.name}")
         self.servers[index] = SimServer(self, me, disk, entropy)
@@ -346,9 +376,16 @@ class World:
             self._requests[self._last_request] = elsewhere.change
             self.trace.count("client forwarded")
             server.request(elsewhere.change, self._last_request)
+            self._note_request(server, self._last_request)
         except DirectoryError as error:
             self.note("client refused", f"{server.name}: {error.detail}")
         self._set_alarm(server)
+
+    def _note_request(self, server: SimServer, local: int) -> None:
+        if server.node is not None:
+            for waiting in server.node.replication.memory.waiting.values():
+                if waiting.local == local:
+                    self._forwarded[local] = waiting.request
 
     def _may_recreate(self, server: SimServer, salt: int) -> bool:
         """True if the operation deletes the machine, or creates one that no authority has."""
@@ -361,6 +398,8 @@ class World:
         change = self._requests.pop(request)
         name = f"0x{result:08x}"
         self.note("answered", f"{change.kind.name.lower()} {change.obj.id} {name}")
+        if request in self._forwarded:
+            self.ledger.answered(self._forwarded.pop(request), result)
         if result == HResult.MQ_OK:
             self.trace.count("client answered ok")
             checkers.check_answered(self.history, change)
@@ -375,6 +414,8 @@ class World:
                 if index not in self.servers:
                     self.trace.count("late join")
                     self._join(index)
+            case steps.Retire(_, index):
+                self._retire(index)
             case steps.Cut(_, first, second, one_way, for_s):
                 self._cut(first, second, one_way, for_s)
             case steps.Isolate(_, index, for_s):
@@ -415,8 +456,19 @@ class World:
             self.note("fault crash idle", server.name)
             server.stop()
 
+    def _retire(self, index: int) -> None:
+        """Switches a server off and deletes its site, as an administrator does at the PEC."""
+        server = self.servers.pop(index, None)
+        if server is None:
+            return
+        self.note("fault retire", server.name)
+        server.stop()
+        server.retired = True
+        self._retired.append(server)
+        self._do_with_retries(0, bootstrap.site_remover(server.me))
+
     def _restart(self, server: SimServer) -> None:
-        if server.node is None:
+        if server.node is None and not server.retired:
             self._start(server)
 
     def _restore(self, server: SimServer, put_back: Callable[[], None], down_s: float) -> None:
@@ -467,7 +519,7 @@ class World:
         self._run_healing_phase()
 
     def close(self) -> None:
-        for server in self.servers.values():
+        for server in (*self.servers.values(), *self._retired):
             self._write_journal(server)
             server.disk.close()
 
@@ -513,4 +565,7 @@ class World:
                 return
             if wait_s in _ADMINISTRATED:
                 self._administrate()
+        circles = circular_waits(server for _, server in sorted(self.servers.items()))
+        if circles:
+            raise Violation("no circular wait", "; ".join(map(describe_circle, circles)))
         raise Violation("liveness", f"{when}, {within_s:.0f} s later: {'; '.join(found[:5])}")

@@ -178,6 +178,20 @@ def test_an_update_can_take_a_value_away() -> None:
         assert user.value(PropId.U_SID) == b"sid"
 
 
+@pytest.mark.parametrize("object_type", [ObjectType.QUEUE, ObjectType.MACHINE])
+def test_an_authority_does_not_reach_objects_of_another(object_type: ObjectType) -> None:
+    """Neither an update nor a deletion in its own partition touches them."""
+    store = MemoryStore()
+    applied(store, change(Command.SYNC, object_type))
+    [before] = stored(store, object_type)
+    foreign = replace(change(Command.UPDATE, object_type, seq=9), partition=guid_of("B"))
+    with pytest.raises(DirectoryError, match="to update is not here"):
+        applied(store, foreign)
+    gone = replace(delete(object_type), partition=guid_of("B"))
+    assert applied(store, gone) == Applied(None, None)
+    assert stored(store, object_type) == [before]
+
+
 def test_there_is_one_enterprise() -> None:
     """Another GUID takes the place of the one that is there (E19)."""
     store = MemoryStore()

@@ -10,6 +10,7 @@ import pytest
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.memory import Survivor
+from mqis.protocol.replication.remains import INCOMPLETE
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -137,3 +138,17 @@ def test_a_restored_pec_that_learns_of_a_deleted_site_forgets_its_partition() ->
     assert not pec.knows(SITE_N)
     enterprise.run(130)
     enterprise.check_converged()
+
+
+@pytest.mark.parametrize("incomplete", [False, True])
+def test_an_incomplete_copy_does_not_prove_deletions(incomplete: bool) -> None:
+    """A complete one that is past an object and lacks it does (E73)."""
+    enterprise, silence, _ = asking()
+    psc = enterprise.nodes["psc"]
+    last = psc.partition(SITE_B).last_seq
+    purged = INCOMPLETE if incomplete else MIN
+    copy = SyncReply(SITE_A, SITE_B, MIN, last + 5, purged, Sync0.COMPLETE)
+    enterprise.inject("pec", "psc", copy)
+    assert psc.recovered()
+    assert (psc.find(ObjectType.MACHINE, "psc") is not None) is incomplete
+    silence()

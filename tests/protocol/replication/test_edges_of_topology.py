@@ -8,6 +8,7 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState, Scope
 from mqis.protocol.replication.changes import deletion
+from mqis.protocol.replication.effects import Refusal
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -196,6 +197,18 @@ def test_a_neighbour_that_an_undone_reply_took_away_is_one_again(asking: Enterpr
     asking.create_queue(psc, "psc\\q")
     asking.run(1)
     assert asking.nodes["far"].find(ObjectType.QUEUE, "psc\\q") is not None
+
+
+def test_an_undone_reply_announces_and_sends_nothing(asking: Enterprise) -> None:
+    """Neither the site that it would have made known, nor a request to the site's PSC."""
+    psc = asking.nodes["psc"]
+    psc.machine.watched = True
+    psc.told.clear()
+    asking.sent.clear()
+    named = pair(PropId.S_PATHNAME, "N"), pair(PropId.S_PSC, "new")
+    undo(asking, of_the_enterprise(psc, 1, Command.SYNC, guid_of("N"), *named))
+    assert {type(effect) for effect in psc.told} == {Refusal}
+    assert [parcel for parcel in asking.sent if parcel.sender == "psc"] == []
 
 
 def test_an_office_that_an_undone_reply_gave_is_not_taken(enterprise: Enterprise) -> None:

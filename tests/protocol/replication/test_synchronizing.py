@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from mqis.protocol.directory.objects import PurgeState
+from mqis.protocol.replication.remains import INCOMPLETE
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -253,6 +254,57 @@ def test_a_finished_synchronisation_is_acknowledged(enterprise: Enterprise, psc:
     assert acks == [PscAck(SITE_B, SITE_B, SITE_A, number(last + 1), "psc")]
 
 
+# --- between the parts of a reply (E73) -----------------------------------------------------------
+
+
+def test_a_crash_between_two_parts_does_not_make_the_copy_complete(
+    enterprise: Enterprise, psc: Node
+) -> None:
+    """The queue was changed again behind this part, so a part of an older change would spoil it."""
+    last = psc.last(SITE_A)
+    answer(enterprise, last, last + 2, queue("a", last + 2), sync0=Sync0.MORE)
+    enterprise.crash("psc")
+    enterprise.restart("psc")
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (update("a", last + 3, "old"),)))
+    assert (psc.last(SITE_A), label(psc, "a")) == (last + 2, "a")
+    answer(enterprise, last + 2, last + 5, queue("a", last + 5))
+    assert psc.last(SITE_A) == last + 5
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (update("a", last + 6, "new"),)))
+    assert (psc.last(SITE_A), label(psc, "a")) == (last + 6, "new")
+
+
+def test_nobody_is_served_or_told_between_two_parts(enterprise: Enterprise, psc: Node) -> None:
+    last = psc.last(SITE_A)
+    answer(enterprise, last, last + 2, queue("a", last + 2), sync0=Sync0.MORE)
+    request = SyncRequest(SITE_B, SITE_A, number(last), MAX, MIN, False, 0, "bsc")
+    enterprise.sent.clear()
+    enterprise.inject("bsc", "psc", request)
+    enterprise.run(2 * psc.settings.heartbeat_s)
+    replies = enterprise.messages(SyncReply, to="bsc", sender="psc")
+    assert SITE_A not in {reply.partition for reply in replies}
+    told = enterprise.messages(ChangePropagation, to="bsc", sender="psc")
+    numbers = {n.partition for message in told for n in message.heartbeat.partitions}
+    assert SITE_B in numbers
+    assert SITE_A not in numbers
+    answer(enterprise, last + 2, last + 3, queue("b", last + 3))
+    enterprise.inject("bsc", "psc", request)
+    (reply,) = enterprise.messages(SyncReply, to="bsc", sender="psc")[-1:]
+    assert (reply.partition, reply.to_seq) == (SITE_A, number(last + 3))
+
+
+def test_a_restored_authority_gets_an_incomplete_copy_as_what_it_is(
+    enterprise: Enterprise, psc: Node
+) -> None:
+    last = psc.last(SITE_A)
+    answer(enterprise, last, last + 2, queue("a", last + 2), sync0=Sync0.MORE)
+    enterprise.sent.clear()
+    enterprise.inject("pec", "psc", SyncRequest(SITE_A, SITE_A, MIN, MAX, MAX, True, 0, "pec"))
+    (reply,) = enterprise.messages(SyncReply, to="pec", sender="psc")
+    assert reply.purged_seq == INCOMPLETE
+    assert reply.to_seq == number(last + 2)
+    assert guid_of("a") in {change.guid for change in reply.changes}
+
+
 def test_an_object_that_fails_again_and_again_is_set_aside(
     enterprise: Enterprise, psc: Node
 ) -> None:
@@ -274,6 +326,26 @@ def test_an_object_that_fails_again_and_again_is_set_aside(
     answer(enterprise, last, last + 2, queue("bad", last + 1), queue("good", last + 2))
     assert label(psc, "bad") == "bad"
     assert psc.machine.memory.partitions[SITE_A].quarantine == {}
+
+
+def test_an_object_that_was_taken_after_all_is_not_set_aside_after_a_restart(
+    enterprise: Enterprise, psc: Node
+) -> None:
+    last = psc.last(SITE_A)
+    for _ in range(3):
+        answer(enterprise, last, last + 1, replace(queue("bad", last + 1), properties=()))
+    with psc.store.read() as view:
+        assert [key for key, _ in view.states("quarantine")] == [SITE_A.raw + guid_of("bad").raw]
+    enterprise.crash("psc")
+    enterprise.restart("psc")
+    answer(enterprise, last, last + 1, queue("bad", last + 1))
+    with psc.store.read() as view:
+        assert view.states("quarantine") == []
+    enterprise.crash("psc")
+    enterprise.sent.clear()
+    enterprise.restart("psc")
+    request = next(r for r in enterprise.messages(SyncRequest, to="pec") if r.partition == SITE_A)
+    assert request.from_seq == number(last + 1)
 
 
 def test_an_old_answer_does_not_bring_back_what_was_set_aside_and_deleted_since(

@@ -27,6 +27,7 @@ from mqis.protocol.replication import (
     receiving,
     recovery,
     requests,
+    rounds,
     serving,
     standing_in,
     survivors,
@@ -122,6 +123,7 @@ class Replication:
             topology.put_site(work, site)
         topology.read_neighbors(work)
         quarantine.load(work)
+        rounds.load(work)
         for state in work.tx.partitions():
             memory.progress(state.id)
             if admission.owns(work.tx, me, state.id):

@@ -41,6 +41,8 @@ class Progress:
     delay_s: float = 0.0
     #: Between the parts of a reply: changes that come now wait for the last part (E54).
     in_round: bool = False
+    #: Some parts of a reply are here, the last one is not (``rounds``, E73); this outlives a retry.
+    incomplete: bool = False
     #: And where the last part ended.
     reached: SequenceNumber = SequenceNumber.MIN
     #: The purged number of the last reply; MIN before the first one of a full synchronisation.
@@ -107,7 +109,15 @@ class Survivor:
     last_seq: SequenceNumber = SequenceNumber.MIN
     purged_seq: SequenceNumber = SequenceNumber.MIN
     complete: bool = False
+    #: Whether its copy lacks parts: it tells what is there, and not what was deleted (E73).
+    incomplete: bool = False
+    #: Whether it holds only the remains of a copy, all of which are here (``remains``, E72).
+    remains_only: bool = False
     holds: dict[Guid, DirectoryChange] = field(default_factory=dict)
+
+    @property
+    def has_answered(self) -> bool:
+        return self.complete or self.remains_only
 
 
 @dataclass(slots=True)

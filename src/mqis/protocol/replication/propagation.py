@@ -99,6 +99,8 @@ def numbers(work: Work, neighbor: Neighbor) -> Heartbeat:
     for state in work.tx.partitions():
         if state.purge_state is not PurgeState.NORMAL:  # its numbers begin anew (E83)
             continue
+        if work.memory.progress(state.id).incomplete:  # a BSC would take it for complete (E73)
+            continue
         own = owns_state(work.tx, work.me, state)
         if neighbor.intersite and not (own and _ours(work, state.id)):
             continue

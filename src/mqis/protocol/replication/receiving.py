@@ -64,7 +64,7 @@ def handle_change(work: Work, state: Partition, change: DirectoryChange) -> None
         )
     progress = work.memory.progress(state.id)
     progress.heard = max(progress.heard, change.seq.value)
-    if state.purge_state is not PurgeState.NORMAL or progress.in_round:
+    if state.purge_state is not PurgeState.NORMAL or progress.incomplete:
         return _keep(work, progress, change)
     if is_ahead(state, change):
         _keep(work, progress, change)
@@ -142,7 +142,7 @@ def drain(work: Work, partition: Guid) -> None:
     progress = work.memory.progress(partition)
     for seq in sorted(progress.pending):
         state = work.partition(partition)
-        if state is None or state.purge_state is not PurgeState.NORMAL or progress.in_round:
+        if state is None or state.purge_state is not PurgeState.NORMAL or progress.incomplete:
             return
         change = progress.pending[seq]
         if seq <= state.last_seq or change.purged_seq < state.purged_seq:

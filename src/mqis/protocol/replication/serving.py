@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import takewhile
 
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
@@ -13,20 +15,23 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.ports import Change
+from mqis.protocol.replication import remains
 from mqis.protocol.replication.admission import is_controller
-from mqis.protocol.replication.changes import scope_of, synchronized
+from mqis.protocol.replication.changes import scope_of
+from mqis.protocol.replication.parts import fitting
 from mqis.protocol.replication.quarantine import complete_through
 from mqis.protocol.replication.refusals import Objection, RefusalReason
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import AlreadyPurged, Sync0, SyncReply, SyncRequest
-from mqis.wire.seqnum import SequenceNumber
 
 
 def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> None:
     """Receive Sync Request: a reply, or word that only the whole partition helps.
 
-    A partition that is itself being synchronised answers nobody (3.1.1.5.3); who asked asks again.
+    A partition that is itself being synchronised answers nobody (3.1.1.5.3), in one reply or in
+    parts (E73); who asked asks again. Only its authority, if that is being restored, gets what is
+    here (E72).
     """
     objection = _objection_to_sender(work, sender, request)
     if objection is not None:
@@ -37,13 +42,27 @@ def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> No
         return work.refuse(RefusalReason.UNKNOWN_PARTITION, text)
     if work.me.is_bsc and not _restores(work, request, state):
         return work.refuse(RefusalReason.WRONG_SOURCE, "a backup controller serves nobody")
-    if state.purge_state is not PurgeState.NORMAL or state.id in work.memory.recoveries:
-        return None
+    if state.id not in work.memory.recoveries:
+        _answer(work, state, request)
+    return None
+
+
+def _answer(work: Work, state: Partition, request: SyncRequest) -> None:
+    restores = _restores(work, request, state)
+    if state.purge_state is not PurgeState.NORMAL:
+        if restores:
+            work.send(request.requester, remains.reply_to(work, state, request))
+        return
+    if work.memory.progress(state.id).incomplete:
+        if restores:
+            copy = reply_to(work, state, request)
+            work.send(request.requester, replace(copy, purged_seq=remains.INCOMPLETE))
+        return
     work.counters.syncs_served += 1
     if is_purged(request, state):
-        gone = AlreadyPurged(work.me.site, state.id, state.purged_seq)
-        return work.send(request.requester, gone)
-    return work.send(request.requester, reply_to(work, state, request))
+        work.send(request.requester, AlreadyPurged(work.me.site, state.id, state.purged_seq))
+    else:
+        work.send(request.requester, reply_to(work, state, request))
 
 
 def _objection_to_sender(work: Work, sender: Sender, request: SyncRequest) -> Objection | None:
@@ -77,7 +96,9 @@ def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
     last = state.last_seq
     if not _restores(work, request, state):
         last = max(request.from_seq, complete_through(work, state))
-    chosen, complete = _fitting(work, state, request, last)
+    changes = visible(wanted(work, state, request), request.scope)
+    known = takewhile(lambda change: change.seq <= last, changes)
+    chosen, complete = fitting(work, known, request.from_seq, state.purged_seq)
     to_seq = last if complete else chosen[-1].seq
     more = Sync0.NONE if complete else Sync0.MORE
     if request.is_sync0 and complete:
@@ -96,24 +117,6 @@ def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
 def in_order(changes: list[DirectoryChange]) -> tuple[DirectoryChange, ...]:
     """Ascending, each naming the one before it (E01)."""
     return tuple(changes)
-
-
-def _fitting(
-    work: Work, state: Partition, request: SyncRequest, last: SequenceNumber
-) -> tuple[list[DirectoryChange], bool]:
-    settings = work.settings
-    chosen: list[DirectoryChange] = []
-    size, previous = 0, request.from_seq
-    for found in visible(wanted(work, state, request), request.scope):
-        if found.seq > last:
-            break
-        change = synchronized(found, previous, state.purged_seq)
-        size += len(change.encoded)
-        if chosen and (len(chosen) >= settings.max_changes or size > settings.max_bytes):
-            return chosen, False
-        chosen.append(change)
-        previous = change.seq
-    return chosen, True
 
 
 def wanted(work: Work, state: Partition, request: SyncRequest) -> Iterator[Change]:

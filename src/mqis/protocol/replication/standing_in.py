@@ -16,7 +16,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, nam
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.partitions import objects_of
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication import recovery, topology
+from mqis.protocol.replication import recovery, rounds, topology
 from mqis.protocol.replication.applying import type_of
 from mqis.protocol.replication.asking import ask
 from mqis.protocol.replication.memory import Recovery, Survivor
@@ -98,6 +98,7 @@ def _hand_over(work: Work, state: Partition, survivor: Survivor) -> None:
     purged = max(state.purged_seq, survivor.purged_seq)
     current = work.partition(state.id) or state
     work.put(replace(current, last_seq=survivor.last_seq, purged_seq=purged))
+    rounds.end(work, state.id)
     ask(work, state.id)
 
 
@@ -105,4 +106,6 @@ def _tells_deletions(survivor: Survivor) -> bool:
     """BSCs keep no tombstones; where every number has its object there are none."""
     purged = survivor.purged_seq
     numbers = {change.seq for change in survivor.holds.values() if change.seq > purged}
+    if survivor.incomplete:
+        return False
     return not survivor.is_bsc or len(numbers) == survivor.last_seq.value - purged.value

@@ -21,7 +21,7 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication import recovery, standing_in
+from mqis.protocol.replication import recovery, remains, rounds, standing_in
 from mqis.protocol.replication.applying import type_of
 from mqis.protocol.replication.changes import synchronized
 from mqis.protocol.replication.effects import Recovered
@@ -36,6 +36,8 @@ from mqis.wire.mqdsrp.messages import Sync0, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
 
 _MIN, _MAX = SequenceNumber.MIN, SequenceNumber.MAX
+#: The scale of numbers by the clock: from 2020 on, and below ``max_jump`` until 2054.
+_FIRST_SECOND, _NUMBERS_PER_SECOND = 1_577_836_800.0, 4.0
 
 
 def advance(work: Work) -> None:
@@ -56,32 +58,47 @@ def _advance(work: Work, partition: Guid, running: Recovery) -> None:
             )
     if standing_in.ended(work, partition, running):
         return
-    silent = [s for s in running.survivors.values() if not s.complete]
+    open_ = [s for s in running.survivors.values() if not s.has_answered]
     if _may_finish(work, partition, running):
-        if not silent or work.now >= running.deadline:
+        if _all_sent_copies(running) or work.now >= running.deadline:
             finish(work, partition, running)
             return
     elif work.now >= running.deadline:
         running.deadline = work.now + work.settings.recovery_retry_s
-    for survivor in silent:
+    for survivor in open_:
         if work.now >= survivor.asked_at + work.settings.recovery_retry_s:
             _ask(work, partition, survivor)
 
 
-def _may_finish(work: Work, partition: Guid, running: Recovery) -> bool:
-    """An empty authority would make all others forget the partition: it needs the PEC's copy.
+def _all_sent_copies(running: Recovery) -> bool:
+    return all(survivor.complete for survivor in running.survivors.values())
 
-    That has at least its machine; and who knows the PEC's site knows whom else to ask.
+
+def _may_finish(work: Work, partition: Guid, running: Recovery) -> bool:
+    """An empty authority would make all others forget the partition: it needs a copy.
+
+    That is the PEC's, which has at least this server's machine; and who knows the PEC's site knows
+    whom else to ask. The PEC may itself wait for us, in a full synchronisation. So at the deadline
+    any other copy serves, or the remains of one (E72).
     """
-    state, enterprise = work.partition(partition), work.partition(ENTERPRISE_PARTITION)
-    if work.me.is_pec or state is None or state.last_seq > _MIN or enterprise is None:
+    state = work.partition(partition)
+    if state is None or not _needs_pec(work, state, running):
         return True
+    held = any(s.has_answered and s.holds for s in running.survivors.values())
+    return held and work.now >= running.deadline
+
+
+def _needs_pec(work: Work, state: Partition, running: Recovery) -> bool:
+    """Returns whether this copy is empty and the PEC's, which is not, is still to come."""
+    enterprise = work.partition(ENTERPRISE_PARTITION)
+    if work.me.is_pec or state.last_seq > _MIN or enterprise is None:
+        return False
     pec = running.survivors.get(name_key(enterprise.owner))
-    return pec is not None and pec.complete
+    return pec is None or not pec.complete
 
 
 def next_step(running: Recovery, retry_s: float) -> float:
-    times = [s.asked_at + retry_s for s in running.survivors.values() if not s.complete]
+    times = [s.asked_at + retry_s for s in running.survivors.values() if not s.has_answered]
     return min([running.deadline, *times])
 
 
@@ -106,7 +123,7 @@ def _ask(work: Work, partition: Guid, survivor: Survivor) -> None:
 def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply) -> None:
     """A part of what one server holds."""
     survivor = running.survivors.get(name_key(sender.name or ""))
-    if survivor is None or survivor.complete or reply.from_seq != survivor.from_seq:
+    if survivor is None or survivor.has_answered or reply.from_seq != survivor.from_seq:
         return work.refuse(RefusalReason.UNSOLICITED, f"{sender.label} was not asked for this")
     if survivor.probing:
         survivor.probing, survivor.from_seq = False, _MIN
@@ -114,20 +131,29 @@ def receive_copy(work: Work, sender: Sender, running: Recovery, reply: SyncReply
     objection = _impossible(work, reply)
     if objection is not None:
         return work.refuse(*objection)
+    if survivor.holds and remains.are_in(reply) != (survivor.purged_seq == _MAX):
+        # It began a full synchronisation between two parts, or ended one: its numbers are others.
+        survivor.holds, survivor.from_seq = {}, _MIN
+        return _ask(work, reply.partition, survivor)
+    return _keep(work, survivor, reply)
+
+
+def _keep(work: Work, survivor: Survivor, reply: SyncReply) -> None:
     for change in reply.changes:
-        if change.guid is None or change.partition != reply.partition:
-            return work.refuse(RefusalReason.MALFORMED, "a copy has changes without identity")
+        assert change.guid is not None  # ``_impossible`` has seen to it
         if _tells_type(change):
             survivor.holds[change.guid] = change
         else:  # no directory could hold it; the rest of the copy is none the worse
             work.refuse(RefusalReason.MALFORMED, "a copy has changes without a type", change)
     survivor.last_seq = survivor.from_seq = max(survivor.from_seq, reply.to_seq)
     survivor.purged_seq = reply.purged_seq
+    if reply.purged_seq == remains.INCOMPLETE:
+        survivor.incomplete, survivor.purged_seq = True, _MIN
     if reply.complete_sync0 is Sync0.MORE:
         _ask(work, reply.partition, survivor)
     else:
-        survivor.complete = True
-    return None
+        survivor.remains_only = remains.are_in(reply)
+        survivor.complete = not survivor.remains_only
 
 
 def _impossible(work: Work, reply: SyncReply) -> Objection | None:
@@ -143,13 +169,15 @@ def _impossible(work: Work, reply: SyncReply) -> Objection | None:
             RefusalReason.INCONSISTENT,
             f"number {max(highest, reply.to_seq)} is out of all proportion",
         )
-    if reply.complete_sync0 is not Sync0.MORE and reply.purged_seq > reply.to_seq:
+    marks = _MAX, remains.INCOMPLETE
+    complete = reply.complete_sync0 is not Sync0.MORE and reply.purged_seq not in marks
+    if complete and reply.purged_seq > reply.to_seq:
         return Objection(RefusalReason.INCONSISTENT, "a copy in which more is purged than there is")
-    return (
-        Objection(RefusalReason.INCONSISTENT, "a copy that ends before its changes do")
-        if highest > reply.to_seq
-        else None
-    )
+    if highest > reply.to_seq:
+        return Objection(RefusalReason.INCONSISTENT, "a copy that ends before its changes do")
+    if any(c.guid is None or c.partition != reply.partition for c in reply.changes):
+        return Objection(RefusalReason.MALFORMED, "a copy has changes without identity")
+    return None
 
 
 def _tells_type(change: DirectoryChange) -> bool:
@@ -171,6 +199,8 @@ class _Copy:
     holds: dict[Guid, DirectoryChange]
     #: PSCs of other sites do not hold queues that are known in one site only (E58).
     has_all: bool
+    #: Whether it lacks parts of a reply, and therefore tells nothing of deletions (E73).
+    incomplete: bool = False
 
 
 def finish(work: Work, partition: Guid, running: Recovery) -> None:
@@ -183,15 +213,18 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
         recovery.serve(work, partition)  # a site that nobody knows a PSC of
         return
     answers = [s for s in running.survivors.values() if s.complete]
-    own = _Copy(state.last_seq, dict(_own_holdings(work, state)), True)
-    others = [_Copy(s.last_seq, s.holds, s.is_bsc) for s in answers]
-    last = max([own.last_seq, *(copy.last_seq for copy in others)]) + work.settings.restore_jump
+    incomplete = work.memory.progress(partition).incomplete
+    own = _Copy(state.last_seq, dict(_own_holdings(work, state)), True, incomplete)
+    others = [_Copy(s.last_seq, s.holds, s.is_bsc, s.incomplete) for s in answers]
+    last = _behind_used_numbers(work, own, others)
     purged = max([state.purged_seq, *(s.purged_seq for s in answers)])
     unique = []
     for guid in dict.fromkeys(guid for copy in (own, *others) for guid in copy.holds):
         last, alone = _settle(work, guid, own, others, last)
         if alone is not None:
             unique.append(alone)
+    if not any(copy.holds for copy in (own, *others)):
+        last = remains.take(work, running, last)
     silent = tuple(s.name for s in running.survivors.values() if not s.complete)
     if silent or own.last_seq > _MIN:
         # Somebody may hold changes that are lost here; no tombstone tells him, so all start anew.
@@ -199,10 +232,24 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
     current = work.partition(partition) or state
     work.put(replace(current, last_seq=last, purged_seq=purged, purge_state=PurgeState.NORMAL))
     recovery.serve(work, partition)
+    rounds.end(work, partition)
     for neighbor in work.memory.neighbors.values():
         neighbor.heartbeat_at = work.now
     asked = tuple(s.name for s in running.survivors.values())
     work.effects.append(Recovered(str(partition), tuple(unique), asked, silent))
+
+
+def _behind_used_numbers(work: Work, own: _Copy, others: list[_Copy]) -> SequenceNumber:
+    """The number to go on from: far enough behind all that the copies tell of.
+
+    An empty store may be that of a new authority, or a backup from before it took office. What it
+    gave out then may be known to nobody who answered, so the clock tells a lower limit (E72).
+    """
+    last = max([own.last_seq, *(copy.last_seq for copy in others)]) + work.settings.restore_jump
+    if own.last_seq > _MIN:
+        return last
+    by_clock = max(0, int((work.at.unix - _FIRST_SECOND) * _NUMBERS_PER_SECOND))
+    return max(last, SequenceNumber(by_clock))
 
 
 def _own_holdings(work: Work, state: Partition) -> Iterator[tuple[Guid, DirectoryChange]]:
@@ -235,7 +282,7 @@ def _is_gone(guid: Guid, best: DirectoryChange, copies: tuple[_Copy, ...]) -> bo
     return any(
         guid not in copy.holds
         for copy in copies
-        if copy.last_seq >= best.seq and (copy.has_all or not in_site_only)
+        if copy.last_seq >= best.seq and not copy.incomplete and (copy.has_all or not in_site_only)
     )
 
 

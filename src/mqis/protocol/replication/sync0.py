@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.protocol.directory.partitions import mark, objects_of
-from mqis.protocol.replication import topology
+from mqis.protocol.replication import rounds, topology
 from mqis.protocol.replication.asking import answered, ask
 from mqis.protocol.replication.work import Work
 from mqis.wire.seqnum import SequenceNumber
@@ -30,6 +30,7 @@ def start_sync0(work: Work, state: Partition) -> None:
     progress = work.memory.progress(state.id)
     progress.pending.clear()
     progress.in_round = False
+    rounds.end(work, state.id)  # the state of the partition tells it from here on
     progress.told_purged = SequenceNumber.MIN
     mark(work.tx, state.id)
     work.tx.purge(state.id, SequenceNumber.MAX)

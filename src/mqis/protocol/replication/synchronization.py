@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqis.protocol.directory.objects import Partition, PurgeState, name_key
-from mqis.protocol.replication import topology
+from mqis.protocol.replication import rounds, topology
 from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.asking import answered, ask, source_of
@@ -124,7 +124,7 @@ def _end(reply: SyncReply) -> SequenceNumber:
 
 def apply_reply(work: Work, state: Partition, progress: Progress, reply: SyncReply) -> bool:
     """All changes of a reply in ascending order (E01), and the number that it reaches (E07)."""
-    effects, aside = len(work.effects), dict(progress.quarantine)
+    mark, aside = work.mark(), dict(progress.quarantine)
     failed: list[DirectoryChange] = []
     try:
         with work.tx.savepoint():
@@ -136,7 +136,7 @@ def apply_reply(work: Work, state: Partition, progress: Progress, reply: SyncRep
             end = max(current.last_seq, _end(reply))
             work.put(replace(current, last_seq=end))
     except _Incomplete:
-        del work.effects[effects:]
+        work.back_to(mark)
         progress.quarantine = aside
         topology.reread(work)
         for change in failed:
@@ -176,8 +176,10 @@ def _go_on(work: Work, progress: Progress, reply: SyncReply) -> None:
     progress.in_round = reply.complete_sync0 is Sync0.MORE
     progress.reached = _end(reply)
     if progress.in_round:
+        rounds.begin(work, state.id)
         ask(work, state.id)
         return
+    rounds.end(work, state.id)
     if state.purge_state is PurgeState.IN_SYNC0:
         if reply.complete_sync0 is not Sync0.COMPLETE:
             ask(work, state.id)

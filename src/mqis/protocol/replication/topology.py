@@ -17,7 +17,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.partitions import remove
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
-from mqis.protocol.replication import recovery
+from mqis.protocol.replication import recovery, rounds
 from mqis.protocol.replication.acknowledging import forget
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.asking import ask
@@ -105,6 +105,7 @@ def drop_site(work: Work, site: Guid) -> None:
     _remove_neighbor(work, state.owner, site)
     if site == work.me.site:
         return
+    rounds.end(work, site)
     for obj in remove(work.tx, site):
         work.changed(obj.type)
     work.tx.purge(site, SequenceNumber.MAX)

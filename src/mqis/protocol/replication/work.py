@@ -170,6 +170,15 @@ class Work:
         """An object is different now."""
         self._changed.add(object_type)
 
+    def mark(self) -> tuple[int, frozenset[ObjectType]]:
+        """The effects so far; ``back_to`` takes later ones back, after a rolled-back savepoint."""
+        return len(self.effects), frozenset(self._changed)
+
+    def back_to(self, mark: tuple[int, frozenset[ObjectType]]) -> None:
+        count, changed = mark
+        del self.effects[count:]
+        self._changed = set(changed)
+
     def finish(self) -> list[Effect]:
         if self._changed:
             self.effects.append(Changed(frozenset(self._changed)))

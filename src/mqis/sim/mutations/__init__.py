@@ -1,6 +1,7 @@
 """Mutations: each disables one rule, to show that the checkers detect its absence.
 
-``E..`` follows the letter of the specification, ``S..`` drops a protection against hostile servers.
+``E..`` follows the letter of the specification, ``S..`` drops a protection against hostile servers,
+``B..`` is a plausible bug.
 No configuration can enable them: a mutation replaces functions of ``protocol`` in this process for
 the duration of its context.
 """
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from mqis.sim.mutations import insecure, literal
+from mqis.sim.mutations import bugs, damage, insecure, literal, queues
 
 #: A module or class, the name of its function, and a function that returns the replacement.
 Replacement = tuple[ModuleType | type, str, Callable[..., object]]
@@ -34,6 +35,9 @@ MUTATIONS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     "S06": ("a server may request any change", insecure.S06),
     "S07": ("a request may choose names and identifiers", insecure.S07),
     "S08": ("acknowledgements are believed from any server", insecure.S08),
+    **bugs.BUGS,
+    **damage.BUGS,
+    **queues.BUGS,
 }
 
 
