@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from mqis.protocol.clock import Instant
@@ -262,7 +263,7 @@ B19 = ((survivors, "_behind_used_numbers", _no_jump),)
 B26 = ((survivors, "finish", _copies_unread),)
 
 
-BUGS = {
+BUGS: dict[str, tuple[str, tuple[tuple[ModuleType | type, str, _Any], ...]]] = {
     "B01": ("an empty authority waits for the PEC's copy, whoever else has one", B01),
     "B02": ("an update takes away all properties that it does not name", B02),
     "B03": ("answers to forwarded changes are not remembered", B03),
