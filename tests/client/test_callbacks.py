@@ -274,7 +274,7 @@ class TestHandshake:
         client = secret.initiator(SPNEGO, PRIVACY, "dir1")
         other = secret.initiator(SPNEGO, PRIVACY, "dir2")
         server = secret.acceptor(SPNEGO, PRIVACY)
-        callbacks = Callbacks(pending={7: client, 8: other})
+        callbacks = Callbacks(pending={8: other, 7: client})
         challenge = server.step(client.step(None)) or b""
         first = self.leg(callbacks, challenge)
         assert first.result == CONTINUE

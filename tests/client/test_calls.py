@@ -294,6 +294,20 @@ class TestAnswers:
 
         run(main())
 
+    @pytest.mark.req("MQDS-3-51", "MQDS-3.2.4-02")
+    def test_an_event_makes_a_refused_call_once(self) -> None:
+        code = 0xC00E0025
+
+        async def main() -> None:
+            lines = {dscomm.DELETE_OBJECT: dscomm.DirectoryResult(code)}
+            async with Scripted(lines) as peer, connected(peer.address) as client:
+                outcome = await client.events.delete_directory_object(Queue(pathname="c14\\q"))
+                assert isinstance(outcome.error, DirectoryError)
+                assert outcome.error.hresult == code
+                assert peer.names == ["S_DSDeleteObject"]
+
+        run(main())
+
     @pytest.mark.req("MQDS-3.2.4-01")
     def test_values_come_as_they_were_sent(self) -> None:
         values = (text("Orders"), PropVariant(VarType.EMPTY, None), PropVariant(VarType.UI4, 7))

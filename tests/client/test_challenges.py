@@ -242,7 +242,7 @@ class TestDirectoryServer:
 
         run(main())
 
-    @pytest.mark.req("MQDS-3.2.4.2-18", "MQDS-4.2-52")
+    @pytest.mark.req("MQDS-3.2.4.2-18", "MQDS-4.2-52", "MQDS-3.2.4.2-15")
     def test_a_wrong_signature_or_none_is_denied(
         self, key: tuple[int, int, int], settings: DirectorySettings
     ) -> None:

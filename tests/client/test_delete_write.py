@@ -308,7 +308,7 @@ class TestWrite:
         asked = only_call(*write(Enterprise(identifier=THREE, old_directory=old)))
         assert asked.request.values == (PropVariant(VarType.UI2, version),)
 
-    @pytest.mark.req("MQDS-3.2.6.7-03")
+    @pytest.mark.req("MQDS-3.2.6.7-03", "MQDS-3.2.6.7.1-03")
     @pytest.mark.parametrize("code", FAILURES)
     @pytest.mark.parametrize("kind", KINDS)
     def test_anything_but_ok_is_an_error(self, kind: str, code: int) -> None:

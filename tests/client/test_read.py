@@ -123,7 +123,7 @@ class TestWhichCall:
             (User, [equal("SecurityIdentifier", b"sid")]),
         ],
     )
-    @pytest.mark.req("MQDS-3.2.6.3-03")
+    @pytest.mark.req("MQDS-3.2.6.3-03", "MQDS-3.2.6.3-02", "MQDS-3.2.6.3-01")
     def test_everything_else_is_a_lookup(
         self, kind: type[DirectoryElement], filters: list[Filter] | None
     ) -> None:

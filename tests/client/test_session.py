@@ -169,14 +169,14 @@ class TestServers:
     @pytest.mark.req("MQDS-3.2.3-01", "MQDS-3.2.1.7-01")
     def test_the_current_server_is_the_one_that_is_called(self) -> None:
         async def main() -> None:
-            async with Scripted() as first, Scripted() as second:
-                known = KnownServers.of([first.address, second.address])
+            async with Scripted() as first, Scripted() as second, Scripted() as third:
+                known = KnownServers.of([first.address, second.address, third.address])
                 known.use(second.address)
                 client = await DirectoryClient.connect(known)
                 await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="c14\\q")
                 await client.close()
                 assert second.names == ["S_DSGetProps"]
-                assert first.asked == []
+                assert first.asked == third.asked == []
                 assert known.current in known.servers
 
         run(main())

@@ -354,6 +354,7 @@ def test_of_several_sites_the_first_counts() -> None:
 @pytest.mark.req("MQSD-3.1.5.1-01", "MQSD-3.1.5.1-02")
 def test_sending_counts_from_one_and_empties_the_stored_reply() -> None:
     played = started(2)
+    assert [sent.network for sent in played.sent] == [network(0)]
     assert (played.client.current_network_index, played.client.current_network) == (1, network(0))
     played.reply(F0)
     assert played.client.last_reply == F0.packet()

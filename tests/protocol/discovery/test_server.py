@@ -57,7 +57,7 @@ def test_the_examples(own: DiscoveryQueueManager, reply: bytes) -> None:
 
 
 @given(st.binary(min_size=16, max_size=16).map(Guid))
-@pytest.mark.req("MQSD-2.2.3-02")
+@pytest.mark.req("MQSD-2.2.3-02", "MQSD-2.2.2-03")
 def test_the_request_is_named(request_id: Guid) -> None:
     for own in (HERE, PEC):
         reply = answered(own, replace(REQUEST, request_id=request_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from struct import unpack_from
+from struct import pack, unpack_from
 
 import pytest
 
@@ -15,7 +15,7 @@ from mqis.protocol.multiplexer.events import (
 )
 from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.wire.cmp.boxcar import MAX_MESSAGES, Boxcar
-from mqis.wire.cmp.packet import MAX_DATA, MsgTag, Packet
+from mqis.wire.cmp.packet import MAX_DATA, RESERVED, MsgTag, Packet
 from mqis.wire.errors import WireError
 from tests.protocol.multiplexer.link import (
     Link,
@@ -24,6 +24,7 @@ from tests.protocol.multiplexer.link import (
     departing,
     events_of,
     feed,
+    sent_by,
     started,
 )
 
@@ -80,12 +81,34 @@ def test_one_boxcar_is_in_flight_and_the_next_one_fills() -> None:
     connection = machine.connect(1)
     first = departing(machine)
     for n in range(5):
-        machine.send(connection, n, b"")
+        machine.send(connection, n, b"%d" % n)
         assert machine.effects() == []
     machine.boxcar_delivered(0.0)
     second = departing(machine)
     assert first.count == 1
-    assert [p.user_msg_type for p in Boxcar.from_bytes(second.data).packets] == [0, 1, 2, 3, 4]
+    packets = Boxcar.from_bytes(second.data).packets
+    assert [(p.user_msg_type, p.data) for p in packets] == [(n, b"%d" % n) for n in range(5)]
+
+
+@pytest.mark.req("CMP-2.1.1.1-03", "CMP-2.2.8-01", "CMP-2.2.1-02", "CMP-2.2.2-04", "CMP-2.2.2-05")
+def test_the_bytes_of_messages_in_both_directions() -> None:
+    """Written out by hand: the last boxcar has neither builder nor reader for a judge."""
+    machine = started()
+    mine = machine.connect(0x101)
+    feed(machine, Packet.connection_req(7, 0x102))
+    theirs = machine.incoming[7]
+    machine.accept(theirs, 0.0)
+    for connection, number, body in ((mine, 1, b"abc"), (theirs, 2, b""), (mine, 3, b"12345678")):
+        machine.send(connection, 0x2000 + number, body)
+    assert departing(machine).data == b"".join(
+        (
+            pack("<4I", 0, 0, 16 + 24 + 32 + 24 + 32, 4),
+            pack("<6I", 5, 1, 1, 0x101, 0, RESERVED),
+            pack("<6I", 0xFFF, 1, 1, 0x2001, 3, RESERVED) + b"abc" + bytes(5),
+            pack("<6I", 0xFFF, 0, 7, 0x2002, 0, RESERVED),
+            pack("<6I", 0xFFF, 1, 1, 0x2003, 8, RESERVED) + b"12345678",
+        )
+    )
 
 
 @pytest.mark.req("CMP-3.1.7.1-02", "CMP-3.1.7.1-03")
@@ -104,7 +127,7 @@ def test_a_lone_message_does_not_wait_and_nothing_is_sent_for_nothing() -> None:
     assert len(machine.effects()) == 1
 
 
-@pytest.mark.req("CMP-2.1.1.2-01", "CMP-2.1.1.2-03", "CMP-2.1.1.3-01")
+@pytest.mark.req("CMP-2.1.1.2-01", "CMP-2.1.1.2-03", "CMP-2.1.1.3-01", "CMP-3.1.1-05")
 def test_the_3413th_message_opens_a_boxcar() -> None:
     machine = started(SessionLimits(connection_queued_bytes=1 << 30))
     connection = machine.connect(1)
@@ -120,7 +143,7 @@ def test_the_3413th_message_opens_a_boxcar() -> None:
     assert Boxcar.from_bytes(second.data).packets[0].user_msg_type == MAX_MESSAGES - 1
 
 
-@pytest.mark.req("CMP-2.1.1.2-03", "CMP-2.2.1-03")
+@pytest.mark.req("CMP-2.1.1.2-03", "CMP-2.2.1-03", "CMP-3.1.4.1-05")
 def test_a_boxcar_takes_what_fits_in_81920_bytes() -> None:
     machine = started()
     connection = machine.connect(1)
@@ -133,6 +156,16 @@ def test_a_boxcar_takes_what_fits_in_81920_bytes() -> None:
         machine.boxcar_delivered(0.0)
     # header, request, two messages: 16 + 24 + 24 + 40,000 + 24 + 41,808 is 81,896; and one of 24
     assert cars == [(81_920, 4), (41_872 + 40_024, 2)]
+
+
+@pytest.mark.req("CMP-3.1.7.1-01")
+def test_a_packet_that_finds_no_room_opens_a_boxcar() -> None:
+    machine = started()
+    connection = machine.connect(1)
+    sent_by(machine)
+    machine.send(connection, 1, bytes(MAX_DATA))
+    machine.disconnect(connection)
+    assert [p.tag for p in sent_by(machine)] == [MsgTag.USER_MESSAGE, MsgTag.DISCONNECT]
 
 
 def test_early_messages_of_a_connection_go_with_its_request() -> None:

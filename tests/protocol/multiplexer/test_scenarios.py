@@ -42,7 +42,9 @@ def tags(side: Side) -> list[MsgTag]:
 # --- both directions ------------------------------------------------------------------------------
 
 
-@pytest.mark.req("CMP-3.1.5.6-01", "CMP-3.1.1.1-01", "CMP-3.1.4.1-04", "CMP-3.1.4.1-01")
+@pytest.mark.req(
+    "CMP-3.1.5.6-01", "CMP-3.1.1.1-01", "CMP-3.1.4.1-04", "CMP-3.1.4.1-01", "CMP-3.1.1-02"
+)
 def test_both_sides_open_id_1_and_exchange() -> None:
     """Finds a fIsMaster that is read the wrong way round, wholly or by half (E-CMP-01)."""
     link = Link().up()
@@ -246,7 +248,9 @@ def test_an_id_is_free_again_only_after_disconnected() -> None:
     second = machine.connect(1)
     assert (first.id, second.id) == (1, 2)
     assert dict(machine.outgoing) == {1: first, 2: second}
+    events_of(machine)
     feed(machine, Packet.disconnected(1))
+    assert events_of(machine) == [Disconnected(first, session_down=False)]
     third = machine.connect(1)
     assert third.id == 1
     assert dict(machine.outgoing) == {2: second, 1: third}

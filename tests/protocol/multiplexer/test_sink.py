@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from mqis.protocol.multiplexer.connection import MultiplexedConnection
 from mqis.protocol.multiplexer.events import (
     ConnectionRequested,
@@ -47,6 +49,15 @@ def test_messages_are_taken_inside_receive_and_are_no_events() -> None:
     assert machine.budget.unread == 0
 
 
+@pytest.mark.req("CMP-2.2.8-02")
+def test_a_body_is_taken_as_it_is() -> None:
+    machine, _, taken = collecting()
+    body = b"\0 text \xff\0\0"
+    feed(machine, Packet.user_message(1, 9, body, is_master=False))
+    assert taken == [(9, body)]
+
+
+@pytest.mark.req("CMP-3.1.5-03")
 def test_what_waits_is_not_overtaken() -> None:
     machine, connection, taken = collecting()
     machine.pause(connection)

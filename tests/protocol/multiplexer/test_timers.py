@@ -61,8 +61,8 @@ def test_an_idle_session_is_torn_down_and_nobody_hears_of_it() -> None:
 @pytest.mark.parametrize(
     "add",
     [
-        lambda machine: machine.connect(1),
-        lambda machine: feed(machine, Packet.connection_req(1, 1)),
+        lambda machine: machine.connect(5),
+        lambda machine: feed(machine, Packet.connection_req(1, 5)),
     ],
     ids=["outgoing", "incoming"],
 )
@@ -70,12 +70,15 @@ def test_a_connection_cancels_it(add: Callable[[Multiplexer], object]) -> None:
     machine = started(QUIET)
     assert idle_at(machine) == 30.0
     add(machine)
+    (connection,) = (*machine.outgoing.values(), *machine.incoming.values())
+    assert (connection.id, connection.type) == (1, 5)
+    assert connection.accepted is connection.outgoing
     assert idle_at(machine) is None
     machine.handle_timer(1e9)
     assert machine.state is MultiplexerState.UP
 
 
-@pytest.mark.req("CMP-3.1.5.1-03", "CMP-3.1.5.2-03")
+@pytest.mark.req("CMP-3.1.5.1-03", "CMP-3.1.5.2-03", "CMP-3.1.2.1-01")
 @pytest.mark.parametrize("outgoing_first", [True, False])
 def test_it_starts_when_the_last_of_both_tables_is_gone(outgoing_first: bool) -> None:
     machine = started(QUIET)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mqis.client.directory import DirectoryClient
-from mqis.client.discovery import discover_servers
+from mqis.client.discovery import discover_servers, grounds
 from mqis.client.servers import NoServerError, ServerAddress
 from mqis.protocol.discovery.client import Responder
 from mqis.protocol.discovery.events import (
@@ -29,7 +29,7 @@ from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
 from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.protocol.errors import StorageError
 from mqis.runtime.discovery import responder as responder_module
-from mqis.runtime.discovery.networks import LocalNetwork, network_of
+from mqis.runtime.discovery.networks import LocalNetwork, local_networks, network_of
 from mqis.runtime.discovery.responder import PORT, DiscoveryResponder, ListenAddress
 from mqis.runtime.discovery.seeker import Ground
 from mqis.wire.guid import Guid
@@ -423,3 +423,10 @@ def test_nobody_discovered_is_an_error(run: Runner) -> None:
                 await discover_servers(endpoints=[(ONE, port)], timeout_s=0.05)
 
     run(body())
+
+
+@pytest.mark.req("MQSD-3.1.4.1-02")
+def test_every_local_network_is_asked_unless_some_are_chosen() -> None:
+    addresses = [ground.network.address for ground in grounds()]
+    assert addresses == [network.address for network in local_networks()]
+    assert addresses

@@ -93,7 +93,7 @@ def test_both_connect_at_once() -> None:
     run(scene())
 
 
-@pytest.mark.req("CMP-1.3-02")
+@pytest.mark.req("CMP-1.3-02", "CMP-3.1.7.4-01", "CMP-3.1.7.4.2-01")
 def test_messages_behind_the_request_need_no_answer() -> None:
     """``open`` waits for nothing: request and messages share the first boxcar."""
 
@@ -203,6 +203,7 @@ async def _talk_for_ever(connection: OleTxConnection) -> None:
 # --- refusals -------------------------------------------------------------------------------------
 
 
+@pytest.mark.req("CMP-3.1.7.4.3-01")
 def test_a_type_that_nobody_accepts() -> None:
     async def scene() -> None:
         async with couple() as (a, b):
@@ -388,6 +389,21 @@ def test_a_partner_that_never_answers(name: NameObject) -> None:
             assert not endpoint._links
             assert not endpoint.transport._bindings
         server.close()
+
+    run(scene())
+
+
+@pytest.mark.req("CMP-3.1.4.2-02")
+def test_a_second_connection_uses_the_session_that_is_there() -> None:
+    async def scene() -> None:
+        async with couple() as (a, b):
+            b.accept(TYPE, echo)
+            opened = [await a.connect(BETA, TYPE) for _ in range(2)]
+            for connection in opened:
+                await connection.send(1, b"one")
+                assert await connection.receive() == Message(2, b"one")
+            assert [connection.id for connection in opened] == [1, 2]
+            assert len(a.transport.machine.sessions) == 1
 
     run(scene())
 

@@ -82,6 +82,7 @@ def test_packets_stand_at_multiples_of_eight_behind_zeros(size: int) -> None:
     assert data[at : at + PACKET_SIZE] == VECTORS["CONNECTION_REQ"]
     assert data[40 + size : at] == bytes(at - 40 - size)
     assert len(data) == at + PACKET_SIZE
+    assert Boxcar.from_bytes(data).packets == (message(size), REQUEST)
 
 
 @pytest.mark.req("CMP-2.1.1.1-03")
@@ -187,6 +188,7 @@ def test_an_empty_boxcar_is_neither_made_nor_read() -> None:
         BoxcarReader(with_header(boxcar(REQUEST), count=0))
 
 
+@pytest.mark.req("CMP-2.1.1.2-02", "CMP-2.2.1-03")
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 32, 39, 81_921, 100_000])
 def test_sizes_outside_the_limits_are_refused(size: int) -> None:
     data = (VECTORS["boxcar"] + bytes(MAX_SIZE))[:size]

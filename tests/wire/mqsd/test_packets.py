@@ -62,9 +62,12 @@ packets: st.SearchStrategy[Packet] = st.one_of(requests, own_site_replies, other
     ("packet", "data", "size"),
     [
         pytest.param(REQUEST, REQUEST_BYTES, 52, marks=pytest.mark.req("MQSD-2.2.2-01")),
-        pytest.param(OWN_SITE_REPLY, OWN_SITE_BYTES, 48, marks=pytest.mark.req("MQSD-2.2.3-01")),
+        pytest.param(OWN_SITE_REPLY, OWN_SITE_BYTES, 48, marks=pytest.mark.req("MQSD-2.2.1-04")),
         pytest.param(
-            OTHER_SITE_REPLY, OTHER_SITE_BYTES, 82, marks=pytest.mark.req("MQSD-2.2.3-08")
+            OTHER_SITE_REPLY,
+            OTHER_SITE_BYTES,
+            82,
+            marks=pytest.mark.req("MQSD-2.2.3-08", "MQSD-2.2.3-01"),
         ),
     ],
     ids=["request", "own site", "other site"],
@@ -216,9 +219,17 @@ def _listing(text: str, size: int | None = None) -> bytes:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        pytest.param(_changed(OWN_SITE_BYTES, 20, "00000000"), "Count is 0", id="no network"),
         pytest.param(
-            _changed(OWN_SITE_BYTES, 20, "21000000") + bytes(16 * 32), "33 items", id="33 networks"
+            _changed(OWN_SITE_BYTES, 20, "00000000"),
+            "Count is 0",
+            id="no network",
+            marks=pytest.mark.req("MQSD-2.2.3-03"),
+        ),
+        pytest.param(
+            _changed(OWN_SITE_BYTES, 20, "21000000") + bytes(16 * 32),
+            "33 items",
+            id="33 networks",
+            marks=pytest.mark.req("MQSD-2.2.3-03"),
         ),
         pytest.param(_changed(OWN_SITE_BYTES, 20, "02000000"), "2 items do not fit", id="too few"),
         pytest.param(OWN_SITE_BYTES[:-1], "needs 16 bytes, 15 left", id="one byte short"),
@@ -229,12 +240,22 @@ def _listing(text: str, size: int | None = None) -> bytes:
             _listing("10nt4pec\0", 17)[:-1], "an even number of bytes, not 17", id="odd size"
         ),
         pytest.param(_listing("10nt4pec"), "no terminating zero", id="no NUL"),
-        pytest.param(_listing("10a\x0010b\0"), "8 bytes after the end", id="a NUL inside"),
+        pytest.param(
+            _listing("10a\x0010b\0"),
+            "8 bytes after the end",
+            id="a NUL inside",
+            marks=pytest.mark.req("MQSD-2.2.3-08"),
+        ),
         pytest.param(_listing("\0"), "begins with 0 or 1 for IP at offset 64", id="no entry"),
         pytest.param(_listing("1\0"), "0 or 1 for IPX at offset 66", id="one flag"),
         pytest.param(_listing("10\0"), "name is empty at offset 68", id="no name"),
         pytest.param(_listing("20a\0"), "0 or 1 for IP at offset 64", id="IP flag"),
-        pytest.param(_listing("12NAME\0"), "0 or 1 for IPX at offset 66", id="IPX flag"),
+        pytest.param(
+            _listing("12NAME\0"),
+            "0 or 1 for IPX at offset 66",
+            id="IPX flag",
+            marks=pytest.mark.req("MQSD-2.2.3-09"),
+        ),
         pytest.param(_listing("10a,\0"), "0 or 1 for IP at offset 72", id="comma at the end"),
         pytest.param(_listing("10\U0001f600,2\0"), "for IP at offset 74", id="a pair of units"),
         pytest.param(OTHER_SITE_BYTES[:40], "needs 16 bytes", id="cut network"),
@@ -245,7 +266,7 @@ def test_what_is_no_reply(data: bytes, reason: str) -> None:
         TopologyServerReply.from_bytes(data)
 
 
-@pytest.mark.req("MQSD-2.2.3-05")
+@pytest.mark.req("MQSD-2.2.3-05", "MQSD-2.2.3-08")
 def test_the_size_counts_the_nul() -> None:
     servers = (ServerSpec("PSC1"), ServerSpec("X", supports_ip=False, supports_ipx=True))
     reply = replace(OTHER_SITE_REPLY, servers=servers)
