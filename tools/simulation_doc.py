@@ -28,18 +28,21 @@ class SeedCount:
 
     seeds: int | None
     rule: str
+    #: The number of seeds that were run.
+    tried: int = MOST
 
     @property
     def shown(self) -> str:
-        return f"none of {MOST}" if self.seeds is None else str(self.seeds)
+        return f"none of {self.tried}" if self.seeds is None else str(self.seeds)
 
 
 def known(text: str) -> dict[str, SeedCount]:
-    """The findings that a document lists."""
-    return {
-        name: SeedCount(int(seeds) if seeds.isdigit() else None, rule)
-        for name, seeds, rule in _ROW.findall(text)
-    }
+    """The numbers that a document lists."""
+    found = {}
+    for name, shown, rule in _ROW.findall(text):
+        number = int(shown.rpartition(" ")[2])
+        found[name] = SeedCount(number if shown.isdigit() else None, rule, number)
+    return found
 
 
 def measure(name: str) -> SeedCount:
@@ -56,7 +59,7 @@ def table(findings: dict[str, SeedCount]) -> str:
         "|---|---|---|---|",
     ]
     for name, (text, _) in MUTATIONS.items():
-        finding = findings.get(name, SeedCount(None, "not measured"))
+        finding = findings.get(name, SeedCount(None, "not measured", 0))
         lines.append(f"| {name} | {text} | {finding.shown} | {finding.rule} |")
     return "\n".join(lines)
 

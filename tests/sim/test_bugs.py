@@ -28,6 +28,7 @@ from mqis.sim.violation import Violation
 from mqis.sim.workload import roamer
 from mqis.wire.mqds.propid import PropId
 from tests.sim.test_regressions import in_order, updating, work
+from tools.simulation_doc import DOCUMENT, known
 
 #: PEC, PSC1, PSC2, BSC1a
 SERVERS = enterprise((0, 1, 0))
@@ -159,3 +160,10 @@ def test_a_bug_of_queue_managers_is_seen_over_connections() -> None:
     found = broken(*steps, mutation="B28", streams=True)
     assert found is not None
     assert found.rule == "order of delivery"
+
+
+def test_the_document_lists_every_mutation() -> None:
+    """``tools/simulation_doc.py`` writes the table, and measures by name what is new in it."""
+    listed = known(DOCUMENT.read_text("utf-8"))
+    assert list(listed) == list(MUTATIONS)
+    assert [name for name, count in listed.items() if count.tried == 0] == []
