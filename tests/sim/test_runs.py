@@ -21,8 +21,8 @@ from mqis.sim.world import World
 from mqis.storage.journal.reader import Segment
 from tools.simulation_doc import DOCUMENT, known
 
-#: Seeds that CI runs; the command runs thousands.
-CI_SEEDS = 100
+#: A slice of what the command runs in thousands. Seed 46 quarantines an object, which is rare.
+CI_SEEDS = (*range(24), 46)
 
 
 def test_an_enterprise_without_faults_agrees() -> None:
@@ -55,7 +55,7 @@ def _restores(scenario: Scenario) -> bool:
 @pytest.mark.slow
 def test_many_seeds_hold_and_meet_every_fault() -> None:
     counts: Counter[str] = Counter()
-    for result in run_many(range(CI_SEEDS), jobs=2):
+    for result in run_many(CI_SEEDS, jobs=2):
         assert result.violation is None, f"mqis sim --seed {result.seed}: {result.violation}"
         counts.update(result.counts)
     assert missing(counts) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -98,7 +98,9 @@ def run(scenario: Scenario, options: Options = PLAIN) -> RunResult:
     )
 
 
-def run_many(seeds: range, options: Options = PLAIN, *, jobs: int = 1) -> Iterator[RunResult]:
+def run_many(
+    seeds: Iterable[int], options: Options = PLAIN, *, jobs: int = 1
+) -> Iterator[RunResult]:
     """Yields the results in the order of the seeds; the caller may stop early."""
     if jobs <= 1:
         yield from (run_seed(seed, options) for seed in seeds)
