@@ -22,15 +22,26 @@ from mqis.lab.generate.faults import (
     Duplicate,
     Gap,
     JournalDamage,
+    PlantedEvidence,
     PlantedFault,
     PlantedState,
-    damage_journal,
 )
 from mqis.lab.generate.history import ChangeHistory
 from mqis.lab.generate.plan import GenerateError, GeneratePlan, PlannedServer
-from mqis.lab.generate.synchronizing import catch_up
-from mqis.protocol.directory.objects import DirectoryObject, Scope
+from mqis.lab.generate.spoiling import (
+    add_stranger,
+    copy_journal,
+    cut_export,
+    damage_journal,
+    garble_line,
+    lost_segment,
+    misname_export,
+)
+from mqis.lab.generate.synchronizing import ask_in_vain, catch_up
+from mqis.protocol.directory.objects import DirectoryObject, Partition, Scope
+from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.ports import Transaction
+from mqis.protocol.replication.changes import scope_of
 from mqis.protocol.replication.convergence import Difference, copy_of, differences
 from mqis.protocol.replication.server import Role
 from mqis.storage.memory import MemoryStore
@@ -46,6 +57,10 @@ _REASONS = {"refused": REFUSED_BECAUSE, "expired": EXPIRED_BECAUSE}
 _GATHERED = (1, 2, 5, 20)
 #: The number of servers that are not away.
 _AWAKE = 4
+#: The clock of one server is a year ahead.
+_AHEAD_US = 365 * 86_400 * 1_000_000
+#: The number of changes after an early export.
+_LATE_CHANGES = 2
 #: The cause of an object that only one replica holds and no journal mentions.
 _FOREIGN = "foreign"
 
@@ -65,6 +80,8 @@ class Generated:
     gaps: list[Gap] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
     damage: list[JournalDamage] = field(default_factory=list)
+    #: Faults of the journals and exports themselves.
+    evidence: list[PlantedEvidence] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -79,6 +96,7 @@ class Generated:
             "gaps": [asdict(gap) for gap in self.gaps],
             "duplicates": [asdict(duplicate) for duplicate in self.duplicates],
             "damage": [asdict(damage) for damage in self.damage],
+            "evidence": [asdict(finding) for finding in self.evidence],
         }
 
 
@@ -97,7 +115,10 @@ def generate(
                 run.plant()
         finally:
             run.delivery.close()
-        run.write()
+        run.write_exports()
+        if plan.faults:
+            run.spoil()
+    run.write_manifest()
     return run.result
 
 
@@ -116,6 +137,13 @@ class _Run:
         backups = [m.name for m in self.history.members if m.role is Role.BSC]
         #: The server whose journal is damaged, so that missing records prove nothing.
         self._damaged = backups[-1] if backups and plan.faults else ""
+        #: The server whose export is damaged.
+        self._garbled = backups[0] if backups else ""
+        #: By server: an export that was made before the last changes.
+        self._older: dict[str, str] = {}
+        self._born: dict[Guid, int] = {}
+        if plan.faults:
+            self.delivery.ahead_us[self.history.members[1].name] = _AHEAD_US
 
     # --- changes without faults -------------------------------------------------------------------
 
@@ -149,11 +177,16 @@ class _Run:
     def _settle(self, at_most: int) -> None:
         """Records new changes, and sends those of a partition once there are ``at_most``."""
         for change in self.history.take():
-            self.result.changes += 1
+            self._count(change)
             waiting = self._waiting.setdefault(change.obj.partition, [])
             waiting.append(self.delivery.made(change))
             if len(waiting) >= at_most:
                 self._flush(change.obj.partition)
+
+    def _count(self, change: OwnChange) -> None:
+        self.result.changes += 1
+        if change.kind is ChangeKind.CREATE:
+            self._born[change.obj.id] = change.obj.seq.value
 
     def _flush(self, partition: Guid | None = None) -> None:
         for id_ in [partition] if partition is not None else list(self._waiting):
@@ -177,9 +210,8 @@ class _Run:
             self._plant("lost", DIFFERENCES[number % 3], self._hop(self._damaged))
             self._duplicate()
             self._foreign()
-        self.delivery.close()
-        place = self.directory / "journals" / self._damaged
-        self.result.damage += damage_journal(place, self._damaged)
+        self._contradict()
+        self._make_segments()
 
     def _hop(self, target: str = "") -> tuple[Guid, DeliveryHop]:
         """A random partition, and the last step of its path to ``target`` or a random server."""
@@ -197,7 +229,7 @@ class _Run:
         self._tick()
         after, before = self._faulty_change(what, partition, queue)
         (change,) = self.history.take()
-        self.result.changes += 1
+        self._count(change)
         sent = self.delivery.made(change)
         self.delivery.send([sent], Mishap(kind, hop))
         reached = [hop.target] if kind == "corrupted" else self.delivery.below(hop.target)
@@ -228,6 +260,8 @@ class _Run:
                 number = sent.change.seq.value
                 self.result.gaps.append(Gap(server, str(partition), number, number))
         self._ordinary(partition)  # a later change, so that the missed number is a gap
+        if kind == "lost" and hop.target != self._damaged:
+            ask_in_vain(self.delivery, hop, self._state(partition))
 
     def _faulty_change(
         self, what: str, partition: Guid, queue: DirectoryObject | None
@@ -249,7 +283,7 @@ class _Run:
         self._tick()
         made = self.history.create_queue(scope=Scope.ENTERPRISE, site=partition)
         (change,) = self.history.take()
-        self.result.changes += 1
+        self._count(change)
         self.delivery.send([self.delivery.made(change)], Mishap("duplicated", hop))
         self.result.duplicates.append(Duplicate(hop.target, str(partition), made.seq.value))
 
@@ -281,10 +315,132 @@ class _Run:
             )
         )
 
-    def write(self) -> None:
-        Exports(self.tx, self.history.members, self._overrides).write(
-            self.directory / "exports", self.random
+    def _state(self, partition: Guid) -> Partition:
+        return next(state for state in self.tx.partitions() if state.id == partition)
+
+    # --- faults of the files ----------------------------------------------------------------------
+
+    def _untouched(self, partition: Guid) -> DirectoryObject:
+        """A queue of a partition that all servers hold as it is."""
+        touched = {id_ for _, id_ in self._overrides}
+        wanted = (q for q in self.history.queues if q.partition == partition)
+        return next(q for q in wanted if q.id not in touched and scope_of(q) is Scope.ENTERPRISE)
+
+    def _contradict(self) -> None:
+        """Lets the export of an authority differ from its own journal and all replicas."""
+        authority = self.history.members[0]
+        self._ordinary(authority.site)
+        queue = self._untouched(authority.site)
+        wrong = _corrupted(queue)
+        self._overrides[authority.name, queue.id] = PlantedState(wrong)
+        found = _difference(queue, wrong)
+        self.result.faults.append(
+            PlantedFault(
+                authority.name,
+                "different",
+                "authority_corrupted",
+                queue.type.label,
+                str(queue.id),
+                str(queue.partition),
+                queue.seq.value,
+                None,
+                None,
+                found.properties,
+                "its export contradicts its own journal",
+            )
         )
+
+    def _make_segments(self) -> None:
+        """Divides the journal to damage; exports one server before the last changes."""
+        sites = sorted({m.site for m in self.history.members})
+        self.delivery.seal(self._damaged)
+        self._ordinary(sites[0])
+        self.delivery.seal(self._damaged)
+        for site in sites:  # so that the segments left show the last number of each
+            self._ordinary(site)
+        self.delivery.seal(self._damaged)
+        before = {s.id: s.last_seq.value for s in self.tx.partitions()}
+        self._export_early()
+        for state in self.tx.partitions():
+            if state.last_seq.value > before[state.id]:
+                span = before[state.id] + 1, state.last_seq.value
+                self.result.evidence.append(
+                    PlantedEvidence("missing_end", self._damaged, None, str(state.id), *span)
+                )
+
+    def _export_early(self) -> None:
+        pscs = [m for m in self.history.members if m.role is not Role.BSC]
+        member, partition = pscs[-1], pscs[0].site
+        held = Exports(self.tx, self.history.members, self._overrides)
+        self._older[member.name] = held.text(member, self.random)
+        number = self._state(partition).last_seq.value
+        hop = self.delivery.path(partition, member.name)[-1]
+        for _ in range(_LATE_CHANGES):
+            late = self._ordinary(partition)
+            self.result.faults.append(
+                PlantedFault(
+                    member.name,
+                    "missing",
+                    "export_older",
+                    late.type.label,
+                    str(late.id),
+                    str(partition),
+                    late.seq.value,
+                    hop.source,
+                    hop.target,
+                    (),
+                    f"the export of {member.name} ends at change {number}",
+                )
+            )
+        file = str(self.directory / "exports" / f"{member.name}.jsonl")
+        self.result.evidence.append(PlantedEvidence("older_export", member.name, file))
+
+    def write_exports(self) -> None:
+        held = Exports(self.tx, self.history.members, self._overrides)
+        held.write(self.directory / "exports", self.random, self._older)
+
+    def spoil(self) -> None:
+        """Removes, copies and damages files."""
+        journals, exports = self.directory / "journals", self.directory / "exports"
+        first, second = self.history.members[:2]
+        found = self.result.evidence
+        found.append(lost_segment(journals / self._damaged, self._damaged))
+        self.result.damage += damage_journal(journals / self._damaged, self._damaged)
+        found += copy_journal(journals, self._garbled)
+        like, state = self._untouched(first.site), self._state(first.site)
+        id_ = self.history.entropy.guid()
+        found.append(add_stranger(journals, id_, like, state, self._now))
+        found.append(misname_export(exports, first.name, second.name))
+        found.append(PlantedEvidence("clock_ahead", second.name))
+        self._damage_export(exports / f"{self._garbled}.jsonl")
+
+    def _damage_export(self, path: Path) -> None:
+        damage, objects = cut_export(path)
+        lost = {obj.id for obj in objects}
+        sites = sorted({m.site for m in self.history.members})
+        garbled = next(q for q in map(self._untouched, sites) if q.id not in lost)
+        self.result.damage += [damage, garble_line(path, garbled.id)]
+        size = path.stat().st_size  # the same: a byte was replaced
+        assert damage.offset == size
+        for obj in (*objects, garbled):
+            self._lose(obj)
+
+    def _lose(self, obj: DirectoryObject) -> None:
+        """An object of the damaged export cannot be read; that replaces any other fault of it."""
+        server, label = self._garbled, str(obj.id)
+        faults = self.result.faults
+        self.result.faults = [f for f in faults if (f.server, f.id) != (server, label)]
+        held = self.tx.get(obj.type, obj.id)
+        elsewhere = self.delivery.members[server].site != obj.partition
+        if held is None or (elsewhere and scope_of(held) is Scope.SITE):
+            return
+        hop = self.delivery.path(obj.partition, server)[-1]
+        about = obj.type.label, label, str(obj.partition), self._born[obj.id]
+        self.result.faults.append(
+            PlantedFault(server, "missing", "export_damaged", *about, hop.source, hop.target)
+        )
+
+    def write_manifest(self) -> None:
         text = json.dumps(self.result.as_json(), indent=2)
         (self.directory / "manifest.json").write_text(text + "\n", encoding="ascii")
 
