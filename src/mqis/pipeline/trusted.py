@@ -42,10 +42,20 @@ def partitions_of(tables: TableDirectory) -> DataFrame:
 def records_of(tables: TableDirectory) -> DataFrame:
     """The records of the servers that directories know; raises if there are no ``records``."""
     found = tables.read("records")
-    if not _unused_files(tables):
-        return found
-    known = tables.read("journals").select("server", "server_id")
-    return found.join(F.broadcast(known), ["server", "server_id"], "left_semi")
+    for server, id_ in _strange_journals(tables):
+        found = found.filter((F.col("server") != server) | (F.hex("server_id") != id_))
+    return found
+
+
+def _strange_journals(tables: TableDirectory) -> list[tuple[str, str]]:
+    """The names and identifiers, in hexadecimal digits, of servers that no directory knows."""
+    if not (tables.has("segments") and tables.has("journals")):
+        return []
+    listed, known = (
+        {tuple(row) for row in tables.read(name).select("server", F.hex("server_id")).collect()}
+        for name in ("segments", "journals")
+    )
+    return sorted(listed - known)
 
 
 def servers_with_wrong_clocks(tables: TableDirectory) -> dict[str, str]:

@@ -37,13 +37,18 @@ def audit(tables: TableDirectory) -> Audited:
     objects, partitions = objects_of(tables), partitions_of(tables)
     replicas = Replicas.of(objects, partitions)
     found = settled(differences(objects, replicas.copies))
-    explained = unexplained(found) if found.isEmpty() else _explained(tables, found, replicas)
+    explained = unexplained(found)
+    if not found.isEmpty():
+        exported = _exported(tables, objects, partitions)
+        explained = _explained(tables, found, replicas, exported)
     written = tables.write("divergence", _readable(explained).coalesce(1))
     tables.session.catalog.clearCache()
     return Audited(written.count(), objects.count(), len(replicas.servers), replicas.unknown)
 
 
-def _explained(tables: TableDirectory, found: DataFrame, replicas: Replicas) -> DataFrame:
+def _explained(
+    tables: TableDirectory, found: DataFrame, replicas: Replicas, exported: ExportedState
+) -> DataFrame:
     session = tables.session
     records = records_of(tables) if tables.has("records") else empty(session, "records")
     made = changes_of(found, records).persist()
@@ -51,10 +56,13 @@ def _explained(tables: TableDirectory, found: DataFrame, replicas: Replicas) -> 
     first = settled(causes(found, records, made, whole, replicas))
     if first.filter(is_doubtful()).isEmpty():
         return first
-    faults = errors_of(tables).filter(F.col("source") == "export").select("server").distinct()
-    numbers = partitions_of(tables).select("server", "partition", "last_seq")
-    exported = ExportedState(objects_of(tables), settled(numbers), settled(faults))
     return second_look(first, made, records, exported)
+
+
+def _exported(tables: TableDirectory, objects: DataFrame, partitions: DataFrame) -> ExportedState:
+    numbers = partitions.groupBy("server", "partition").agg(F.min("last_seq").alias("last_seq"))
+    faults = errors_of(tables).filter(F.col("source") == "export").select("server").distinct()
+    return ExportedState(objects, settled(numbers), settled(faults))
 
 
 def _readable(explained: DataFrame) -> DataFrame:

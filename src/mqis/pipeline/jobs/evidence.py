@@ -219,8 +219,13 @@ def _clocks(tables: TableDirectory, found: JournalContent) -> Iterator[SentAndRe
     asked = tables.session.createDataFrame(
         rows, "receiver string, message_source binary, message_ordinal long, received_us long"
     )
+    sent: dict[tuple[str, str, int], int] = {}
     for row in sendings(tables.read("records"), asked).toArrow().to_pylist():
-        yield SentAndReceived(row["sender"], row["receiver"], row["sent_us"], row["received_us"])
+        key = row["sender"], row["receiver"], row["received_us"]
+        # A restored server may use the number of a message again, for a later one.
+        sent[key] = min(sent.get(key, row["sent_us"]), row["sent_us"])
+    for (sender, receiver, received_us), sent_us in sent.items():
+        yield SentAndReceived(sender, receiver, sent_us, received_us)
 
 
 # --- directories ----------------------------------------------------------------------------------

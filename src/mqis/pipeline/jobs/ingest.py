@@ -64,7 +64,9 @@ def ingest(
             errors.append(_captures(tables, captures))
         read_again = ["journal", "snapshot"] * bool(journals) + ["export"] * bool(exports)
         errors += _other_errors(tables, read_again + ["capture"] * bool(captures))
-        tables.write("errors", reduce(DataFrame.unionByName, errors).coalesce(1))
+        tables.write(
+            "errors", reduce(lambda all_, more: all_.unionByName(more), errors).coalesce(1)
+        )
         if found is None:
             found = _content(tables)
         if journals or exports:
