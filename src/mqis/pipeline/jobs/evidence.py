@@ -34,6 +34,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 #: The first day of the year 1, and the last of the year 9999.
 _EARLIEST_US, _LATEST_US = -62_135_596_800_000_000, 253_402_214_400_000_000
+_GUID_DIGITS = 32
 #: Objects of these types have properties that only their authority stores.
 _MARKED = (int(ObjectType.SITE), int(ObjectType.ROUTINGLINK), int(ObjectType.MACHINE))
 
@@ -83,8 +84,9 @@ def evidence(tables: TableDirectory, found: JournalContent) -> None:
     damaged, files = _damaged(tables), _files(tables)
     journals = extents.inventories(files.segments, found.extents, damaged)
     states = _exported(tables)
-    strange = list(_strangers(tables, journals, states))
-    misnamed = list(exports.misnamed(states, _own(tables), found.made.keys()))
+    marks = _marks(tables, {id_ for _, id_ in journals}, {state.server for state in states})
+    strange = list(_strangers(tables, journals, states, marks))
+    misnamed = list(exports.misnamed(states, marks.own, found.made.keys()))
     unused = {finding.file for finding in (*strange, *misnamed)}
     used = {key: journal for key, journal in journals.items() if journal.place not in unused}
     states = [state for state in states if state.file not in unused]
@@ -239,49 +241,62 @@ def _exported(tables: TableDirectory) -> list[ExportedPartition]:
     return [ExportedPartition(r[0], r[1], bytes(r[2]), r[3] or "", r[4]) for r in rows]
 
 
-def _own(tables: TableDirectory) -> set[tuple[str, bytes]]:
-    """The (file, partition) whose objects have properties that only their authority stores."""
-    if not tables.has("objects"):
-        return set()
-    objects = tables.read("objects").filter(F.col("type").isin(*_MARKED) & ~F.col("deleted"))
-    counted = objects.groupBy("file", "partition").agg(F.bool_and("own").alias("own"))
-    return {(row["file"], bytes(row["partition"])) for row in counted.filter("own").collect()}
-
-
 def _strangers(
     tables: TableDirectory,
     journals: dict[JournalKey, JournalInventory],
     states: Collection[ExportedPartition],
+    marks: _Marks,
 ) -> Iterator[EvidenceFinding]:
     """The journals and exports of servers that no directory knows as machines."""
-    ids, names = _machines(tables, {id_ for _, id_ in journals}, {s.server for s in states})
-    unknown = {id_ for _, id_ in journals} - ids
+    unknown = {id_ for _, id_ in journals} - marks.ids
     if unknown and tables.has("records"):
         snapshots = tables.read("snapshots") if tables.has("snapshots") else None
         unknown -= known_by_others(tables.read("records"), snapshots, unknown)
     # A single journal proves nothing about its own server.
-    if len({id_ for _, id_ in journals}) > 1 or ids:
+    if len({id_ for _, id_ in journals}) > 1 or marks.ids:
         for journal in journals.values():
             if journal.server_id in unknown:
                 yield exports.stranger(journal.server, journal.place, "journal")
     files: dict[str, set[str]] = defaultdict(set)
     for state in states:
         files[state.server].add(state.file)
-    for server in sorted(files) if names else ():
-        if server.lower() not in names:
+    known = any(server.lower() in marks.names for server in files)
+    for server in sorted(files) if known else ():
+        if server.lower() not in marks.names:
             for file in sorted(files[server]):
                 yield exports.stranger(server, file, "export")
 
 
-def _machines(
-    tables: TableDirectory, ids: set[bytes], names: set[str]
-) -> tuple[set[bytes], set[str]]:
-    """Those of the identifiers and names that exports know as machines."""
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """The facts in exports by which servers are recognised."""
+
+    #: The (file, partition) whose objects have properties that only their authority stores.
+    own: set[tuple[str, bytes]] = field(default_factory=set)
+    #: The identifiers and the names, in lower case, that exports know as machines.
+    ids: set[bytes] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+
+
+def _marks(tables: TableDirectory, ids: set[bytes], names: set[str]) -> _Marks:
+    """Reads them in one pass; machines only of the given identifiers and names."""
+    found = _Marks()
     if not tables.has("objects"):
-        return set(), set()
-    machines = tables.read("objects").filter(F.col("type") == int(ObjectType.MACHINE))
-    chosen = F.lower("path").isin(sorted(name.lower() for name in names))
+        return found
+    wanted = F.lower("path").isin(sorted(name.lower() for name in names))
     if ids:
-        chosen |= F.hex("id").isin(sorted(id_.hex().upper() for id_ in ids))
-    rows = machines.filter(chosen).select("id", F.lower("path")).distinct().collect()
-    return {bytes(row[0]) for row in rows}, {row[1] for row in rows}
+        wanted |= F.hex("id").isin(sorted(id_.hex().upper() for id_ in ids))
+    machine = F.concat(F.hex("id"), F.coalesce(F.lower("path"), F.lit("")))
+    is_machine = F.col("type") == int(ObjectType.MACHINE)
+    marked = tables.read("objects").filter(F.col("type").isin(*_MARKED))
+    rows = marked.groupBy("file", "partition").agg(
+        F.bool_and(F.when(~F.col("deleted"), F.col("own"))).alias("own"),
+        F.collect_set(F.when(is_machine & wanted, machine)).alias("machines"),
+    )
+    for row in rows.collect():
+        if row["own"]:
+            found.own.add((row["file"], bytes(row["partition"])))
+        for text in row["machines"]:
+            found.ids.add(bytes.fromhex(text[:_GUID_DIGITS]))
+            found.names.add(text[_GUID_DIGITS:])
+    return found
