@@ -126,13 +126,13 @@ def test_behind_a_later_snapshot(past: Past, tmp_path: Path) -> None:
     assert "made by nobody" not in "".join(lines)
 
 
-@pytest.mark.parametrize("number", [CORRUPT, SNAPSHOT - 1])
-def test_between_the_damage_and_the_snapshot(past: Past, tmp_path: Path, number: int) -> None:
+def test_between_the_damage_and_the_snapshot(past: Past, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     with pytest.raises(PipelineError, match=f"changes {CORRUPT} to {CORRUPT} are missing"):
-        past.at(out, number)
+        past.at(out, CORRUPT)
+    late = past.times[SNAPSHOT - 1]
     with pytest.raises(PipelineError, match=f"changes {CORRUPT} to {CORRUPT} are missing"):
-        rebuild(past.tables, out, partition=past.site, at_time=past.times[number])
+        rebuild(past.tables, out, partition=past.site, at_time=late)
     assert not out.exists()
 
 
