@@ -20,6 +20,8 @@ from mqis.wire.mqdsrp.messages import (
 )
 
 Journals = list[tuple[str, JournalRecord]]
+#: Flipped bits make such numbers; no authority reaches them.
+_NOBODYS = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ def gaps(directory: Path) -> set[tuple[str, str, int, int]]:
     for server, _, message in _taken(of(directory)):
         if isinstance(message, SyncReply):
             span = message.from_seq.value + 1, message.to_seq.value
-            spans[server, str(message.partition)].add(span)
+            if max(span) < _NOBODYS:
+                spans[server, str(message.partition)].add(span)
     found = set()
     for key, listed in spans.items():
         reached = 0
