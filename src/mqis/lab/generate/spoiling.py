@@ -107,12 +107,13 @@ def misname_export(exports: Path, whose: str, name: str) -> PlantedEvidence:
 
 def garble_line(path: Path, id_: Guid) -> JournalDamage:
     """Makes the line of an object invalid UTF-8."""
-    data = path.read_bytes()
-    start = data.index(f'"id":"{id_}"'.encode("ascii"))
-    start = data.rindex(b"\n", 0, start) + 1
-    middle = data.index(b'"value":"', start) + len(b'"value":"')
-    path.write_bytes(data[:middle] + b"\xff" + data[middle + 1 :])
-    return JournalDamage(path.stem, str(path), start, "not UTF-8")
+    lines = path.read_bytes().splitlines(keepends=True)
+    named = f'"id":"{id_}"'.encode("ascii")
+    number = next(index for index, line in enumerate(lines) if named in line)
+    head, mark, tail = lines[number].partition(b'"value":"')
+    lines[number] = head + mark + b"\xff" + tail[1:]
+    path.write_bytes(b"".join(lines))
+    return JournalDamage(path.stem, str(path), sum(map(len, lines[:number])), "not UTF-8")
 
 
 def cut_export(path: Path) -> tuple[JournalDamage, list[DirectoryObject]]:
