@@ -164,7 +164,14 @@ def _judge(proof: Proof, made: Manifest, tables: TableDirectory) -> None:
 
     where = ("server", "partition")
     proof.judged = [
-        Judged.of("divergence", keys(made["faults"], *_FAULT), keys(found, *_FAULT)),
+        *(
+            Judged.of(
+                f"divergence, {cause}",
+                keys((row for row in made["faults"] if row["cause"] == cause), *_FAULT),
+                keys((row for row in found if row["cause"] == cause), *_FAULT),
+            )
+            for cause in sorted({row["cause"] for row in (*made["faults"], *found)})
+        ),
         Judged.of(
             "gaps",
             keys(made["gaps"], *where, "first", "last"),
@@ -173,12 +180,28 @@ def _judge(proof: Proof, made: Manifest, tables: TableDirectory) -> None:
         Judged.of(
             "duplicates", keys(made["duplicates"], *where, "seq"), keys(twice, *where, "first_seq")
         ),
-        Judged.of(
-            "damage",
-            keys(made["damage"], "file", "offset", "kind"),
-            keys(errors, "file", "offset", "kind"),
+        *(
+            Judged.of(
+                f"damage, {kind}",
+                keys((row for row in made["damage"] if row["kind"] == kind), "file", "offset"),
+                keys((row for row in errors if row["kind"] == kind), "file", "offset"),
+            )
+            for kind in sorted({row["kind"] for row in (*made["damage"], *errors)})
         ),
+        *_judged_evidence(made, tables),
     ]
+
+
+def _judged_evidence(made: Manifest, tables: TableDirectory) -> Iterator[Judged]:
+    """Compares what was planted in the files themselves, kind by kind."""
+    rows = [row.asDict() for row in tables.read("evidence").collect()]
+    names = ("server", "file", "partition", "first", "last")
+
+    def keys(rows: Iterable[dict[str, Any]], kind: str) -> list[Key]:
+        return [tuple(row[name] for name in names) for row in rows if row["kind"] == kind]
+
+    for kind in sorted({row["kind"] for row in (*made["evidence"], *rows)}):
+        yield Judged.of(kind, keys(made["evidence"], kind), keys(rows, kind))
 
 
 # --- for people -----------------------------------------------------------------------------------

@@ -39,7 +39,8 @@ def test_everything_in_one_run(spark: SparkSession, demo: Path) -> None:
     manifest = json.loads((demo / "manifest.json").read_text(encoding="ascii"))
     found = {(row["server"], row["id"], row["cause"]) for row in told["divergence"]}
     assert found == {(f["server"], f["id"], f["cause"]) for f in manifest["faults"]}
-    assert told["ingest"]["errors"] == 2
+    assert told["ingest"]["errors"] == len(manifest["damage"]) == 4
+    assert told["ingest"]["evidence"] == len(manifest["evidence"])
     assert told["history"]["changes"] == manifest["changes"]
     assert told["routes"] == {"sites": 3, "pairs": 6, "unreachable": 0}
 

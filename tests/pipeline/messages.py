@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mqis.protocol.directory.export_format import parse_header
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, Whole, segment_header, walk
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,
@@ -19,6 +20,8 @@ from mqis.wire.mqdsrp.messages import (
 )
 
 Journals = list[tuple[str, JournalRecord]]
+#: Flipped bits make such numbers; no authority reaches them.
+_NOBODYS = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +91,41 @@ def acked(journals: Journals) -> dict[tuple[str, str, str], int]:
             key = server, peer.lower(), str(message.partition)
             found[key] = max(found[key], message.seq.value)
     return dict(found)
+
+
+def gaps(directory: Path) -> set[tuple[str, str, int, int]]:
+    """(server, partition, first, last) of the numbers that no change and no reply brought.
+
+    A journal starts from its oldest snapshot, or from nothing.
+    """
+    spans: defaultdict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
+    for place in sorted(path for path in directory.iterdir() if path.is_dir()):
+        for oldest in sorted(place.glob("snapshot-*.jsonl"))[:1]:
+            first = oldest.read_text("ascii").partition("\n")[0]
+            for state in parse_header(first).partitions:
+                spans[place.name, str(state.id)].add((1, state.last_seq.value))
+        for server, record in _changes(place):
+            seq = record.seq.value
+            spans[server, str(record.partition)].add((seq, seq))
+    for server, _, message in _taken(of(directory)):
+        if isinstance(message, SyncReply):
+            span = message.from_seq.value + 1, message.to_seq.value
+            if max(span) < _NOBODYS:
+                spans[server, str(message.partition)].add(span)
+    found = set()
+    for key, listed in spans.items():
+        reached = 0
+        for first_seq, last_seq in sorted(listed):
+            if first_seq > reached + 1:
+                found.add((*key, reached + 1, first_seq - 1))
+            reached = max(reached, last_seq)
+    return found
+
+
+def _changes(directory: Path) -> Iterable[tuple[str, JournalRecord]]:
+    for path in sorted(directory.glob("*.mqj")):
+        data = path.read_bytes()
+        header, start = segment_header(data)
+        for entry in walk(data, start):
+            if isinstance(entry, Whole) and entry.record.state is RecordState.APPLIED:
+                yield header.server, entry.record

@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.audit import Audited, audit
-from mqis.pipeline.jobs.ingest import objects_of
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.causes import causes, journals
+from mqis.pipeline.transforms.causes import causes, changes_of
 from mqis.pipeline.transforms.divergence import Replicas, differences
 from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.settling import settled
+from mqis.pipeline.trusted import journals_of, objects_of
 from mqis.protocol.directory.export_format import parse_entry, parse_header
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.replication import convergence
@@ -62,6 +62,9 @@ def test_planted_faults_and_nothing_else(
         "corrupted",
         "foreign",
         "unknown",
+        "authority_corrupted",
+        "export_older",
+        "export_damaged",
     }
     assert {fault["difference"] for fault in planted} == {"missing", "extra", "different"}
     assert audited.unaudited == ()
@@ -72,10 +75,10 @@ def plain_differences(enterprise: Enterprise) -> set[tuple[object, ...]]:
     """The rule of the simulation, in one process."""
     held: dict[str, list[DirectoryObject]] = {}
     owners: dict[Guid, str] = {}
-    for path in Path(enterprise.exports).iterdir():
-        first, *lines = path.read_text(encoding="ascii").splitlines()
-        owners |= {state.id: state.owner for state in parse_header(first).partitions}
-        entries = (parse_entry(line, 0) for line in lines)
+    for path in Path(enterprise.exports).glob("*.jsonl"):
+        first, *lines = path.read_bytes().splitlines()
+        owners |= {state.id: state.owner for state in parse_header(first.decode()).partitions}
+        entries = (parse_entry(line.decode(), 0) for line in lines if line.isascii())
         held[path.stem] = [entry for entry in entries if isinstance(entry, DirectoryObject)]
     found: set[tuple[object, ...]] = set()
     for partition, owner in owners.items():
@@ -103,9 +106,18 @@ def test_differences_are_those_of_the_simulations_rule(
     audited: Audited, tables: TableDirectory, enterprise: Enterprise
 ) -> None:
     rows = tables.read("divergence").collect()
+    (odd,) = (row for row in rows if row.cause == "authority_corrupted")
+    rows.remove(odd)
     found = {(r.server, r.partition, r.id, r.difference, tuple(r.properties)) for r in rows}
-    assert found == plain_differences(enterprise)
     assert len(found) == len(rows)
+    # By the rule, all four replicas differ from the authority that contradicts itself.
+    by_rule = plain_differences(enterprise)
+    opposed = {row for row in by_rule if row[2] == odd.id}
+    assert found == by_rule - opposed
+    assert len(opposed) == 4
+    assert {row[1:] for row in opposed} == {
+        (odd.partition, odd.id, "different", tuple(odd.properties))
+    }
 
 
 def test_what_a_missing_journal_would_tell_is_unknown(
@@ -119,6 +131,7 @@ def test_what_a_missing_journal_would_tell_is_unknown(
     of_lost = objects.filter(guid_text(F.col("id")) == lost["id"])
     found = settled(differences(of_lost, copies))
     records = tables.read("records").filter(F.col("server") != lost["target"])
-    whole = settled(journals(records, tables.read("errors")))
-    rows = causes(found, records, whole, replicas.owners, replicas.members).collect()
+    whole = settled(journals_of(tables).filter(F.col("server") != lost["target"]))
+    made = changes_of(found, records)
+    rows = causes(found, records, made, whole, replicas).collect()
     assert [(row.difference, row.cause) for row in rows] == [(lost["difference"], "unknown")]

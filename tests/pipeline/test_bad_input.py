@@ -88,6 +88,17 @@ def test_a_full_disk_leaves_the_tables_as_they_were(
         assert not list((place / "records").glob("v*"))
 
 
+def test_java_shares_stderr_and_has_room_for_code(spark: SparkSession) -> None:
+    """Its warnings, such as of a full code cache, must not stand among the JSON on stdout."""
+    context = spark.sparkContext
+    place = Path(f"/proc/{context._gateway.proc.pid}/fd")  # type: ignore[union-attr]
+    if not place.exists():
+        pytest.skip("this system has no /proc")
+    assert (place / "1").stat().st_ino == (place / "2").stat().st_ino
+    options = context.getConf().get("spark.driver.extraJavaOptions") or ""
+    assert "-XX:ReservedCodeCacheSize=240m" in options
+
+
 @pytest.mark.req("SEC-10-05")
 def test_other_users_of_this_computer_do_not_talk_to_spark(spark: SparkSession) -> None:
     """Spark's own protocol carries Java objects, so whoever is heard can run anything."""

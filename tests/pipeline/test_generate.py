@@ -44,7 +44,8 @@ def test_same_seed_same_files(tmp_path: Path) -> None:
 
 def test_journals_are_whole_but_for_the_damage(tmp_path: Path) -> None:
     made = generate(SMALL, tmp_path / "made")
-    damaged = {damage.server for damage in made.damage}
+    damaged = {damage.server for damage in made.damage if damage.file.endswith(".mqj")}
+    assert len(damaged) == 1
     for member in made.members:
         faults = journal_faults(tmp_path / "made" / "journals" / member.name)
         assert bool(faults) is (member.name in damaged), faults

@@ -191,6 +191,13 @@ def test_a_seed_that_is_stopped_differs_where_the_rule_says(run: Run, stopped: S
     check_rebuilt(stopped.tables, run.middle)
 
 
+def test_nothing_is_wrong_with_the_journals_of_a_seed(run: Run, stopped: Stopped) -> None:
+    assert stopped.tables.read("evidence").collect() == []
+    journals = stopped.tables.read("journals").collect()
+    assert len(journals) > 3
+    assert all(row.complete for row in journals)
+
+
 def test_rounds_and_margins_are_what_the_messages_say(run: Run, stopped: Stopped) -> None:
     tables = stopped.tables
     lag(tables)
@@ -215,3 +222,6 @@ def test_rounds_and_margins_are_what_the_messages_say(run: Run, stopped: Stopped
     others = len({s.server for s in own}) - 1
     assert others
     assert len(margins) == len(own) * others
+    rows = tables.read("gaps").filter("kind = 'gap'").collect()
+    found = {(r.server, r.partition, r.first_seq, r.last_seq) for r in rows}
+    assert found == messages.gaps(run.then)

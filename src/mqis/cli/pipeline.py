@@ -360,6 +360,8 @@ def rebuild(
         from mqis.pipeline.jobs.rebuild import rebuild as job  # noqa: PLC0415
 
         done = job(opened, out, at_time=time, partition=chosen, at_seq=seq)
+    for warning in done.warnings:
+        error_console().print(cell(f"warning: {warning}", "yellow"), soft_wrap=True)
     if json:
         print_json(asdict(done))
     else:
@@ -467,6 +469,9 @@ def _say_ingested(done: dict[str, Any], tables: Path) -> None:
     )
     if done["errors"]:
         say(f"{counted(done['errors'], 'place')} could not be read: table errors", "yellow")
+    if done["evidence"]:
+        found = counted(done["evidence"], "finding")
+        say(f"{found} about the journals and exports themselves: table evidence", "yellow")
 
 
 def _say_audited(done: dict[str, Any], rows: list[dict[str, Any]]) -> None:

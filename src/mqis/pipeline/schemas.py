@@ -57,7 +57,8 @@ JOURNAL = _schema(
 )
 
 #: ``mqis.directory``: one line of an export. ``digest`` covers all that replicas have to agree on,
-#: ``digests`` has one for each property, in the order of ``content.LISTED``.
+#: ``digests`` has one for each property, in the order of ``content.LISTED``. ``own`` is true if
+#: the object has a property that never travels, so that only its authority can have exported it.
 DIRECTORY = _schema(
     server=_TEXT,
     partition=_BINARY,
@@ -66,6 +67,7 @@ DIRECTORY = _schema(
     seq=_LONG,
     path=_TEXT,
     deleted=_BOOL,
+    own=_BOOL,
     site_only=_BOOL,
     digest=_LONG,
     digests=ArrayType(_LONG, containsNull=False),
@@ -135,6 +137,40 @@ CAPTURE = _schema(
 RECORDS = StructType([field for field in JOURNAL.fields if field.name != "error"])
 ERRORS = _schema(source=_TEXT, server=_TEXT, file=_TEXT, offset=_LONG, length=_LONG, reason=_TEXT)
 
+#: The segment files of journals; ``kept`` names the file that is read instead of a copy.
+SEGMENTS = _schema(
+    file=_TEXT,
+    size=_LONG,
+    server=_TEXT,
+    server_id=_BINARY,
+    number=_LONG,
+    first_lsn=_LONG,
+    kept=_TEXT,
+)
+#: The inventory of journals, one row a server; ``complete`` if no record from 1 on is missing.
+JOURNALS = _schema(
+    server=_TEXT,
+    server_id=_BINARY,
+    segments=_LONG,
+    first=_LONG,
+    last=_LONG,
+    records=_LONG,
+    began=_TIME,
+    ended=_TIME,
+    complete=_BOOL,
+)
+#: What limits the input as evidence. ``first`` and ``last`` are record numbers of a journal or, if
+#: there is a ``partition``, sequence numbers.
+EVIDENCE = _schema(
+    kind=_TEXT,
+    server=_TEXT,
+    file=_TEXT,
+    partition=_TEXT,
+    first=_LONG,
+    last=_LONG,
+    explanation=_TEXT,
+)
+
 # --- silver ---------------------------------------------------------------------------------------
 
 #: A property's value: ``text`` for strings, GUIDs and lists, ``number`` for numbers, ``raw``
@@ -172,6 +208,11 @@ FOLDED = _schema(
     object_id=_BINARY,
     object_type=_INT,
     properties=ArrayType(_schema(propid=_INT, raw=_BINARY)),
+)
+
+#: An object as its authority's journal has it; ``journaled`` are its digests, null if deleted.
+JOURNALED_STATE = _schema(
+    partition=_BINARY, id=_BINARY, journaled=ArrayType(_LONG, containsNull=False)
 )
 
 #: A rebuilt export: ``place`` and ``key`` give the order of its lines.

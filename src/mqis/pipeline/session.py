@@ -79,6 +79,10 @@ _LOCAL = {
 
 
 _LARGE_BYTES = 256 << 20
+#: With only the quick compiler, Java reserves 48 MB, which a whole run fills; then it stops
+#: compiling.
+_CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
+_STDOUT, _STDERR = 1, 2
 _CONF = Path(__file__).resolve().parent / "conf"
 
 
@@ -99,7 +103,8 @@ def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
             settings |= _local(engine, java_home())
     for key, value in (settings | engine.settings).items():
         builder = builder.config(key, value)
-    session: SparkSession = builder.getOrCreate()
+    with java_off_stdout():
+        session: SparkSession = builder.getOrCreate()
     if not engine.remote:
         session.sparkContext.setLogLevel("ERROR")
     if not engine.is_local:
@@ -110,6 +115,26 @@ def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
     # Errors are reported in one line; PySpark would log pages of JSON before it.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
     return session
+
+
+@contextmanager
+def java_off_stdout() -> Iterator[None]:
+    """Lets processes that the block starts write to stderr instead of stdout, which has results.
+
+    PySpark starts Java with this process's own stdout, and Java warns there.
+    """
+    try:
+        sys.stdout.flush()
+        kept = os.dup(_STDOUT)
+        os.dup2(_STDERR, _STDOUT)
+    except (OSError, ValueError):  # this process has no stdout or stderr
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
 
 
 @contextmanager
@@ -130,7 +155,7 @@ def _local(engine: Engine, home: Path) -> dict[str, str]:
     # Not by SPARK_CONF_DIR: with a directory on the class path the JVM ignores the class archive.
     options = [f"-Dlog4j2.configurationFile={(_CONF / 'log4j2.properties').as_uri()}"]
     if engine.tuned:
-        options += ["-XX:+UseSerialGC", *_class_archive(home)]
+        options += ["-XX:+UseSerialGC", _CODE_CACHE, *_class_archive(home)]
         options += [] if engine.large else ["-XX:TieredStopAtLevel=1"]
     return _LOCAL | {
         "spark.driver.memory": engine.memory,

@@ -4,7 +4,8 @@ Changes go through the directory's own events and are recorded as a server does.
 servers simply arrives, unless it has a planted fault. The same plan gives the same bytes.
 """
 
-from mqis.lab.generate.generate import Generated, generate
+from mqis.lab.generate.generate import generate
 from mqis.lab.generate.plan import GenerateError, GeneratePlan
+from mqis.lab.generate.result import Generated
 
 __all__ = ["GenerateError", "GeneratePlan", "Generated", "generate"]

@@ -125,6 +125,8 @@ class Delivery:
         self.now_us = 0
         #: Servers that are away: nothing is sent to them.
         self.away: frozenset[str] = frozenset()
+        #: How far the clocks of servers are ahead.
+        self.ahead_us: dict[str, int] = {}
         #: The last number that each server has of each partition.
         self.reached: dict[tuple[str, Guid], SequenceNumber] = {}
         self._roll = random.random
@@ -142,6 +144,14 @@ class Delivery:
         self._pattern: Callable[[str, str, RecordState, int, str], RecordPattern] = cache(
             self._make_pattern
         )
+
+    def seal(self, name: str) -> None:
+        """Ends the segment of a server's journal; the next record begins another one."""
+        self._books[name].flush()
+        self._books[name].journal.seal()
+
+    def _clock(self, name: str) -> int:
+        return self.now_us + self.ahead_us.get(name, 0)
 
     def close(self) -> None:
         for book in self._books.values():
@@ -168,8 +178,8 @@ class Delivery:
         """Records a change in the authority's journal; returns it for sending."""
         outgoing = propagated(change, SequenceNumber.MIN)
         obj = change.obj
-        book = self._books[self.authorities[obj.partition]]
-        book.write(local_record(change, outgoing, self.now_us))
+        authority = self.authorities[obj.partition]
+        self._books[authority].write(local_record(change, outgoing, self._clock(authority)))
         return ChangeUnderWay.of(outgoing, obj.type, obj.id)
 
     def send(self, batch: Sequence[ChangeUnderWay], mishap: Mishap | None = None) -> None:
@@ -253,7 +263,7 @@ class Delivery:
         """Records a state of a message in the sender's journal."""
         book = self._books[hop.source]
         pattern = self._pattern(hop.source, hop.target, state, operation, reason)
-        book.add(pattern.record(book.last_lsn + 1, self.now_us, number, body))
+        book.add(pattern.record(book.last_lsn + 1, self._clock(hop.source), number, body))
 
     def _receive(
         self,
@@ -265,7 +275,7 @@ class Delivery:
         *,
         refuse: bool,
     ) -> None:
-        book, now = self._books[hop.target], self.now_us
+        book, now = self._books[hop.target], self._clock(hop.target)
         pattern = self._pattern(hop.source, hop.target, RecordState.RECEIVED, operation, "")
         book.add(pattern.record(book.last_lsn + 1, now, number, body))
         if refuse:
@@ -280,7 +290,8 @@ class Delivery:
     def _refuse(self, hop: DeliveryHop, number: int, batch: Sequence[ChangeUnderWay]) -> None:
         message = MessageIdentifier(self.members[hop.source].id, number)
         for sent in batch:
-            record = change_record(self.now_us, RecordState.REFUSED, sent.change, 0, sent.object_id)
+            now = self._clock(hop.target)
+            record = change_record(now, RecordState.REFUSED, sent.change, 0, sent.object_id)
             about = {"peer": hop.source, "message": message, "session": 1}
             self._books[hop.target].write(replace(record, reason=REFUSED_BECAUSE, **about))  # type: ignore[arg-type]
 

@@ -48,13 +48,18 @@ class Exports:
             if isinstance(change, DeletedObject)
         ]
 
-    def write(self, directory: Path, random: Random) -> None:
+    def write(self, directory: Path, random: Random, older: Mapping[str, str]) -> None:
+        """Writes a file for each server; ``older`` has the texts of those made earlier."""
         directory.mkdir(parents=True)
         for member in self._members:
-            lines = list(self._lines(member, random))
-            header = ExportHeader(ENTERPRISE_NAME, tuple(self._view.partitions()), len(lines))
-            path = directory / f"{member.name}.jsonl"
-            path.write_text("\n".join([format_header(header), *lines, ""]), encoding="ascii")
+            text = older.get(member.name) or self.text(member, random)
+            (directory / f"{member.name}.jsonl").write_text(text, encoding="ascii")
+
+    def text(self, member: PlannedServer, random: Random) -> str:
+        """The export of one server."""
+        lines = list(self._lines(member, random))
+        header = ExportHeader(ENTERPRISE_NAME, tuple(self._view.partitions()), len(lines))
+        return "\n".join([format_header(header), *lines, ""])
 
     def _lines(self, member: PlannedServer, random: Random) -> Iterator[str]:
         base = (

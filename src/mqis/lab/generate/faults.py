@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.storage.journal.files import segments
-from mqis.wire.journal import Whole, segment_header, walk
 
 #: Faults of one message and so of one change; only ``corrupted`` is a fault of the replica: the
 #: message arrives, and the replica holds something else.
 MISHAPS = ("lost", "never_sent", "refused", "expired", "corrupted")
 #: The differences that a missed change can cause.
 DIFFERENCES = ("different", "missing", "extra")
-#: Somewhere in the header of a record, behind its checksum.
-_WITHIN = 60
-_UNFINISHED = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +57,24 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class JournalDamage:
+    """A place in a journal or an export that cannot be read."""
+
     server: str
     file: str
     offset: int
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedEvidence:
+    """A fault of the journals and exports themselves, as the table ``evidence`` has to show it."""
+
+    kind: str
+    server: str
+    file: str | None = None
+    partition: str | None = None
+    first: int | None = None
+    last: int | None = None
 
 
 @dataclass(slots=True)
@@ -74,20 +82,3 @@ class PlantedState:
     """The wrong object that a replica holds; None if it holds none."""
 
     obj: DirectoryObject | None
-
-
-def damage_journal(directory: Path, server: str) -> list[JournalDamage]:
-    """Changes a record of the last segment, and adds one whose write did not finish."""
-    path = list(segments(directory).values())[-1]
-    data = bytearray(path.read_bytes())
-    _, start = segment_header(bytes(data))
-    found = [entry for entry in walk(bytes(data), start) if isinstance(entry, Whole)]
-    victim, last = found[len(found) // 2], found[-1]
-    data[victim.offset + _WITHIN] ^= 0xFF
-    end = len(data)
-    data += data[last.offset : last.offset + _UNFINISHED]
-    path.write_bytes(data)
-    return [
-        JournalDamage(server, str(path), victim.offset, "corrupt"),
-        JournalDamage(server, str(path), end, "torn"),
-    ]

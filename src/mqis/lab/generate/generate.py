@@ -3,83 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from mqis.lab.generate.delivery import (
-    EXPIRED_BECAUSE,
-    REFUSED_BECAUSE,
-    ChangeUnderWay,
-    Delivery,
-    DeliveryHop,
-    Mishap,
-)
-from mqis.lab.generate.exports import Exports, replica_of
-from mqis.lab.generate.faults import (
-    DIFFERENCES,
-    MISHAPS,
-    Duplicate,
-    Gap,
-    JournalDamage,
-    PlantedFault,
-    PlantedState,
-    damage_journal,
-)
-from mqis.lab.generate.history import ChangeHistory
-from mqis.lab.generate.plan import GenerateError, GeneratePlan, PlannedServer
-from mqis.lab.generate.synchronizing import catch_up
-from mqis.protocol.directory.objects import DirectoryObject, Scope
-from mqis.protocol.ports import Transaction
-from mqis.protocol.replication.convergence import Difference, copy_of, differences
-from mqis.protocol.replication.server import Role
+from mqis.lab.generate.filefaults import SpoiledRun
+from mqis.lab.generate.plan import GenerateError, GeneratePlan
+from mqis.lab.generate.result import Generated
+from mqis.lab.generate.run import Progress
 from mqis.storage.memory import MemoryStore
-from mqis.wire.guid import Guid
-from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
-from mqis.wire.seqnum import SequenceNumber
-
-#: 2024-03-01T08:00:00Z
-_EPOCH_US = 1_709_280_000_000_000
-_REASONS = {"refused": REFUSED_BECAUSE, "expired": EXPIRED_BECAUSE}
-#: Choices for the number of changes that are sent together.
-_GATHERED = (1, 2, 5, 20)
-#: The number of servers that are not away.
-_AWAKE = 4
-#: The cause of an object that only one replica holds and no journal mentions.
-_FOREIGN = "foreign"
-
-Progress = Callable[[int, int], None]
-
-
-@dataclass(slots=True)
-class Generated:
-    """The result: the enterprise, and everything that an audit has to find in it."""
-
-    plan: GeneratePlan
-    members: list[PlannedServer]
-    changes: int = 0
-    #: The number of answered sync requests.
-    rounds: int = 0
-    faults: list[PlantedFault] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
-    duplicates: list[Duplicate] = field(default_factory=list)
-    damage: list[JournalDamage] = field(default_factory=list)
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "plan": asdict(self.plan),
-            "servers": [
-                {"name": m.name, "site": str(m.site), "role": m.role.value, "psc": m.psc}
-                for m in self.members
-            ],
-            "changes": self.changes,
-            "rounds": self.rounds,
-            "faults": [fault.as_json() for fault in self.faults],
-            "gaps": [asdict(gap) for gap in self.gaps],
-            "duplicates": [asdict(duplicate) for duplicate in self.duplicates],
-            "damage": [asdict(damage) for damage in self.damage],
-        }
 
 
 def generate(
@@ -90,213 +20,16 @@ def generate(
         raise GenerateError(f"{directory} is not empty; name a new directory")
     store = MemoryStore()
     with store.write() as tx:
-        run = _Run(plan, tx, directory)
+        run = SpoiledRun(plan, tx, directory)
         try:
             run.history_of_changes(progress)
             if plan.faults:
                 run.plant()
         finally:
             run.delivery.close()
-        run.write()
+        run.write_exports()
+        if plan.faults:
+            run.spoil()
+    text = json.dumps(run.result.as_json(), indent=2)
+    (directory / "manifest.json").write_text(text + "\n", encoding="ascii")
     return run.result
-
-
-class _Run:
-    def __init__(self, plan: GeneratePlan, tx: Transaction, directory: Path) -> None:
-        self.plan = plan
-        self.tx = tx
-        self.directory = directory
-        self.history = ChangeHistory(plan, tx)
-        self.random = self.history.random
-        self.delivery = Delivery(self.history.members, directory / "journals", self.random)
-        self.result = Generated(plan, self.history.members)
-        self._now = _EPOCH_US
-        self._waiting: dict[Guid, list[ChangeUnderWay]] = {}
-        self._overrides: dict[tuple[str, Guid], PlantedState] = {}
-        backups = [m.name for m in self.history.members if m.role is Role.BSC]
-        #: The server whose journal is damaged, so that missing records prove nothing.
-        self._damaged = backups[-1] if backups and plan.faults else ""
-
-    # --- changes without faults -------------------------------------------------------------------
-
-    def history_of_changes(self, progress: Progress) -> None:
-        self._tick()
-        self.history.build()
-        self._settle(50)
-        apart, total = self.plan.apart, self.plan.changes
-        if apart:
-            self._flush()
-            self.delivery.away = frozenset(m.name for m in self.history.members[_AWAKE:])
-            self._step(range(apart), progress)
-            self.delivery.away = frozenset()
-            self.result.rounds = catch_up(self.delivery, self.tx)
-        self._step(range(apart, total), progress)
-        progress(total, total)
-
-    def _step(self, numbers: range, progress: Progress) -> None:
-        for number in numbers:
-            self._tick()
-            self.history.step()
-            self._settle(self.random.choice(_GATHERED))
-            if number % 1000 == 0:
-                progress(number, self.plan.changes)
-        self._flush()
-
-    def _tick(self) -> None:
-        self._now = max(self._now, self.delivery.now_us) + self.random.randint(1000, 60_000)
-        self.history.now_us = self.delivery.now_us = self._now
-
-    def _settle(self, at_most: int) -> None:
-        """Records new changes, and sends those of a partition once there are ``at_most``."""
-        for change in self.history.take():
-            self.result.changes += 1
-            waiting = self._waiting.setdefault(change.obj.partition, [])
-            waiting.append(self.delivery.made(change))
-            if len(waiting) >= at_most:
-                self._flush(change.obj.partition)
-
-    def _flush(self, partition: Guid | None = None) -> None:
-        for id_ in [partition] if partition is not None else list(self._waiting):
-            if batch := self._waiting.pop(id_, []):
-                self.delivery.send(batch)
-
-    def _ordinary(self, partition: Guid) -> DirectoryObject:
-        """Creates a queue and delivers it to all servers."""
-        self._tick()
-        queue = self.history.create_queue(scope=Scope.ENTERPRISE, site=partition)
-        self._settle(1)
-        return queue
-
-    # --- the faults -------------------------------------------------------------------------------
-
-    def plant(self) -> None:
-        for number in range(self.plan.faults):
-            for index, kind in enumerate(MISHAPS):
-                what = "different" if kind == "corrupted" else DIFFERENCES[(number + index) % 3]
-                self._plant(kind, what, self._hop())
-            self._plant("lost", DIFFERENCES[number % 3], self._hop(self._damaged))
-            self._duplicate()
-            self._foreign()
-        self.delivery.close()
-        place = self.directory / "journals" / self._damaged
-        self.result.damage += damage_journal(place, self._damaged)
-
-    def _hop(self, target: str = "") -> tuple[Guid, DeliveryHop]:
-        """A random partition, and the last step of its path to ``target`` or a random server."""
-        sites = sorted({m.site for m in self.history.members})
-        names = [m.name for m in self.history.members if m.name != self._damaged]
-        while True:
-            partition = self.random.choice(sites)
-            way = self.delivery.path(partition, target or self.random.choice(names))
-            if way[-1].source != way[-1].target:
-                return partition, way[-1]
-
-    def _plant(self, kind: str, what: str, where: tuple[Guid, DeliveryHop]) -> None:
-        partition, hop = where
-        queue = self._ordinary(partition) if what != "missing" else None
-        self._tick()
-        after, before = self._faulty_change(what, partition, queue)
-        (change,) = self.history.take()
-        self.result.changes += 1
-        sent = self.delivery.made(change)
-        self.delivery.send([sent], Mishap(kind, hop))
-        reached = [hop.target] if kind == "corrupted" else self.delivery.below(hop.target)
-        for server in reached:
-            held = _corrupted(after) if kind == "corrupted" and after is not None else before
-            self._overrides[server, sent.object_id] = PlantedState(held)
-            certain = hop.target != self._damaged
-            cause = kind if certain else "unknown"
-            reason = _REASONS.get(kind, "") if certain else ""
-            found = _difference(after, held)
-            assert found.kind == what, (found, what)
-            self.result.faults.append(
-                PlantedFault(
-                    server,
-                    what,
-                    cause,
-                    found.type.label,
-                    str(found.id),
-                    str(partition),
-                    sent.change.seq.value,
-                    hop.source,
-                    hop.target,
-                    found.properties,
-                    reason,
-                )
-            )
-            if kind != "corrupted" and server != self._damaged:
-                number = sent.change.seq.value
-                self.result.gaps.append(Gap(server, str(partition), number, number))
-        self._ordinary(partition)  # a later change, so that the missed number is a gap
-
-    def _faulty_change(
-        self, what: str, partition: Guid, queue: DirectoryObject | None
-    ) -> tuple[DirectoryObject | None, DirectoryObject | None]:
-        """Makes the change that a server misses, the object's last; returns it after and before."""
-        if queue is None:
-            made = self.history.create_queue(scope=Scope.ENTERPRISE, site=partition)
-            self.history.queues.remove(made)
-            return made, None
-        if what == "extra":
-            self.history.delete_queue(queue)
-            return None, queue
-        changed = self.history.update_queue(queue)
-        self.history.queues.remove(changed)
-        return changed, queue
-
-    def _duplicate(self) -> None:
-        partition, hop = self._hop()
-        self._tick()
-        made = self.history.create_queue(scope=Scope.ENTERPRISE, site=partition)
-        (change,) = self.history.take()
-        self.result.changes += 1
-        self.delivery.send([self.delivery.made(change)], Mishap("duplicated", hop))
-        self.result.duplicates.append(Duplicate(hop.target, str(partition), made.seq.value))
-
-    def _foreign(self) -> None:
-        """Plants an object in a replica that its authority never made."""
-        partition, hop = self._hop()
-        like = next(q for q in self.history.queues if q.partition == partition)
-        id_ = self.history.entropy.guid()
-        name = f"{(like.path or '').partition(chr(92))[0]}\\stray{id_}"
-        stray = DirectoryObject(
-            like.type,
-            id_,
-            partition,
-            SequenceNumber.MIN,
-            props({**like.properties, PropId.Q_PATHNAME: name}),
-        )
-        self._overrides[hop.target, id_] = PlantedState(stray)
-        self.result.faults.append(
-            PlantedFault(
-                hop.target,
-                "extra",
-                _FOREIGN,
-                like.type.label,
-                str(id_),
-                str(partition),
-                None,
-                None,
-                None,
-            )
-        )
-
-    def write(self) -> None:
-        Exports(self.tx, self.history.members, self._overrides).write(
-            self.directory / "exports", self.random
-        )
-        text = json.dumps(self.result.as_json(), indent=2)
-        (self.directory / "manifest.json").write_text(text + "\n", encoding="ascii")
-
-
-def _difference(after: DirectoryObject | None, held: DirectoryObject | None) -> Difference:
-    """The difference between two states of an object, by the rule of ``convergence``."""
-    authority = copy_of([after] if after is not None else [])
-    replica = copy_of([replica_of(held)] if held is not None else [])
-    (found,) = differences(authority, replica, same_site=True)
-    return found
-
-
-def _corrupted(obj: DirectoryObject) -> DirectoryObject:
-    label = f"{obj.value(PropId.Q_LABEL)!s}?"
-    return replace(obj, properties=props({**obj.properties, PropId.Q_LABEL: label}))

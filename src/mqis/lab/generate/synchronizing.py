@@ -50,6 +50,17 @@ def catch_up(delivery: Delivery, view: View) -> int:
     return rounds
 
 
+def ask_in_vain(delivery: Delivery, hop: DeliveryHop, state: Partition) -> None:
+    """Lets a server ask its source for later changes; the reply has none.
+
+    Such a reply does not bring what the server missed before the number that it asks from.
+    """
+    member = delivery.members[hop.target]
+    reached = delivery.reached[hop.target, state.id]
+    _synchronize(delivery, member, hop.source, state, [_Part(reached, reached, True, ())])
+    delivery.reached[hop.target, state.id] = reached
+
+
 def _synchronize(
     delivery: Delivery, member: PlannedServer, source: str, state: Partition, parts: Sequence[_Part]
 ) -> int:

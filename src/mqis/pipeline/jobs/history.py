@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.history import changes, versions
 from mqis.pipeline.transforms.rebuild import local_changes
+from mqis.pipeline.trusted import records_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Recorded:
 
 def history(tables: TableDirectory) -> Recorded:
     """Writes both tables from ``records``."""
-    records = tables.read("records")
+    records = records_of(tables)
     made = tables.write("changes", changes(local_changes(records), records))
     resulting = tables.write("versions", versions(made))
     return Recorded(made.count(), resulting.count())

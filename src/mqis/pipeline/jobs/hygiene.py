@@ -5,16 +5,16 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.jobs.ingest import objects_of
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.current import current
 from mqis.pipeline.transforms.expressions import guid_text, type_label
 from mqis.pipeline.transforms.hygiene import hygiene as findings
+from mqis.pipeline.trusted import objects_of, partitions_of
 
 
 def directory(tables: TableDirectory) -> DataFrame:
     """The current directory, from ``objects`` and ``partitions``."""
-    return current(objects_of(tables), tables.read("partitions"))
+    return current(objects_of(tables), partitions_of(tables))
 
 
 def hygiene(tables: TableDirectory) -> dict[str, int]:

@@ -1,23 +1,28 @@
-"""Ingest: journals, exports and captures become the bronze tables ``records``, ``errors``,
-``objects``, ``partitions`` and ``packets``. Everything else is computed from these."""
+"""Ingest: journals, exports and captures become the bronze tables ``records``, ``segments``,
+``errors``, ``objects``, ``partitions`` and ``packets``. Everything else is computed from these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas, sources
+from mqis.pipeline.evidence.extents import conflicting, inventories
 from mqis.pipeline.failures import SPARK_ERRORS, explained
+from mqis.pipeline.jobs.evidence import JournalContent, evidence, read_journals
 from mqis.pipeline.jobs.snapshots import snapshots
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.capture import capture_files
 from mqis.pipeline.sources.directory import export_files
 from mqis.pipeline.sources.files import paths_in
+from mqis.pipeline.sources.inventory import JournalFiles, SegmentFile, journal_files
 from mqis.pipeline.sources.journal import PATTERN
 from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.transforms.records import conflicts, each_once
+from mqis.pipeline.trusted import readable_objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,8 @@ class Ingested:
     servers: int
     errors: int
     packets: int = 0
+    #: Findings about the input itself.
+    evidence: int = 0
 
 
 def ingest(
@@ -45,9 +52,11 @@ def ingest(
     if captures:
         capture_files({"path": captures})
     errors: list[DataFrame] = []
+    found: JournalContent | None = None
     try:
         if journals:
-            errors.append(_journals(tables, journals))
+            found, damage = _journals(tables, journals)
+            errors.append(damage)
             errors += [_as_errors(rows, "snapshot") for rows in snapshots(tables, journals)]
         if exports:
             errors += _exports(tables, exports)
@@ -55,22 +64,60 @@ def ingest(
             errors.append(_captures(tables, captures))
         read_again = ["journal", "snapshot"] * bool(journals) + ["export"] * bool(exports)
         errors += _other_errors(tables, read_again + ["capture"] * bool(captures))
-        found = errors[0]
-        for more in errors[1:]:
-            found = found.unionByName(more)
-        tables.write("errors", found.coalesce(1))
+        tables.write(
+            "errors", reduce(lambda all_, more: all_.unionByName(more), errors).coalesce(1)
+        )
+        if found is None:
+            found = _content(tables)
+        if journals or exports:
+            evidence(tables, found)
     except SPARK_ERRORS as error:
         raise PipelineError(explained(error)) from error
-    return _count(tables)
+    return _count(tables, found)
 
 
-def _journals(tables: TableDirectory, path: str) -> DataFrame:
+def _journals(tables: TableDirectory, path: str) -> tuple[JournalContent, DataFrame]:
+    """Writes ``records`` and ``segments``; returns the content and the damage."""
     session = tables.session
-    records = sources.journal(session, path, [*schemas.RECORDS.fieldNames(), "error"])
+    files = journal_files(path)
+    names = [*schemas.RECORDS.fieldNames(), "error"]
+    records = sources.journal(session, path, names, without=files.left_out)
     tables.write("records", records.filter("error is null").drop("error"), by=["server"])
+    rows = [(*_segment(segment), None) for segment in files.segments]
+    rows += [(*_segment(copy.segment), copy.kept) for copy in files.repeated]
+    tables.write("segments", session.createDataFrame(rows, schemas.SEGMENTS).coalesce(1))
     columns = ["server", "file", "offset", "length", "error"]
-    damage = sources.journal(session, path, columns).filter("error is not null")
-    return _as_errors(damage, "journal")
+    damage = sources.journal(session, path, columns, without=files.left_out)
+    content = _each_once(tables, files, read_journals(tables.read("records")))
+    return content, _as_errors(damage.filter("error is not null"), "journal")
+
+
+def _segment(segment: SegmentFile) -> tuple[object, ...]:
+    about = segment.path, segment.size, segment.server, bytearray(segment.server_id.raw)
+    return *about, segment.number, segment.first_lsn
+
+
+def _each_once(
+    tables: TableDirectory, files: JournalFiles, content: JournalContent
+) -> JournalContent:
+    """Removes records that files repeat without being copies of each other, which is rare."""
+    journals = inventories(files.segments, content.extents, ())
+    overlapping = sorted({j.server for j in journals.values() if j.overlaps})
+    if not overlapping:
+        return content
+    records = tables.read("records")
+    twice = F.col("server").isin(overlapping)
+    wrong = conflicts(records.filter(twice)).collect()
+    once = records.filter(~twice).unionByName(each_once(records.filter(twice)))
+    content = read_journals(tables.write("records", once, by=["server"]))
+    content.conflicts += [
+        conflicting(r["server"], r["first"], r["last"], r["count"]) for r in wrong
+    ]
+    return content
+
+
+def _content(tables: TableDirectory) -> JournalContent:
+    return read_journals(tables.read("records")) if tables.has("records") else JournalContent()
 
 
 def _exports(tables: TableDirectory, path: str) -> list[DataFrame]:
@@ -108,31 +155,19 @@ def _other_errors(tables: TableDirectory, read_again: list[str]) -> list[DataFra
     return [tables.read("errors").filter(~F.col("source").isin(read_again))]
 
 
-def _count(tables: TableDirectory) -> Ingested:
-    def by_server(name: str, frame: Callable[[], DataFrame]) -> dict[str, int]:
-        rows = frame().groupBy("server").count().collect() if tables.has(name) else []
-        return {row["server"]: row["count"] for row in rows}
-
+def _count(tables: TableDirectory, content: JournalContent) -> Ingested:
     def counted(name: str) -> int:
         return tables.read(name).count() if tables.has(name) else 0
 
-    records = by_server("records", lambda: tables.read("records"))
-    objects = by_server("objects", lambda: objects_of(tables))
+    objects: dict[str, int] = {}
+    if tables.has("objects"):
+        rows = readable_objects(tables).groupBy("server").count().collect()
+        objects = {row["server"]: row["count"] for row in rows}
     return Ingested(
-        sum(records.values()),
+        sum(extent.records for extent in content.extents.values()),
         sum(objects.values()),
-        len(records.keys() | objects.keys()),
+        len(content.servers | objects.keys()),
         counted("errors"),
         counted("packets"),
+        counted("evidence"),
     )
-
-
-def objects_of(tables: TableDirectory) -> DataFrame:
-    """The table ``objects`` without the lines that could not be read."""
-    return tables.read("objects").filter("error is null").drop("error")
-
-
-def empty(session: SparkSession, name: str) -> DataFrame:
-    """An empty table in place of a bronze table that was not ingested."""
-    schema = {"records": schemas.RECORDS, "errors": schemas.ERRORS}[name]
-    return session.createDataFrame([], schema)

@@ -15,9 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.beginnings import Beginnings, Moment, PartitionSnapshot
+from mqis.pipeline.jobs.completeness import Completeness, RebuiltSpan
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
+from mqis.pipeline.trusted import partitions_of, records_of
 from mqis.protocol.directory.export_format import ExportHeader, format_header, parse_entry
 from mqis.protocol.directory.objects import DirectoryObject, Partition
 from mqis.wire.guid import Guid
@@ -32,6 +34,8 @@ class Rebuilt:
     partitions: dict[str, int]
     #: By identifier of each partition that was rebuilt from a snapshot: the snapshot's LSN.
     snapshots: dict[str, int]
+    #: Doubts about the result: wrong clocks, and journals that end before the given time.
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,18 @@ class _Past:
     last_seq: int
     purged_seq: int
     base: PartitionSnapshot | None
+    #: The first change in the journal; the last in the journal or the snapshot, and its record.
+    first: int
+    end: int
+    end_lsn: int
+
+    @property
+    def span(self) -> RebuiltSpan:
+        base = self.base.last_seq if self.base is not None else 0
+        # Without a snapshot, ``Beginnings`` has judged what comes before the first change.
+        first = self.first if self.base is not None else 0
+        numbers = base, self.last_seq, first, self.end, self.end_lsn
+        return RebuiltSpan(self.partition, self.owner, *numbers)
 
 
 def rebuild(
@@ -58,12 +74,16 @@ def rebuild(
         raise PipelineError(
             "a rebuild needs either a time, or a partition and one of its sequence numbers"
         )
-    records = tables.read("records")
+    records = records_of(tables)
     if partition is not None:
         records = records.filter(F.col("partition") == F.lit(bytearray(partition.raw)))
     changes = local_changes(records).persist()
+    moment = Moment(at_time, at_seq)
     try:
-        past = _past_states(tables, changes, Moment(at_time, at_seq), partition)
+        past = _past_states(tables, changes, moment, partition)
+        known = Completeness(tables, changes, moment)
+        for one in past.values():
+            known.check(one.span)
         kept = list(_without_purged(_lines(tables, changes, past), past))
     finally:
         changes.unpersist()
@@ -76,6 +96,7 @@ def rebuild(
         len(kept),
         {str(state.id): state.last_seq.value for state in states},
         {str(Guid(key)): one.base.lsn for key, one in past.items() if one.base is not None},
+        tuple(known.warnings(one.span for one in past.values())),
     )
 
 
@@ -94,8 +115,9 @@ def _past_states(
     found: dict[bytes, _Past] = {}
     for key in wanted:
         row = summaries.get(key, {})
-        base = known.of(key, row.get("makers") or (), row.get("first") or 0, moment)
-        last = max(row.get("last") or 0, base.last_seq if base else 0)
+        base = known.of(key, row.get("maker") or "", row.get("first") or 0, moment)
+        based = base.last_seq if base else 0
+        last = max(row.get("last") or 0, based)
         owner = row.get("owner") or (base.server if base else "")
         if owner:
             # A purge comes after a change, so only the next change shows it, or an export or
@@ -104,7 +126,9 @@ def _past_states(
             if purged is None:
                 purged = max(row.get("purged") or 0, base.purged_seq if base else 0)
                 purged = max(purged, exported.get((key, last), 0))
-            found[key] = _Past(key, owner, last, purged, base)
+            end = max(row.get("end") or 0, based)
+            end_lsn = row.get("end_lsn") or (base.lsn if base else 0)
+            found[key] = _Past(key, owner, last, purged, base, row.get("first") or 0, end, end_lsn)
     if not found:
         raise PipelineError(
             "there is no change up to that point: the journals begin later; choose a later one"
@@ -120,8 +144,10 @@ def _summaries(changes: DataFrame, moment: Moment) -> DataFrame:
         until = F.col("seq") <= F.lit(moment.seq)
     before, behind = F.when(until, F.col("seq")), F.when(~until, F.col("seq"))
     return changes.groupBy("partition").agg(
-        F.collect_set("server").alias("makers"),
+        F.min_by("server", "seq").alias("maker"),
         F.min("seq").alias("first"),
+        F.max("seq").alias("end"),
+        F.max_by("lsn", "seq").alias("end_lsn"),
         F.max_by("server", before).alias("owner"),
         F.max(before).alias("last"),
         F.max(F.when(until, F.col("purged_seq"))).alias("purged"),
@@ -134,7 +160,8 @@ def _purged_numbers(tables: TableDirectory) -> dict[tuple[bytes, int], int]:
     found: dict[tuple[bytes, int], int] = {}
     for name in ("partitions", "snapshot_partitions"):
         if tables.has(name):
-            own = tables.read(name).filter(F.lower("owner") == F.lower("server"))
+            held = partitions_of(tables) if name == "partitions" else tables.read(name)
+            own = held.filter(F.lower("owner") == F.lower("server"))
             for row in own.select("partition", "last_seq", "purged_seq").collect():
                 key = bytes(row["partition"]), row["last_seq"]
                 found[key] = max(found.get(key, 0), row["purged_seq"])

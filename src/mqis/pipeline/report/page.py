@@ -82,6 +82,9 @@ def _cards(tables: TableDirectory, found: dict[str, Rows]) -> str:
     if "hygiene" in found:
         count = len(found["hygiene"])
         numbers.append(("hygiene findings", f"{count:,}", count == 0))
+    if "evidence" in found:
+        count = len(found["evidence"])
+        numbers.append(("doubts about the input", f"{count:,}", count == 0))
     if "errors" in found:
         count = len(found["errors"])
         numbers.append(("read errors", f"{count:,}", count == 0))
@@ -204,5 +207,6 @@ _SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
     "traffic": ("Load of links and gates", _load),
     "what_if": ("Effects of single failures", _failures),
     "hygiene": ("Hygiene", _table),
+    "evidence": ("Evidence", _table),
     "errors": ("Read errors", _table),
 }

@@ -6,6 +6,7 @@ not pass the columns that a query needs to Python sources.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,15 +27,22 @@ def register(session: SparkSession) -> None:
 
 
 def journal(
-    session: SparkSession, path: str, columns: Iterable[str] = (), *, share_bytes: int = 0
+    session: SparkSession,
+    path: str,
+    columns: Iterable[str] = (),
+    *,
+    share_bytes: int = 0,
+    without: Iterable[str] = (),
 ) -> DataFrame:
     """Loads journals for **one** query, whose filters reach the files; load again for the next.
 
-    Reads only ``columns``, if any are named.
+    Reads only ``columns``, if any are named, and no files of ``without``.
     """
     reader = session.read.format(JournalSource.name()).option("pushdown", "true")
     if share_bytes:
         reader = reader.option("share_bytes", share_bytes)
+    if files := sorted(without):
+        reader = reader.option("without", json.dumps(files))
     return reader.schema(_only(schemas.JOURNAL, columns)).load(path)
 
 

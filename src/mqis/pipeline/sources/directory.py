@@ -43,8 +43,12 @@ from mqis.protocol.directory.export_format import (
     parse_header,
 )
 from mqis.protocol.directory.objects import DeletedObject
+from mqis.protocol.directory.types.catalogue import ROWS as ROWS_BY_ID
+from mqis.protocol.replication.replicated import TRAVELS_AS
 
 PATTERN = "*.jsonl"
+#: The first words of the reasons for an export that was cut off, and for a line that is no text.
+CUT, NOT_UTF8 = "cut", "not UTF-8"
 #: By the option ``rows``: the schema.
 ROWS = {
     "objects": schemas.DIRECTORY,
@@ -56,6 +60,8 @@ SHARE_BYTES = 16 << 20
 _BATCH = 5000
 _BATCH_BYTES = 32 << 20
 _DIGESTS = frozenset({"digest", "digests", "site_only"})
+#: Stored properties that never travel: only the authority that made an object has them.
+_STAYING = frozenset(row.id for row in ROWS_BY_ID.values() if row.stored) - TRAVELS_AS.keys()
 
 Row = dict[str, object]
 
@@ -173,7 +179,16 @@ def _header(path: str) -> ExportHeader:
         line = file.readline(MAX_LINE + 1)
     if len(line) > MAX_LINE:
         raise ExportError(TOO_LONG, 1)
-    return parse_header(line.decode("ascii", "replace"))
+    return parse_header(_text(line, 1))
+
+
+def _text(line: bytes, number: int) -> str:
+    """Decodes a line as ``mqis import`` does; raises ``ExportError`` if it is not UTF-8."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"{NOT_UTF8}: byte {line[error.start]:#04x} at {error.start} of the line"
+        raise ExportError(reason, number) from None
 
 
 def _reason(error: Exception) -> str:
@@ -190,8 +205,8 @@ def _object_rows(share: Share, columns: frozenset[str]) -> Iterator[Row]:
         if share.start == 0 and header.lines is not None:
             held = _count_lines(share.path) - 1
             if held != header.lines:
-                reason = f"the file was cut off: it has {held} of {header.lines} lines"
-                yield place | {"offset": share.end, "error": reason}
+                reason = f"{CUT}: the file was cut off, it has {held} of {header.lines} lines"
+                yield place | {"offset": size_of(Path(share.path)), "error": reason}
         for offset, line in _lines(share):
             yield place | {"offset": offset} | _entry(line, columns)
     except (OSError, ExportError) as error:
@@ -238,8 +253,8 @@ def _line(file: BinaryIO, within: int) -> tuple[bytes, int]:
 def _entry(raw: bytes, columns: frozenset[str]) -> Row:
     if len(raw) > MAX_LINE:
         return {"error": TOO_LONG}
-    line = raw.decode("ascii", "replace").rstrip("\r\n")
     try:
+        line = _text(raw, 0).rstrip("\r\n")
         entry = parse_entry(line, 0)
     except ExportError as error:
         where = f"{error.key}: " if error.key else ""
@@ -254,6 +269,7 @@ def _entry(raw: bytes, columns: frozenset[str]) -> Row:
     if isinstance(entry, DeletedObject):
         return row | {"type": int(entry.object_type), "deleted": True}
     row |= {"type": int(entry.type), "deleted": False, "path": _plain(entry.path)}
+    row["own"] = not _STAYING.isdisjoint(entry.properties)
     if columns & _DIGESTS:
         try:
             row["digest"], row["digests"], row["site_only"] = digests(entry)

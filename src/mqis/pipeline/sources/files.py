@@ -50,7 +50,7 @@ def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[Path]:
             raise SourceError(f"{place}: there is no such file or directory")
     if not found and options.get("allow_empty", "") != "true":
         raise SourceError(f"{given}: there are no {what} in it ({pattern})")
-    return found
+    return list(dict.fromkeys(found))  # a directory and one below it may both be given
 
 
 def open_plain(path: str | Path) -> BinaryIO:

@@ -3,13 +3,15 @@
     spark.read.format("mqis.journal").load("run/psc1/journal")
 
 Options: ``path`` (files or directories, with commas), ``server`` and ``partition`` (one or several,
-with commas), ``since`` and ``until`` (ISO times), ``share_bytes`` (how much a task reads). A row is
-a record or, if ``error`` is not null, a damaged place. Bodies are bytes here; ``transforms.bodies``
-decodes those that a query needs.
+with commas), ``since`` and ``until`` (ISO times), ``share_bytes`` (how much a task reads),
+``without`` (a JSON list of files that are not read). A row is a record or, if ``error`` is not
+null, a damaged place. Bodies are bytes here; ``transforms.bodies`` decodes those that a query
+needs.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from mmap import ACCESS_READ, mmap
@@ -107,13 +109,15 @@ class JournalReader(DataSourceReader):
 
     def partitions(self) -> list[Share]:
         size = int(self._options.get("share_bytes", SHARE_BYTES))
+        without = frozenset(json.loads(self._options.get("without", "[]")))
         found: list[Share] = []
         for path in paths_in(self._options, PATTERN, "journal segments"):
-            found += self._shares(path, size)
+            if str(path) not in without:
+                found += self._shares(path, size)
         return found
 
     def _shares(self, path: Path, size: int) -> list[Share]:
-        header, start, _ = _open(path)
+        header, start, _ = open_segment(path)
         if header is None:
             return [Share(str(path), 0, 0)]
         if not wants(self._filters, "server", header.server):
@@ -162,7 +166,7 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
     return found
 
 
-def _open(path: Path) -> tuple[SegmentHeader | None, int, str]:
+def open_segment(path: Path) -> tuple[SegmentHeader | None, int, str]:
     """Returns (header, offset of the first record, ""); (None, 0, reason) if it cannot be read."""
     try:
         with open_plain(path) as file:
@@ -177,13 +181,13 @@ def _open(path: Path) -> tuple[SegmentHeader | None, int, str]:
 
 
 def _server_and_start(path: Path) -> tuple[str, int] | None:
-    header, start, _ = _open(path)
+    header, start, _ = open_segment(path)
     return None if header is None else (header.server, start)
 
 
 def server_of_segment(path: Path) -> str | None:
     """The name of the server that wrote the segment; None if its header cannot be read."""
-    header, _, _ = _open(path)
+    header, _, _ = open_segment(path)
     return None if header is None else header.server
 
 
@@ -191,7 +195,7 @@ def read_share(share: Share, schema: StructType, filters: list[Filter]) -> Itera
     """Reads the rows of a share of a segment."""
     arrow = to_arrow_schema(schema, timezone="UTC")
     path = Path(share.path)
-    header, _, reason = _open(path)
+    header, _, reason = open_segment(path)
     if header is not None:
         try:
             with open_plain(path) as file:
@@ -242,7 +246,7 @@ def _error_rows(
     count = len(faults)
     return arrays.rows(
         {
-            "server": [None if header is None else _text(header.server)] * count,
+            "server": [None if header is None else arrow_text(header.server)] * count,
             "server_id": [None if header is None else header.server_id.raw] * count,
             "file": [file] * count,
             "offset": [fault.offset for fault in faults],
@@ -272,7 +276,7 @@ def _column(field: pa.Field, found: Scan, header: SegmentHeader, file: str) -> p
         return _MADE[name](found, field.type)
     if name in _FILE_COLUMNS:
         whole: dict[str, object] = {
-            "server": _text(header.server),
+            "server": arrow_text(header.server),
             "server_id": header.server_id.raw,
             "file": file,
         }
@@ -282,7 +286,7 @@ def _column(field: pa.Field, found: Scan, header: SegmentHeader, file: str) -> p
     return arrays.numbers(found.headers[_FIELDS[name]], field.type)
 
 
-def _text(name: str) -> str:
+def arrow_text(name: str) -> str:
     """Escapes lone surrogates, which Windows names may contain and Arrow's texts may not."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -293,7 +297,9 @@ def _texts(data: bytes, starts: Any, lengths: Any, kind: pa.DataType) -> pa.Arra
         octets.decode("utf-8")
     except UnicodeDecodeError:
         cuts = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
-        return pa.array([_text(data[a:b].decode("utf-8", "surrogatepass")) for a, b in cuts], kind)
+        return pa.array(
+            [arrow_text(data[a:b].decode("utf-8", "surrogatepass")) for a, b in cuts], kind
+        )
     return arrays.pieces(octets, lengths, kind)
 
 

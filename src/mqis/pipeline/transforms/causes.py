@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.bodies import carried
+from mqis.pipeline.transforms.divergence import Replicas
 from mqis.pipeline.transforms.expressions import guid_text, same_name, travels_as
 from mqis.pipeline.transforms.settling import settled
 from mqis.protocol.replication.convergence import DifferenceKind
@@ -38,8 +39,14 @@ class Cause(StrEnum):
     PENDING = "pending"
     #: The receiver refused it and recorded the reason.
     REFUSED = "refused"
-    #: It was applied, and yet the replica differs.
+    #: The replica applied it before it was exported, and yet the export differs.
     CORRUPTED = "corrupted"
+    #: The authority's export contradicts the authority's own journal.
+    AUTHORITY_CORRUPTED = "authority_corrupted"
+    #: One of the two exports was made before the change.
+    EXPORT_OLDER = "export_older"
+    #: The object is missing from an export that was cut off or has unreadable lines.
+    EXPORT_DAMAGED = "export_damaged"
     #: The authority never created the object that the replica holds.
     FOREIGN = "foreign"
     #: The journal that would show the cause is missing or damaged.
@@ -51,35 +58,33 @@ _KEY = ["server", "partition", "id"]
 _HOP = [*_KEY, "step"]
 
 
-def journals(records: DataFrame, errors: DataFrame) -> DataFrame:
-    """(server, complete): ``complete`` if the server's journal is whole from record 1 on."""
-    held = records.groupBy("server").agg(
-        F.min("lsn").alias("first"), F.max("lsn").alias("last"), F.count_distinct("lsn").alias("n")
+def changes_of(differences: DataFrame, records: DataFrame) -> DataFrame:
+    """The changes of the differing objects in the journals of their authorities, decoded."""
+    objects = differences.select(
+        F.col("authority").alias("server"), "partition", F.col("id").alias("object_id")
+    ).distinct()
+    local = records.filter(
+        (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.LOCAL))
     )
-    damaged = errors.filter(F.col("source") == "journal").groupBy("server").count()
-    return held.join(damaged, "server", "left").select(
-        "server",
-        (
-            (F.col("first") == 1)
-            & (F.col("n") == F.col("last"))
-            & (F.coalesce("count", F.lit(0)) == 0)
-        ).alias("complete"),
-    )
+    keys = ["server", "partition", "object_id"]
+    return carried(local.join(F.broadcast(objects), keys, "left_semi"))
 
 
 def causes(
     differences: DataFrame,
     records: DataFrame,
+    made: DataFrame,
     journals: DataFrame,
-    owners: DataFrame,
-    members: DataFrame,
+    replicas: Replicas,
 ) -> DataFrame:
     """Adds ``cause``, ``reason``, ``seq`` and the failed step (``source``, ``target``).
 
-    ``journals`` comes from the function of that name, ``owners`` and ``members`` from ``Replicas``.
+    ``made`` comes from ``changes_of``, ``journals`` are (server, complete). ``latest`` is the
+    object's last change, ``known`` the number of its changes in the authority's journal,
+    ``applied_lsn`` the record in which the replica applied the change; ``second_look`` needs them.
     """
-    traced = settled(_with_change(differences, records, journals))
-    hops = settled(_hops(traced.filter(F.col("cause").isNull()), owners, members))
+    traced = settled(_with_change(differences, made, journals))
+    hops = settled(_hops(traced.filter(F.col("cause").isNull()), replicas))
     steps = (
         hops.join(_arrivals(hops, records), _HOP, "left")
         .join(_sendings(hops, records), _HOP, "left")
@@ -91,12 +96,12 @@ def causes(
 
 def unexplained(differences: DataFrame) -> DataFrame:
     """Adds the same columns as ``causes``, all null; used if there are no differences."""
-    nothing = F.lit(None).cast("string")
+    nothing, number = F.lit(None).cast("string"), F.lit(None).cast("long")
     return differences.select(
         *differences.columns,
         nothing.alias("cause"),
         nothing.alias("reason"),
-        F.lit(None).cast("long").alias("seq"),
+        number.alias("seq"),
         nothing.alias("source"),
         nothing.alias("target"),
     )
@@ -105,22 +110,9 @@ def unexplained(differences: DataFrame) -> DataFrame:
 # --- the change -----------------------------------------------------------------------------------
 
 
-def _with_change(differences: DataFrame, records: DataFrame, journals: DataFrame) -> DataFrame:
+def _with_change(differences: DataFrame, made: DataFrame, journals: DataFrame) -> DataFrame:
     """Adds the number of the missed change, or the cause if the journal has no such change."""
-    objects = differences.select("authority", "partition", "id").distinct()
-    local = records.filter(
-        (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.LOCAL))
-    )
-    wanted = local.join(
-        F.broadcast(
-            objects.select(
-                F.col("authority").alias("server"), "partition", F.col("id").alias("object_id")
-            )
-        ),
-        ["server", "partition", "object_id"],
-        "left_semi",
-    )
-    made = carried(wanted).select(
+    made = made.select(
         F.col("server").alias("authority"),
         "partition",
         F.col("object_id").alias("id"),
@@ -131,6 +123,7 @@ def _with_change(differences: DataFrame, records: DataFrame, journals: DataFrame
     joined = differences.join(made, ["authority", "partition", "id"], "left")
     grouped = joined.groupBy(*differences.columns).agg(
         F.max(F.when(_is_missed_change(), F.col("made_seq"))).alias("seq"),
+        F.max("made_seq").alias("latest"),
         F.count("made_seq").alias("known"),
     )
     whole = grouped.join(_complete(journals, "authority"), "authority", "left")
@@ -143,6 +136,9 @@ def _with_change(differences: DataFrame, records: DataFrame, journals: DataFrame
     return whole.select(
         *differences.columns,
         "seq",
+        "latest",
+        "known",
+        F.coalesce("authority_complete", F.lit(False)).alias("authority_complete"),
         F.when(F.col("seq").isNull(), unfound).alias("cause"),
     )
 
@@ -161,12 +157,12 @@ def _is_missed_change() -> Column:
 # --- its path -------------------------------------------------------------------------------------
 
 
-def _hops(traced: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame:
+def _hops(traced: DataFrame, replicas: Replicas) -> DataFrame:
     """One row for each step from the authority to the replica, possibly over the site's PSC."""
-    pscs = owners.select(
+    pscs = replicas.owners.select(
         guid_text(F.col("partition")).alias("site"), F.col("authority").alias("psc")
     )
-    placed = traced.join(F.broadcast(members), "server", "left").join(
+    placed = traced.join(F.broadcast(replicas.members), "server", "left").join(
         F.broadcast(pscs), "site", "left"
     )
     psc, server, authority = F.col("psc"), F.col("server"), F.col("authority")
@@ -199,6 +195,7 @@ def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
         "operation",
         "state",
         "reason",
+        "lsn",
     )
     applied = F.col("state") == int(RecordState.APPLIED)
     whole = F.col("operation").isin(int(Command.CREATE), int(Command.SYNC))
@@ -207,6 +204,7 @@ def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
     joined = changes.join(F.broadcast(asked), ["target", "partition"]).filter(concerns)
     return joined.groupBy(*_HOP).agg(
         F.max(applied).alias("applied"),
+        F.min(F.when(applied, F.col("lsn"))).alias("applied_lsn"),
         F.max(F.when(~applied, F.col("reason"))).alias("refused_change"),
     )
 
@@ -299,6 +297,7 @@ def _verdict(traced: DataFrame, steps: DataFrame) -> DataFrame:
             ),
             "source",
             "target",
+            "applied_lsn",
         ).alias("hop"),
     )
     taken = F.coalesce(F.max(F.when(F.col("hop.applied"), F.col("hop.step"))), F.lit(-1))
@@ -316,6 +315,7 @@ def _verdict(traced: DataFrame, steps: DataFrame) -> DataFrame:
         F.coalesce(stopped["reason"], F.lit("")).alias("reason"),
         F.coalesce(stopped["source"], arrived["source"]).alias("source"),
         F.coalesce(stopped["target"], arrived["target"]).alias("target"),
+        arrived["applied_lsn"].alias("applied_lsn"),
     )
     return traced.join(followed, _KEY, "left").select(
         *(name for name in traced.columns if name not in ("cause", "seq")),
@@ -324,6 +324,7 @@ def _verdict(traced: DataFrame, steps: DataFrame) -> DataFrame:
         "seq",
         "source",
         "target",
+        "applied_lsn",
     )
 
 

@@ -31,8 +31,8 @@ def body_octets(at: int, size: int) -> Column:
 
 
 def body_number(at: int, size: int) -> Column:
-    """The big-endian number that stands in ``body`` at an offset."""
-    return F.conv(F.hex(body_octets(at, size)), 16, 10)
+    """The big-endian number that stands in ``body`` at an offset; null if it exceeds 63 bits."""
+    return F.conv(F.hex(body_octets(at, size)), 16, 10).try_cast("long")
 
 
 def type_label(column: Column) -> Column:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.transforms.bodies import carried
 from mqis.pipeline.transforms.expressions import body_number, body_octets, guid_text, same_name
-from mqis.pipeline.transforms.settling import settled
+from mqis.pipeline.transforms.records import accepted, messages, replies
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.describing import operation_name
@@ -27,8 +28,13 @@ def _changes(records: DataFrame, state: RecordState) -> DataFrame:
     return records.filter(is_change & (F.col("state") == int(state)))
 
 
-def arrivals(records: DataFrame) -> DataFrame:
-    """The lag of each change at each replica: (partition, seq, origin, server, made, lag_ms)."""
+def arrivals(records: DataFrame, without: Collection[str] = ()) -> DataFrame:
+    """The lag of each change at each replica: (partition, seq, origin, server, made, lag_ms).
+
+    ``without`` are servers with wrong clocks, from whose times no lag can be computed.
+    """
+    if without:
+        records = records.filter(~F.col("server").isin(sorted(without)))
     made = (
         _changes(records, RecordState.LOCAL)
         .groupBy("partition", "seq")
@@ -66,14 +72,16 @@ def lag_by_minute(arrived: DataFrame) -> DataFrame:
     return grouped.select("minute", "server", "changes", "p50_ms", "p95_ms")
 
 
-def gaps(records: DataFrame, journals: DataFrame) -> DataFrame:
-    """Numbers that a replica passed over, or applied more than once.
+def gaps(records: DataFrame, journals: DataFrame, starts: DataFrame) -> DataFrame:
+    """Numbers that a replica never got, or changes that it applied more than once.
 
+    ``starts`` are (server, partition, last_seq): the numbers from which a journal goes on.
     ``certain`` is false if the replica's journal is not whole, as records may be missing.
     """
-    events = _events(records).persist()
-    passed = settled(_passed_over(events, journals))
-    found = _open_gaps(passed, events).unionByName(_duplicates(events))
+    applied = _changes(records, RecordState.APPLIED)
+    spans = _applied_spans(applied).unionByName(_reply_spans(records))
+    spans = spans.unionByName(_started(starts))
+    found = _uncovered(spans, journals).unionByName(_duplicates(applied))
     return found.join(F.broadcast(journals), "server", "left").select(
         "kind",
         "server",
@@ -85,88 +93,60 @@ def gaps(records: DataFrame, journals: DataFrame) -> DataFrame:
     )
 
 
-def _events(records: DataFrame) -> DataFrame:
-    """The events that advance a replica's number: applied changes, and sync replies."""
-    applied = _changes(records, RecordState.APPLIED).select(
-        "server", "lsn", "partition", "seq", "previous_seq", "operation"
-    )
-    replies = records.filter(
-        (F.col("kind") == int(RecordKind.MESSAGE))
-        & (F.col("state") == int(RecordState.RECEIVED))
-        & (F.col("operation") == int(MessageOperation.SYNC_REPLY))
-    )
-    reached = (
-        carried(replies, properties=False)
-        .filter(F.col("reached_seq").isNotNull() & (F.col("reached_seq") >= 0))
-        .groupBy("server", "lsn", "partition")
-        .agg(F.max("reached_seq").alias("seq"))
-    )
-    return applied.unionByName(
-        reached.select(
-            "server",
-            "lsn",
-            "partition",
-            "seq",
-            F.lit(None).cast("long").alias("previous_seq"),
-            F.lit(int(Command.SYNC)).alias("operation"),
-        )
+def _applied_spans(applied: DataFrame) -> DataFrame:
+    """The numbers after ``begin`` and up to ``end`` that applied changes brought.
+
+    A change of a synchronisation brings its own number only: the reply says what it covers.
+    """
+    before = F.col("seq") - 1
+    is_chained = (F.col("operation") != int(Command.SYNC)) & (F.col("previous_seq") > 0)
+    begin = F.when(is_chained, F.least("previous_seq", before)).otherwise(before)
+    return applied.select("server", "partition", begin.alias("begin"), F.col("seq").alias("end"))
+
+
+def _reply_spans(records: DataFrame) -> DataFrame:
+    """The same of sync replies, which cover all numbers after From and up to To."""
+    return replies(records).select(
+        "server", "partition", F.col("from_seq").alias("begin"), F.col("to_seq").alias("end")
     )
 
 
-def _passed_over(events: DataFrame, journals: DataFrame) -> DataFrame:
+def _started(starts: DataFrame) -> DataFrame:
+    return starts.select(
+        "server",
+        "partition",
+        F.lit(0).cast("long").alias("begin"),
+        F.col("last_seq").alias("end"),
+    )
+
+
+def _uncovered(spans: DataFrame, journals: DataFrame) -> DataFrame:
+    """The numbers between spans that no span covers, whichever came first."""
     before = (
         Window.partitionBy("server", "partition")
-        .orderBy("lsn")
+        .orderBy("begin", "end")
         .rowsBetween(Window.unboundedPreceding, -1)
     )
-    numbered = events.join(F.broadcast(journals), "server", "left").withColumn(
-        "reached", F.max("seq").over(before)
+    numbered = spans.join(F.broadcast(journals), "server", "left").withColumn(
+        "reached", F.max("end").over(before)
     )
     # A journal that starts in the middle of a history does not show a gap before its start.
     start = F.when(F.col("complete"), F.lit(0))
     known: Column = F.coalesce("reached", start)
-    return numbered.filter(F.col("previous_seq") > known).select(
-        "server",
-        "partition",
-        "lsn",
-        (known + 1).alias("first_seq"),
-        F.col("previous_seq").alias("last_seq"),
-    )
-
-
-def _open_gaps(passed: DataFrame, events: DataFrame) -> DataFrame:
-    """The gaps that neither a late change nor a synchronisation closed."""
-    later = events.select(
-        "server",
-        "partition",
-        F.col("lsn").alias("later_lsn"),
-        "seq",
-        "previous_seq",
-        "operation",
-    )
-    came = F.col("seq").between(F.col("first_seq"), F.col("last_seq"))
-    synchronized = (F.col("operation") == int(Command.SYNC)) & (
-        F.coalesce("previous_seq", F.lit(0)) < F.col("first_seq")
-    )
-    healed = passed.join(later, ["server", "partition"]).filter(
-        (F.col("later_lsn") > F.col("lsn")) & (came | synchronized)
-    )
-    key = ["server", "partition", "lsn"]
-    left = passed.join(healed.select(*key).distinct(), key, "left_anti")
-    return left.select(
+    return numbered.filter(F.col("begin") > known).select(
         F.lit("gap").alias("kind"),
         "server",
         "partition",
-        "first_seq",
-        "last_seq",
+        (known + 1).alias("first_seq"),
+        F.col("begin").alias("last_seq"),
         F.lit(0).cast("long").alias("times"),
     )
 
 
-def _duplicates(events: DataFrame) -> DataFrame:
+def _duplicates(applied: DataFrame) -> DataFrame:
     """Changes that were applied more than once, except objects that a synchronisation repeated."""
     grouped = (
-        events.filter(F.col("operation") != int(Command.SYNC))
+        applied.filter(F.col("operation") != int(Command.SYNC))
         .groupBy("server", "partition", "seq", "operation")
         .agg(F.count("*").alias("times"))
         .filter(F.col("times") > 1)
@@ -184,22 +164,6 @@ def _duplicates(events: DataFrame) -> DataFrame:
 # --- messages -------------------------------------------------------------------------------------
 
 
-def _messages(records: DataFrame, state: RecordState, *operations: MessageOperation) -> DataFrame:
-    chosen = (F.col("kind") == int(RecordKind.MESSAGE)) & (F.col("state") == int(state))
-    if operations:
-        chosen &= F.col("operation").isin([int(operation) for operation in operations])
-    return records.filter(chosen)
-
-
-def _accepted(records: DataFrame, operation: MessageOperation) -> DataFrame:
-    """The messages that were received and not refused."""
-    refused = _messages(records, RecordState.REFUSED).select(
-        "server", "message_source", "message_ordinal"
-    )
-    came = _messages(records, RecordState.RECEIVED, operation)
-    return came.join(refused, ["server", "message_source", "message_ordinal"], "left_anti")
-
-
 def rounds(records: DataFrame) -> DataFrame:
     """Messages between servers by kind, and completed synchronisations.
 
@@ -215,7 +179,7 @@ def rounds(records: DataFrame) -> DataFrame:
     is_sync0 = body_number(SYNC_REQUEST_IS_SYNC0_AT, 1).cast("int") > 0
     asked_for_all = (F.col("operation") == int(MessageOperation.SYNC_REQUEST)) & is_sync0
     sent = (
-        _messages(records, RecordState.QUEUED)
+        messages(records, RecordState.QUEUED)
         .groupBy("server", "peer")
         .agg(
             *(counted(operation) for operation in MessageOperation),
@@ -225,7 +189,7 @@ def rounds(records: DataFrame) -> DataFrame:
     )
     over = body_number(SYNC_REPLY_COMPLETE_AT, 1).cast("int")
     came = (
-        _accepted(records, MessageOperation.SYNC_REPLY)
+        accepted(records, MessageOperation.SYNC_REPLY)
         .groupBy("server", "peer")
         .agg(
             F.count_if(over == int(Sync0.NONE)).alias("sync_rounds"),
@@ -248,7 +212,7 @@ def margins(partitions: DataFrame, records: DataFrame) -> DataFrame:
     """
     number = body_number(PSC_ACK_SEQ_AT, 8).cast("long")
     acked = (
-        _accepted(records, MessageOperation.PSC_ACK)
+        accepted(records, MessageOperation.PSC_ACK)
         .select(
             F.col("server").alias("authority"),
             F.lower("peer").alias("key"),

@@ -1,0 +1,155 @@
+"""Plants faults of the journals and exports themselves, which ingesting has to find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mqis.lab.generate.exports import Exports
+from mqis.lab.generate.faults import PlantedEvidence, PlantedFault, PlantedState
+from mqis.lab.generate.mishaps import FaultyRun, corrupted, difference_of
+from mqis.lab.generate.spoiling import (
+    add_stranger,
+    copy_journal,
+    cut_export,
+    damage_journal,
+    garble_line,
+    lost_segment,
+    misname_export,
+)
+from mqis.protocol.directory.objects import DirectoryObject, Scope
+from mqis.protocol.replication.changes import scope_of
+from mqis.protocol.replication.server import Role
+from mqis.wire.guid import Guid
+
+#: The number of changes after an early export.
+_LATE_CHANGES = 2
+
+
+class SpoiledRun(FaultyRun):
+    """A run whose files are removed, copied and damaged."""
+
+    def plant(self) -> None:
+        """Makes the faulty changes, and those that the files' faults need."""
+        self.plant_mishaps()
+        self._contradict()
+        self._make_segments()
+
+    def _untouched(self, partition: Guid) -> DirectoryObject:
+        """A queue of a partition that all servers hold as it is."""
+        touched = {id_ for _, id_ in self.overrides}
+        wanted = (q for q in self.history.queues if q.partition == partition)
+        return next(q for q in wanted if q.id not in touched and scope_of(q) is Scope.ENTERPRISE)
+
+    def _contradict(self) -> None:
+        """Lets the export of an authority differ from its own journal and all replicas."""
+        authority = self.history.members[0]
+        self.ordinary(authority.site)
+        queue = self._untouched(authority.site)
+        wrong = corrupted(queue)
+        self.overrides[authority.name, queue.id] = PlantedState(wrong)
+        found = difference_of(queue, wrong)
+        self.result.faults.append(
+            PlantedFault(
+                authority.name,
+                "different",
+                "authority_corrupted",
+                queue.type.label,
+                str(queue.id),
+                str(queue.partition),
+                queue.seq.value,
+                None,
+                None,
+                found.properties,
+                "its export contradicts its own journal",
+            )
+        )
+
+    def _make_segments(self) -> None:
+        """Divides the journal to damage; exports one server before the last changes."""
+        sites = sorted({m.site for m in self.history.members})
+        self.delivery.seal(self.damaged)
+        self.ordinary(sites[0])
+        self.delivery.seal(self.damaged)
+        for site in sites:  # so that the segments left show the last number of each
+            self.ordinary(site)
+        self.delivery.seal(self.damaged)
+        before = {s.id: s.last_seq.value for s in self.tx.partitions()}
+        self._export_early()
+        for state in self.tx.partitions():
+            if state.last_seq.value > before[state.id]:
+                span = before[state.id] + 1, state.last_seq.value
+                self.result.evidence.append(
+                    PlantedEvidence("missing_end", self.damaged, None, str(state.id), *span)
+                )
+
+    def _export_early(self) -> None:
+        pscs = [m for m in self.history.members if m.role is not Role.BSC]
+        member, partition = pscs[-1], pscs[0].site
+        held = Exports(self.tx, self.history.members, self.overrides)
+        self.older[member.name] = held.text(member, self.random)
+        number = self.state(partition).last_seq.value
+        hop = self.delivery.path(partition, member.name)[-1]
+        for _ in range(_LATE_CHANGES):
+            late = self.ordinary(partition)
+            self.result.faults.append(
+                PlantedFault(
+                    member.name,
+                    "missing",
+                    "export_older",
+                    late.type.label,
+                    str(late.id),
+                    str(partition),
+                    late.seq.value,
+                    hop.source,
+                    hop.target,
+                    (),
+                    f"the export of {member.name} ends at change {number}",
+                )
+            )
+        file = str(self.directory / "exports" / f"{member.name}.jsonl")
+        self.result.evidence.append(PlantedEvidence("older_export", member.name, file))
+
+    def write_exports(self) -> None:
+        held = Exports(self.tx, self.history.members, self.overrides)
+        held.write(self.directory / "exports", self.random, self.older)
+
+    def spoil(self) -> None:
+        """Removes, copies and damages files."""
+        journals, exports = self.directory / "journals", self.directory / "exports"
+        first, second = self.history.members[:2]
+        found = self.result.evidence
+        found.append(lost_segment(journals / self.damaged, self.damaged))
+        self.result.damage += damage_journal(journals / self.damaged, self.damaged)
+        found += copy_journal(journals, self.garbled)
+        like, state = self._untouched(first.site), self.state(first.site)
+        id_ = self.history.entropy.guid()
+        found.append(add_stranger(journals, id_, like, state, self.now_us))
+        found.append(misname_export(exports, first.name, second.name))
+        found.append(PlantedEvidence("clock_ahead", second.name))
+        self._damage_export(exports / f"{self.garbled}.jsonl")
+
+    def _damage_export(self, path: Path) -> None:
+        damage, objects = cut_export(path)
+        lost = {obj.id for obj in objects}
+        sites = sorted({m.site for m in self.history.members})
+        garbled = next(q for q in map(self._untouched, sites) if q.id not in lost)
+        self.result.damage += [damage, garble_line(path, garbled.id)]
+        size = path.stat().st_size  # the same: a byte was replaced
+        assert damage.offset == size
+        for obj in (*objects, garbled):
+            self._lose(obj)
+
+    def _lose(self, obj: DirectoryObject) -> None:
+        """An object of the damaged export cannot be read; that replaces any other fault of it."""
+        server, label = self.garbled, str(obj.id)
+        faults = self.result.faults
+        self.result.faults = [f for f in faults if (f.server, f.id) != (server, label)]
+        held = self.tx.get(obj.type, obj.id)
+        elsewhere = self.delivery.members[server].site != obj.partition
+        if held is None or (elsewhere and scope_of(held) is Scope.SITE):
+            return
+        hop = self.delivery.path(obj.partition, server)[-1]
+        about = obj.type.label, label, str(obj.partition), self.born[obj.id]
+        self.result.faults.append(
+            PlantedFault(server, "missing", "export_damaged", *about, hop.source, hop.target)
+        )

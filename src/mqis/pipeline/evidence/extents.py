@@ -1,0 +1,171 @@
+"""The extents of journals: which records their files hold, and which are missing between them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.pipeline.sources.inventory import RepeatedSegment, SegmentFile
+
+#: A restored authority skips twice as many sequence numbers. A smaller jump means missing changes.
+SKIPPED = 1 << 19
+
+#: A journal's name and the identifier of the server that wrote it.
+JournalKey = tuple[str, bytes]
+
+
+@dataclass(slots=True)
+class Extent:
+    """The records that were read from one file, or from all files of a journal."""
+
+    first: int
+    last: int
+    records: int
+    began_us: int
+    ended_us: int
+
+    def add(self, other: Extent) -> None:
+        self.first, self.last = min(self.first, other.first), max(self.last, other.last)
+        self.records += other.records
+        self.began_us = min(self.began_us, other.began_us)
+        self.ended_us = max(self.ended_us, other.ended_us)
+
+
+@dataclass(slots=True)
+class JournalInventory:
+    """One journal: its segments, the extent of each file, and what is known to be missing."""
+
+    server: str
+    server_id: bytes
+    segments: list[SegmentFile] = field(default_factory=list)
+    files: dict[str, Extent] = field(default_factory=dict)
+    is_damaged: bool = False
+    missing: list[EvidenceFinding] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        """The directory of its first segment."""
+        return str(Path(self.segments[0].path).parent)
+
+    @property
+    def whole(self) -> Extent | None:
+        found = list(self.files.values())
+        if not found:
+            return None
+        total = Extent(found[0].first, found[0].last, 0, found[0].began_us, found[0].ended_us)
+        for extent in found:
+            total.add(extent)
+        return total
+
+    @property
+    def is_complete(self) -> bool:
+        """True if every record from the first to the end is there."""
+        whole = self.whole
+        if whole is None or self.is_damaged or self.missing:
+            return False
+        return whole.first == 1 and whole.records == whole.last
+
+    @property
+    def overlaps(self) -> bool:
+        """True if two files hold records with the same numbers."""
+        spans = sorted((extent.first, extent.last) for extent in self.files.values())
+        return any(before[1] >= after[0] for before, after in pairwise(spans))
+
+    @property
+    def thinned(self) -> list[str]:
+        """The files in which numbers are missing between records."""
+        return [f for f, e in self.files.items() if e.records < e.last - e.first + 1]
+
+
+def inventories(
+    segments: Iterable[SegmentFile], files: Mapping[str, Extent], damaged: Collection[str]
+) -> dict[JournalKey, JournalInventory]:
+    """The journals by name and identifier; ``damaged`` are the files with unreadable records."""
+    ordered = sorted(segments, key=lambda s: (s.server, s.server_id.raw, s.first_lsn, s.path))
+    found: dict[JournalKey, JournalInventory] = {}
+    for key, group in groupby(ordered, key=lambda s: (s.server, s.server_id.raw)):
+        listed = list(group)
+        held = {s.path: files[s.path] for s in listed if s.path in files}
+        is_damaged = any(s.path in damaged for s in listed)
+        found[key] = JournalInventory(*key, listed, held, is_damaged)
+    return found
+
+
+def missing_between(
+    journal: JournalInventory, damaged: Collection[str], snapshot_lsns: Sequence[int]
+) -> Iterator[EvidenceFinding]:
+    """The records that no file holds, although no damage explains it.
+
+    Retention may have removed the beginning; then a snapshot takes its place.
+    """
+    before: SegmentFile | None = None
+    last = 0
+    for segment in journal.segments:
+        extent = journal.files.get(segment.path)
+        begin = segment.first_lsn
+        if extent is not None and segment.path not in damaged:
+            begin = max(begin, extent.first)
+        is_retained = before is None and any(lsn >= begin - 1 for lsn in snapshot_lsns)
+        follows = before is not None and segment.number == before.number + 1
+        explained = is_retained or (follows and before is not None and before.path in damaged)
+        if begin > last + 1 and not explained:
+            yield missing_records(journal.server, last + 1, begin - 1, segment.path)
+        last = max(last, extent.last if extent is not None else segment.first_lsn - 1)
+        before = segment
+
+
+def missing_records(server: str, first: int, last: int, file: str) -> EvidenceFinding:
+    count = last - first + 1
+    return EvidenceFinding(
+        EvidenceKind.MISSING_RECORDS,
+        server,
+        f"{count:,} records are missing: {first:,} to {last:,}",
+        file,
+        None,
+        first,
+        last,
+    )
+
+
+def missing_end(server: str, partition: str, reached: int, exported: int) -> EvidenceFinding:
+    return EvidenceFinding(
+        EvidenceKind.MISSING_END,
+        server,
+        f"the journal ends at change {reached:,} of the partition, but the server's export has "
+        f"change {exported:,}",
+        None,
+        partition,
+        reached + 1,
+        exported,
+    )
+
+
+def is_missing_end(reached: int | None, exported: int) -> bool:
+    """Returns whether changes are missing between a journal's last number and the export's."""
+    return reached is not None and 0 < exported - reached < SKIPPED
+
+
+def repeated(copy: RepeatedSegment) -> EvidenceFinding:
+    return EvidenceFinding(
+        EvidenceKind.DUPLICATE_SEGMENT,
+        copy.segment.server,
+        f"{copy.kept} has the same records; the copy is not read",
+        copy.segment.path,
+        None,
+        copy.segment.first_lsn,
+    )
+
+
+def conflicting(server: str, first: int, last: int, count: int) -> EvidenceFinding:
+    return EvidenceFinding(
+        EvidenceKind.CONFLICTING_RECORDS,
+        server,
+        f"{count:,} records between {first:,} and {last:,} are there twice with different content",
+        None,
+        None,
+        first,
+        last,
+    )

@@ -1,0 +1,54 @@
+"""The findings about the input, which are the rows of the table ``evidence``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class EvidenceKind(StrEnum):
+    """The ways in which journals and exports fall short as evidence."""
+
+    #: Records of a journal are missing and nothing is damaged there: a segment was removed.
+    MISSING_RECORDS = "missing_records"
+    #: The server's export has later changes than its journal.
+    MISSING_END = "missing_end"
+    #: A segment that is there twice; it is read once.
+    DUPLICATE_SEGMENT = "duplicate_segment"
+    #: Two different records of a server have the same number; one of them is not used.
+    CONFLICTING_RECORDS = "conflicting_records"
+    #: A journal or an export of a server that no directory knows; it is not used.
+    STRANGER = "stranger"
+    #: The export of another server than its file name says; it is not used.
+    MISNAMED_EXPORT = "misnamed_export"
+    #: An export that was made before the others.
+    OLDER_EXPORT = "older_export"
+    #: The clock of a server was ahead of those of most servers that it sent messages to.
+    CLOCK_AHEAD = "clock_ahead"
+    #: The clock of a server was behind.
+    CLOCK_BEHIND = "clock_behind"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFinding:
+    """One finding; the fields are those of ``schemas.EVIDENCE``."""
+
+    kind: EvidenceKind
+    server: str
+    explanation: str
+    file: str | None = None
+    partition: str | None = None
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def row(self) -> tuple[str, str, str | None, str | None, int | None, int | None, str]:
+        return (
+            self.kind.value,
+            self.server,
+            self.file,
+            self.partition,
+            self.first,
+            self.last,
+            self.explanation,
+        )

@@ -1,0 +1,143 @@
+"""Refuses a rebuild if changes between its starting point and its moment are missing.
+
+The numbers of a partition's changes rise by one, so a missing number is a missing change. Damage of
+a journal that leaves the numbers complete does not matter, nor does damage before the starting
+point or after the moment. Exports tell whether changes are missing at the end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline.evidence.extents import SKIPPED
+from mqis.pipeline.jobs.beginnings import Moment
+from mqis.pipeline.session import PipelineError
+from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.trusted import errors_of, partitions_of, servers_with_wrong_clocks
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltSpan:
+    """The changes of a partition that a rebuild uses: after ``base``, up to ``last``."""
+
+    partition: bytes
+    owner: str
+    base: int
+    last: int
+    #: The first change in the journal; 0 if there is none.
+    first: int
+    #: The last change in the journal, and its record's number.
+    end: int
+    end_lsn: int
+
+
+class Completeness:
+    """The facts about all partitions that decide whether a rebuild would be complete."""
+
+    def __init__(self, tables: TableDirectory, changes: DataFrame, moment: Moment) -> None:
+        self._moment = moment
+        self._breaks = _breaks(changes)
+        self._exported = _exported_numbers(tables)
+        self._ended = _ends(tables)
+        self._damage = _last_damage(tables)
+        self._clocks = servers_with_wrong_clocks(tables)
+
+    def check(self, span: RebuiltSpan) -> None:
+        """Raises ``PipelineError`` if changes are or may be missing."""
+        for after, before in [(0, span.first), *self._breaks[span.partition]]:
+            self._check_break(span, max(after, span.base), before)
+        known = self._exported.get(span.partition)
+        if self._moment.seq is not None:
+            if self._moment.seq > span.end:
+                raise PipelineError(
+                    f"the journal of {span.owner} ends at change {span.end:,} of the partition; "
+                    "choose an earlier one"
+                )
+            return
+        if not self._is_beyond(span):
+            return
+        if known is not None and 0 < known - span.end < SKIPPED:
+            raise PipelineError(
+                f"the end of the journal of {span.owner} is missing: it ends at change "
+                f"{span.end:,}, but an export has change {known:,}; ingest the rest of it, or "
+                "choose an earlier time"
+            )
+        if known is None and self._damage.get(span.owner, -1) >= span.end_lsn:
+            raise PipelineError(
+                f"the journal of {span.owner} is damaged behind change {span.end:,}, so later "
+                "changes may be missing; choose an earlier time, or ingest exports as well"
+            )
+
+    def _check_break(self, span: RebuiltSpan, after: int, before: int) -> None:
+        """Refuses if the numbers between ``after`` and ``before`` belong to the rebuilt state."""
+        if before - after - 1 <= 0 or before - after >= SKIPPED:
+            return
+        reaches = self._moment.seq > after if self._moment.seq is not None else after <= span.last
+        if reaches:
+            raise PipelineError(
+                f"the journal of {span.owner} is damaged or has gaps: changes {after + 1:,} to "
+                f"{before - 1:,} are missing, so that point cannot be rebuilt; choose one before "
+                "them, or behind a later snapshot"
+            )
+
+    def _is_beyond(self, span: RebuiltSpan) -> bool:
+        """Returns whether the journal has no change after the moment, so that its end matters."""
+        ended = self._ended.get(span.owner)
+        assert self._moment.time is not None
+        return span.last >= span.end and (ended is None or self._moment.time >= ended)
+
+    def warnings(self, spans: Iterable[RebuiltSpan]) -> list[str]:
+        """Reasons for which the result may not be what the user expects."""
+        if self._moment.time is None:
+            return []
+        told: dict[str, None] = {}
+        for span in spans:
+            if span.owner in self._clocks:
+                told[f"the times of {span.owner} are wrong: {self._clocks[span.owner]}"] = None
+            ended = self._ended.get(span.owner)
+            unproven = self._exported.get(span.partition) is None and self._is_beyond(span)
+            if unproven and ended is not None:
+                told[f"the journal of {span.owner} ends at {ended:%Y-%m-%dT%H:%M:%SZ}"] = None
+        return list(told)
+
+
+def _breaks(changes: DataFrame) -> dict[bytes, list[tuple[int, int]]]:
+    """The pairs of a partition's neighbouring numbers between which others are missing."""
+    before = Window.partitionBy("partition").orderBy("seq")
+    numbered = changes.select("partition", "seq", F.lag("seq").over(before).alias("after"))
+    found: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
+    for row in numbered.filter("seq > after + 1").collect():
+        found[bytes(row["partition"])].append((row["after"], row["seq"]))
+    return found
+
+
+def _exported_numbers(tables: TableDirectory) -> dict[bytes, int]:
+    """The highest number of each partition in any export."""
+    if not tables.has("partitions"):
+        return {}
+    rows = partitions_of(tables).groupBy("partition").agg(F.max("last_seq").alias("seq")).collect()
+    return {bytes(row["partition"]): row["seq"] for row in rows}
+
+
+def _ends(tables: TableDirectory) -> dict[str, datetime]:
+    """The times of the last records."""
+    zone = F.date_format("ended", "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
+    rows = tables.read("journals").filter("ended is not null").select("server", zone).collect()
+    return {row[0]: datetime.fromisoformat(row[1]) for row in rows}
+
+
+def _last_damage(tables: TableDirectory) -> dict[str, int]:
+    """The last record's number in the damaged files of each server: damage may lie behind it."""
+    damaged = errors_of(tables).filter(F.col("source") == "journal").select("file").distinct()
+    files = [row["file"] for row in damaged.collect()]
+    if not files:
+        return {}
+    held = tables.read("records").filter(F.col("file").isin(files))
+    rows = held.groupBy("server").agg(F.max("lsn").alias("lsn")).collect()
+    return {row["server"]: row["lsn"] for row in rows}

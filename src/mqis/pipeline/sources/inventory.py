@@ -1,0 +1,93 @@
+"""The segment files of journals by their headers, and those of them that are there twice.
+
+A record is one by its server and number. Copies of a segment are told by their headers and compared
+byte by byte, so that ingesting reads each record once and nothing has to be sorted for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from mqis.pipeline.sources.files import open_plain, paths_in, size_of
+from mqis.pipeline.sources.journal import PATTERN, arrow_text, open_segment
+from mqis.wire.guid import Guid
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A segment file and what its header says; ``first_lsn`` is the number of its first record."""
+
+    path: str
+    size: int
+    server: str
+    server_id: Guid
+    number: int
+    first_lsn: int
+
+    @property
+    def identity(self) -> tuple[str, bytes, int, int]:
+        return self.server, self.server_id.raw, self.number, self.first_lsn
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedSegment:
+    """A segment file that another one contains, so that it is not read."""
+
+    segment: SegmentFile
+    kept: str
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFiles:
+    """The segments to read, and the copies to leave out."""
+
+    segments: tuple[SegmentFile, ...]
+    repeated: tuple[RepeatedSegment, ...]
+
+    @property
+    def left_out(self) -> list[str]:
+        return [copy.segment.path for copy in self.repeated]
+
+
+def journal_files(journals: str) -> JournalFiles:
+    """Reads the headers of all segments; those that cannot be read are left to the source."""
+    paths = paths_in({"path": journals, "allow_empty": "true"}, PATTERN, "journal segments")
+    listed = filter(None, map(_segment_file, dict.fromkeys(paths)))
+    kept: list[SegmentFile] = []
+    repeated: list[RepeatedSegment] = []
+    by_identity = sorted(listed, key=lambda s: (s.identity, -s.size, s.path))
+    for _, group in groupby(by_identity, key=lambda s: s.identity):
+        whole: list[SegmentFile] = []
+        for segment in group:
+            holder = next((w.path for w in whole if _contains(w.path, segment)), None)
+            if holder is None:
+                whole.append(segment)
+            else:
+                repeated.append(RepeatedSegment(segment, holder))
+        kept += whole
+    return JournalFiles(tuple(kept), tuple(repeated))
+
+
+def _segment_file(path: Path) -> SegmentFile | None:
+    header, _, _ = open_segment(path)
+    if header is None:
+        return None
+    server = arrow_text(header.server)
+    about = header.server_id, header.number, header.first_lsn
+    return SegmentFile(str(path), size_of(path), server, *about)
+
+
+def _contains(longer: str, segment: SegmentFile) -> bool:
+    """Returns whether ``longer`` begins with all bytes of the segment: the server added more."""
+    try:
+        with open_plain(longer) as first, open_plain(segment.path) as second:
+            while block := second.read(_BLOCK):
+                if first.read(len(block)) != block:
+                    return False
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,147 @@
+"""Reductions of journal records to a few rows for each file, server and partition."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline.transforms.expressions import body_number, body_octets
+from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqdsrp.layout import (
+    SYNC_REPLY_FROM_AT,
+    SYNC_REPLY_PARTITION_AT,
+    SYNC_REPLY_TO_AT,
+)
+from mqis.wire.mqdsrp.messages import MessageOperation
+
+
+def messages(records: DataFrame, state: RecordState, *operations: MessageOperation) -> DataFrame:
+    """The records of messages in a state, of some operations or of all."""
+    chosen = (F.col("kind") == int(RecordKind.MESSAGE)) & (F.col("state") == int(state))
+    if operations:
+        chosen &= F.col("operation").isin([int(operation) for operation in operations])
+    return records.filter(chosen)
+
+
+def accepted(records: DataFrame, operation: MessageOperation) -> DataFrame:
+    """The messages that were received and not refused."""
+    refused = messages(records, RecordState.REFUSED).select(
+        "server", "message_source", "message_ordinal"
+    )
+    came = messages(records, RecordState.RECEIVED, operation)
+    return came.join(refused, ["server", "message_source", "message_ordinal"], "left_anti")
+
+
+def parts(records: DataFrame) -> DataFrame:
+    """The records of each file, divided by partition (of changes) and by sender (of messages)."""
+    change = F.col("kind") == int(RecordKind.CHANGE)
+    local = change & (F.col("state") == int(RecordState.LOCAL))
+    advancing = local | (change & (F.col("state") == int(RecordState.APPLIED)))
+    received = ~change & (F.col("state") == int(RecordState.RECEIVED))
+    time, ordinal = F.col("time_us"), F.col("message_ordinal")
+    keyed = records.select(
+        *("server", "server_id", "file", "lsn", "seq", "message_ordinal"),
+        F.unix_micros("time").alias("time_us"),
+        F.when(advancing, F.col("partition")).alias("partition"),
+        F.when(received, F.col("message_source")).alias("sender"),
+        local.alias("local"),
+    )
+    return keyed.groupBy("server", "server_id", "file", "partition", "sender").agg(
+        F.min("lsn").alias("first"),
+        F.max("lsn").alias("last"),
+        F.count("*").alias("records"),
+        F.min(time).alias("began_us"),
+        F.max(time).alias("ended_us"),
+        F.max("seq").alias("reached"),
+        F.max(F.when(F.col("local"), F.col("seq"))).alias("made"),
+        F.min_by(ordinal, "lsn").alias("first_ordinal"),
+        F.min_by(time, "lsn").alias("first_us"),
+        F.max_by(ordinal, "lsn").alias("last_ordinal"),
+        F.max_by(time, "lsn").alias("last_us"),
+    )
+
+
+def sendings(records: DataFrame, received: DataFrame) -> DataFrame:
+    """When the senders queued received messages: (sender, receiver, sent_us, received_us)."""
+    queued = messages(records, RecordState.QUEUED).select(
+        F.col("server").alias("sender"),
+        "message_source",
+        "message_ordinal",
+        F.unix_micros("time").alias("sent_us"),
+    )
+    keys = ["message_source", "message_ordinal"]
+    return queued.join(F.broadcast(received), keys).select(
+        "sender", "receiver", "sent_us", "received_us"
+    )
+
+
+def replies(records: DataFrame) -> DataFrame:
+    """The spans of accepted sync replies: (server, lsn, partition, from_seq, to_seq)."""
+    came = accepted(records, MessageOperation.SYNC_REPLY).select(
+        "server",
+        "lsn",
+        body_octets(SYNC_REPLY_PARTITION_AT, 16).alias("partition"),
+        body_number(SYNC_REPLY_FROM_AT, 8).alias("from_seq"),
+        body_number(SYNC_REPLY_TO_AT, 8).alias("to_seq"),
+    )
+    return came.filter("from_seq is not null and to_seq is not null")
+
+
+def replies_reached(records: DataFrame, servers: Collection[str]) -> DataFrame:
+    """The highest numbers that sync replies brought servers to: (server, partition, to_seq)."""
+    chosen = records.filter(F.col("server").isin(sorted(servers)))
+    return replies(chosen).groupBy("server", "partition").agg(F.max("to_seq").alias("to_seq"))
+
+
+def holes(records: DataFrame, files: Collection[str]) -> DataFrame:
+    """The numbers that are missing between the records of a file: (file, first, last)."""
+    before = Window.partitionBy("file").orderBy("lsn")
+    chosen = records.filter(F.col("file").isin(sorted(files))).select("file", "lsn")
+    numbered = chosen.withColumn("before", F.lag("lsn").over(before))
+    return numbered.filter("lsn > before + 1").select(
+        "file", (F.col("before") + 1).alias("first"), (F.col("lsn") - 1).alias("last")
+    )
+
+
+def known_by_others(
+    records: DataFrame, snapshots: DataFrame | None, ids: Collection[bytes]
+) -> set[bytes]:
+    """Those of the servers that the journals or snapshots of others know as machines."""
+    wanted = sorted(id_.hex().upper() for id_ in ids)
+    is_machine = (F.col("kind") == int(RecordKind.CHANGE)) & (
+        F.col("object_type") == int(ObjectType.MACHINE)
+    )
+    other = F.col("server_id") != F.col("object_id")
+    found = records.filter(is_machine & other & F.hex("object_id").isin(wanted)).select("object_id")
+    rows = found.distinct().collect()
+    if snapshots is not None:
+        named = records.select("server", "server_id").distinct()
+        machines = snapshots.filter(
+            (F.col("type") == int(ObjectType.MACHINE)) & F.hex("id").isin(wanted)
+        )
+        seen = machines.join(F.broadcast(named), "server").filter("id != server_id")
+        rows += seen.select("id").distinct().collect()
+    return {bytes(row[0]) for row in rows}
+
+
+def each_once(records: DataFrame) -> DataFrame:
+    """Each record once by server and number; of several, the one of the first file."""
+    same = Window.partitionBy("server", "server_id", "lsn").orderBy("file", "offset")
+    return records.withColumn("copy", F.row_number().over(same)).filter("copy = 1").drop("copy")
+
+
+def conflicts(records: DataFrame) -> DataFrame:
+    """The numbers of records that differ from file to file: (server, first, last, count)."""
+    content = [name for name in records.columns if name not in ("file", "offset")]
+    digests = records.select("server", "server_id", "lsn", F.xxhash64(*content).alias("digest"))
+    copies = digests.groupBy("server", "server_id", "lsn").agg(
+        F.count_distinct("digest").alias("copies")
+    )
+    return (
+        copies.filter("copies > 1")
+        .groupBy("server", "server_id")
+        .agg(F.min("lsn").alias("first"), F.max("lsn").alias("last"), F.count("*").alias("count"))
+    )

@@ -1,0 +1,286 @@
+"""A second look at differences that no lost message explains: which of the exports is wrong?
+
+The journals say that the replica applied the change, or that there never was such a change. Before
+a replica is called corrupted, everything else is ruled out: an export that was made before the
+change, an export with unreadable lines, and an authority whose export contradicts its own journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from mqis.pipeline import schemas
+from mqis.pipeline.content import digests
+from mqis.pipeline.transforms.causes import Cause
+from mqis.pipeline.transforms.expressions import listed_properties, travels_as
+from mqis.pipeline.transforms.rebuild import folded, lines
+from mqis.pipeline.transforms.records import replies
+from mqis.pipeline.transforms.settling import settled
+from mqis.protocol.directory.export_format import parse_entry
+from mqis.protocol.directory.objects import DeletedObject
+from mqis.protocol.replication.convergence import DifferenceKind
+from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqdsrp.change import Command
+
+_OBJECT = ["authority", "partition", "id"]
+_ARROW: pa.Schema = to_arrow_schema(schemas.JOURNALED_STATE, timezone="UTC")
+_CONTRADICTION = "its export contradicts its own journal"
+_DOUBTFUL = (Cause.CORRUPTED.value, Cause.UNKNOWN.value, Cause.FOREIGN.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedState:
+    """The exports: their objects, the numbers of their first lines, and the damaged ones."""
+
+    objects: DataFrame
+    #: (server, partition, last_seq).
+    numbers: DataFrame
+    #: (server), if lines of its export are missing or cannot be read.
+    damaged: DataFrame
+
+
+def is_doubtful() -> Column:
+    """True for differences that need a second look."""
+    return F.col("cause").isin(*_DOUBTFUL)
+
+
+def second_look(
+    explained: DataFrame, made: DataFrame, records: DataFrame, exported: ExportedState
+) -> DataFrame:
+    """Corrects the causes of ``causes``; ``made`` are the changes of the differing objects.
+
+    An authority that contradicts its own journal gets one row for each object, instead of one for
+    each of its replicas.
+    """
+    doubtful = settled(explained.filter(is_doubtful()))
+    looked_at = settled(_with_evidence(doubtful, made, records, exported))
+    own = looked_at.filter(F.col("authority_odd"))
+    others = looked_at.filter(~F.col("authority_odd") | F.col("replica_odd"))
+    names = explained.columns
+    judged = others.withColumn("reason", _reason()).withColumn("cause", _cause())
+    return (
+        explained.filter(~is_doubtful())
+        .unionByName(judged.select(*names))
+        .unionByName(_authorities(own).select(*names))
+    )
+
+
+def _with_evidence(
+    doubtful: DataFrame, made: DataFrame, records: DataFrame, exported: ExportedState
+) -> DataFrame:
+    numbers, damaged = exported.numbers, exported.damaged
+    flag = F.lit(True)
+    facts = (
+        doubtful.join(F.broadcast(_renamed(numbers, "server", "replica_number")), _KEY[:2], "left")
+        .join(
+            F.broadcast(_renamed(numbers, "authority", "authority_number")),
+            ["authority", "partition"],
+            "left",
+        )
+        .join(F.broadcast(damaged.withColumn("replica_damaged", flag)), "server", "left")
+        .join(
+            F.broadcast(damaged.select(F.col("server").alias("authority"))).withColumn(
+                "authority_damaged", flag
+            ),
+            "authority",
+            "left",
+        )
+        .join(F.broadcast(_floors(doubtful, records, numbers)), "server", "left")
+        .join(F.broadcast(_states(doubtful, made, numbers)), _OBJECT, "left")
+        .join(F.broadcast(_firsts(doubtful, records)), _OBJECT[:2], "left")
+    )
+    return _compared(facts, exported.objects)
+
+
+_KEY = ["server", "partition", "id"]
+
+
+def _renamed(numbers: DataFrame, role: str, name: str) -> DataFrame:
+    return numbers.select(F.col("server").alias(role), "partition", F.col("last_seq").alias(name))
+
+
+def _floors(doubtful: DataFrame, records: DataFrame, numbers: DataFrame) -> DataFrame:
+    """The record of each server after which it was exported, at least: (server, floor).
+
+    It is the last of those that brought the server to a number of its export's first line.
+    """
+    servers = doubtful.select("server").distinct()
+    concerned = records.join(F.broadcast(servers), "server", "left_semi")
+    states = (int(RecordState.LOCAL), int(RecordState.APPLIED))
+    changes = concerned.filter(
+        (F.col("kind") == int(RecordKind.CHANGE)) & F.col("state").isin(*states)
+    ).select("server", "partition", "seq", "lsn")
+    came = replies(concerned).select("server", "partition", F.col("to_seq").alias("seq"), "lsn")
+    reached = numbers.withColumnRenamed("last_seq", "seq")
+    hits = changes.unionByName(came).join(F.broadcast(reached), ["server", "partition", "seq"])
+    first = hits.groupBy("server", "partition").agg(F.min("lsn").alias("lsn"))
+    return first.groupBy("server").agg(F.max("lsn").alias("floor"))
+
+
+def _firsts(doubtful: DataFrame, records: DataFrame) -> DataFrame:
+    """The first change of its own in each authority's journal: (authority, partition, number)."""
+    keys = doubtful.select(F.col("authority").alias("server"), "partition").distinct()
+    local = records.filter(
+        (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.LOCAL))
+    ).join(F.broadcast(keys), ["server", "partition"], "left_semi")
+    return local.groupBy(F.col("server").alias("authority"), "partition").agg(
+        F.min("seq").alias("first_made")
+    )
+
+
+def _states(doubtful: DataFrame, made: DataFrame, numbers: DataFrame) -> DataFrame:
+    """The objects as their authorities' journals have them when they were exported."""
+    keys = doubtful.select(*_OBJECT).distinct()
+    named = made.withColumnRenamed("server", "authority")
+    concerned = named.join(
+        F.broadcast(keys.withColumnRenamed("id", "object_id")),
+        ["authority", "partition", "object_id"],
+        "left_semi",
+    )
+    owners = keys.select(*_OBJECT[:2]).distinct()
+    own = _renamed(numbers, "authority", "at").join(owners, _OBJECT[:2])
+    points = settled(own.select("partition", "at"))
+    rebuilt = lines(folded(concerned), points).select("line")
+    held = rebuilt.mapInArrow(_parse, schemas.JOURNALED_STATE)
+    sets = F.flatten(F.collect_list(F.transform("properties", lambda p: travels_as(p["propid"]))))
+    known = concerned.groupBy("authority", "partition", F.col("object_id").alias("id")).agg(
+        F.max(F.col("command") == int(Command.CREATE)).alias("born"), sets.alias("set")
+    )
+    return settled(known.join(held, ["partition", "id"], "left"))
+
+
+def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = []
+        for line in batch.column(0).to_pylist():
+            entry = parse_entry(line, 0)
+            parts = None if isinstance(entry, DeletedObject) else digests(entry)[1]
+            rows.append({"partition": entry.partition.raw, "id": entry.id.raw, "journaled": parts})
+        yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+
+
+def _compared(facts: DataFrame, objects: DataFrame) -> DataFrame:
+    """Adds ``authority_odd`` and ``replica_odd``: which export contradicts the journal."""
+    keys = facts.select("partition", "id").distinct()
+    held = settled(
+        objects.filter(~F.col("deleted"))
+        .join(F.broadcast(keys), ["partition", "id"], "left_semi")
+        .select("server", "partition", "id", "digests")
+    )
+    own = held.select(
+        F.col("server").alias("authority"), "partition", "id", F.col("digests").alias("own_parts")
+    )
+    theirs = held.select(*_KEY, F.col("digests").alias("their_parts"))
+    joined = facts.join(own, _OBJECT, "left").join(theirs, _KEY, "left")
+    older = F.coalesce(F.col("latest") > F.col("authority_number"), F.lit(False))
+    return joined.select(
+        "*",
+        older.alias("authority_older"),
+        (~older & _is_authority_odd()).alias("authority_odd"),
+        _differs("their_parts").alias("replica_odd"),
+    )
+
+
+def _is_authority_odd() -> Column:
+    """True if the authority's export contradicts its journal, in the way that was found."""
+    difference, born = F.col("difference"), F.coalesce("born", F.lit(False))
+    # The journal has the change with the object's number, and that is about another object.
+    never = F.col("authority_complete") & (F.col("known") == 0)
+    never &= F.coalesce(F.col("authority_seq") >= F.col("first_made"), F.lit(False))
+    gone = (born | never) & F.col("journaled").isNull()
+    kept = born & F.col("journaled").isNotNull() & F.col("authority_damaged").isNull()
+    return (
+        F.when(difference == DifferenceKind.MISSING.value, gone)
+        .when(difference == DifferenceKind.EXTRA.value, kept)
+        .otherwise(_differs("own_parts"))
+    )
+
+
+def _differs(parts: str) -> Column:
+    """True if a differing property has another value than in the journal, which has it."""
+    listed = listed_properties(F.col("type"))
+    numbered = F.sequence(F.lit(0), F.size(listed) - 1)
+    born = F.coalesce("born", F.lit(False))
+
+    def differs(index: Column) -> Column:
+        concerned = F.array_contains("properties", listed[index])
+        known = born | F.array_contains("set", listed[index])
+        return concerned & known & (F.col(parts)[index] != F.col("journaled")[index])
+
+    compared = F.col(parts).isNotNull() & F.col("journaled").isNotNull()
+    return F.coalesce(compared & F.exists(numbered, differs), F.lit(False))
+
+
+# --- the verdict ----------------------------------------------------------------------------------
+
+
+def _is_replica_older() -> Column:
+    return (F.col("cause") == Cause.CORRUPTED.value) & (F.col("seq") > F.col("replica_number"))
+
+
+def _is_damaged() -> Column:
+    difference = F.col("difference")
+    applied = F.col("cause") == Cause.CORRUPTED.value
+    lacking = (difference == DifferenceKind.MISSING.value) & applied
+    unfound = F.col("cause") == Cause.UNKNOWN.value
+    surplus = (difference == DifferenceKind.EXTRA.value) & F.col("seq").isNull() & unfound
+    return (lacking & F.col("replica_damaged").isNotNull()) | (
+        surplus & F.col("authority_damaged").isNotNull()
+    )
+
+
+def _is_unproven() -> Column:
+    """True unless the export is from after the record in which the replica applied the change."""
+    later = F.coalesce(F.col("applied_lsn") <= F.col("floor"), F.lit(False))
+    agrees = (F.col("difference") == DifferenceKind.DIFFERENT.value) & ~F.col("replica_odd")
+    return (F.col("cause") == Cause.CORRUPTED.value) & (~later | agrees)
+
+
+def _cause() -> Column:
+    return (
+        F.when(F.col("authority_older"), Cause.EXPORT_OLDER.value)
+        .when(_is_replica_older(), Cause.EXPORT_OLDER.value)
+        .when(_is_damaged(), Cause.EXPORT_DAMAGED.value)
+        .when(_is_unproven(), Cause.UNKNOWN.value)
+        .otherwise(F.col("cause"))
+    )
+
+
+def _reason() -> Column:
+    def ends(whose: str, number: str) -> Column:
+        text = F.lit("the export of "), F.col(whose), F.lit(" ends at change ")
+        return F.concat(*text, F.col(number).cast("string"))
+
+    return (
+        F.when(F.col("authority_older"), ends("authority", "authority_number"))
+        .when(_is_replica_older(), ends("server", "replica_number"))
+        .otherwise(F.col("reason"))
+    )
+
+
+def _authorities(own: DataFrame) -> DataFrame:
+    """One row for each object in which an authority's export contradicts its own journal."""
+    missing, extra = DifferenceKind.MISSING.value, DifferenceKind.EXTRA.value
+    flipped = (
+        F.when(F.col("difference") == missing, extra)
+        .when(F.col("difference") == extra, missing)
+        .otherwise(F.col("difference"))
+    )
+    none = F.lit(None).cast("string")
+    return (
+        own.withColumn("difference", flipped)
+        .withColumn("server", F.col("authority"))
+        .withColumn("cause", F.lit(Cause.AUTHORITY_CORRUPTED.value))
+        .withColumn("reason", F.lit(_CONTRADICTION))
+        .withColumn("seq", F.col("latest"))
+        .withColumn("source", none)
+        .withColumn("target", none)
+        .withColumn("replica_seq", F.lit(None).cast("long"))
+        .dropDuplicates(_OBJECT)
+    )

@@ -1,0 +1,90 @@
+"""Findings about the input: what was planted in the files of an enterprise, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mqis.pipeline.evidence.findings import EvidenceKind
+from mqis.pipeline.jobs.rebuild import rebuild
+from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.trusted import objects_of, partitions_of, records_of
+from tests.pipeline.conftest import Enterprise
+
+#: The kinds that the generator plants; the rules of the others are tested by themselves.
+PLANTED = (
+    EvidenceKind.MISSING_RECORDS,
+    EvidenceKind.MISSING_END,
+    EvidenceKind.DUPLICATE_SEGMENT,
+    EvidenceKind.STRANGER,
+    EvidenceKind.MISNAMED_EXPORT,
+    EvidenceKind.OLDER_EXPORT,
+    EvidenceKind.CLOCK_AHEAD,
+)
+COLUMNS = ("kind", "server", "file", "partition", "first", "last")
+
+Key = tuple[object, ...]
+
+
+@pytest.fixture(scope="module")
+def found(tables: TableDirectory) -> list[Key]:
+    rows = tables.read("evidence").collect()
+    assert all(row.explanation for row in rows)
+    return [tuple(row[name] for name in COLUMNS) for row in rows]
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_planted_evidence(kind: EvidenceKind, found: list[Key], enterprise: Enterprise) -> None:
+    planted = [tuple(row[name] for name in COLUMNS) for row in enterprise.manifest["evidence"]]
+    wanted = sorted((key for key in planted if key[0] == kind), key=str)
+    assert wanted
+    assert sorted((key for key in found if key[0] == kind), key=str) == wanted
+
+
+def test_nothing_else_is_found(found: list[Key]) -> None:
+    assert {key[0] for key in found} == set(PLANTED)
+
+
+def test_unreadable_places_of_exports_and_journals(
+    tables: TableDirectory, enterprise: Enterprise
+) -> None:
+    """A line that is not UTF-8 is an unreadable line, not another value."""
+    rows = tables.read("errors").collect()
+    told = [(row.file, row.offset, row.reason.partition(":")[0]) for row in rows]
+    planted = [(d["file"], d["offset"], d["kind"]) for d in enterprise.manifest["damage"]]
+    assert sorted(told) == sorted(planted)
+    assert {kind for _, _, kind in told} == {"corrupt", "torn", "cut", "not UTF-8"}
+
+
+def test_copies_are_read_once(tables: TableDirectory) -> None:
+    records = tables.read("records")
+    assert records.count() == records.select("server", "server_id", "lsn").distinct().count()
+    assert tables.read("journals").filter("complete").count() == 4
+
+
+def test_strangers_and_misnamed_exports_are_not_used(
+    tables: TableDirectory, found: list[Key]
+) -> None:
+    (misnamed,) = (key[2] for key in found if key[0] == EvidenceKind.MISNAMED_EXPORT)
+    assert records_of(tables).filter("server = 'stranger'").isEmpty()
+    assert not tables.read("records").filter("server = 'stranger'").isEmpty()
+    for used, whole in (
+        (objects_of(tables), tables.read("objects")),
+        (partitions_of(tables), tables.read("partitions")),
+    ):
+        files = {row.file for row in whole.select("file").distinct().collect()}
+        assert {row.file for row in used.select("file").distinct().collect()} == files - {misnamed}
+
+
+def test_a_rebuild_warns_of_clocks_and_ignores_strangers(
+    tables: TableDirectory, tmp_path: Path
+) -> None:
+    out = tmp_path / "rebuilt.jsonl"
+    done = rebuild(tables, out, at_time=datetime(2030, 1, 1, tzinfo=UTC))
+    assert len(done.warnings) == 1
+    assert "the times of s002-psc are wrong: its clock is 364 days, 23:59:59" in done.warnings[0]
+    text = out.read_text("ascii")
+    assert "made by nobody" not in text
+    assert '"owner":"stranger"' not in text
