@@ -15,7 +15,7 @@ from mqis.protocol.replication.requests import NO_RESPONSE
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.checkers import check_announced
-from mqis.sim.completeness import Completeness
+from mqis.sim.completeness import CompletenessCheck
 from mqis.sim.history import Made, NumberHistory, Version
 from mqis.sim.ledger import Ledger
 from mqis.sim.minimise import fewest
@@ -333,7 +333,7 @@ class _Quiet:
 )
 def test_a_copy_that_is_not_what_the_authority_had(held: tuple[object, ...], text: str) -> None:
     history = known(queue(7, seq=3), queue(8, seq=5))
-    completeness, server = Completeness(history), cast("SimServer", _Quiet())
+    completeness, server = CompletenessCheck(history), cast("SimServer", _Quiet())
 
     def look_at(*objects: object) -> None:
         at = store(*objects)

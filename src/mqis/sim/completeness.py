@@ -19,7 +19,7 @@ _RULE = "a copy is complete at its number"
 _EVERY = 4
 
 
-class Completeness:
+class CompletenessCheck:
     """Compares replicas with the history of their partition as they move."""
 
     def __init__(self, history: NumberHistory) -> None:

@@ -29,7 +29,7 @@ from mqis.protocol.replication.effects import (
 from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim import bootstrap, checkers, steps
-from mqis.sim.completeness import Completeness
+from mqis.sim.completeness import CompletenessCheck
 from mqis.sim.history import NumberHistory
 from mqis.sim.hostility import Hostility
 from mqis.sim.keys import Keyring, KeyVault
@@ -102,7 +102,7 @@ class World:
         self._hostility = Hostility(
             scenario.seed, self.network, trace, self._vault, (self.ledger, self.history)
         )
-        self._completeness = Completeness(self.history)
+        self._completeness = CompletenessCheck(self.history)
         self._scopes = QueueScopes()
         if scenario.is_attacked:
             self.network.tap = self._hostility.recorder.hear

@@ -37,7 +37,7 @@ class RebuiltSpan:
     end_lsn: int
 
 
-class Completeness:
+class RebuildCompleteness:
     """The facts about all partitions that decide whether a rebuild would be complete."""
 
     def __init__(self, tables: TableDirectory, changes: DataFrame, moment: Moment) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.beginnings import Beginnings, Moment, PartitionSnapshot
-from mqis.pipeline.jobs.completeness import Completeness, RebuiltSpan
+from mqis.pipeline.jobs.completeness import RebuildCompleteness, RebuiltSpan
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
@@ -81,7 +81,7 @@ def rebuild(
     moment = Moment(at_time, at_seq)
     try:
         past = _past_states(tables, changes, moment, partition)
-        known = Completeness(tables, changes, moment)
+        known = RebuildCompleteness(tables, changes, moment)
         for one in past.values():
             known.check(one.span)
         kept = list(_without_purged(_lines(tables, changes, past), past))
