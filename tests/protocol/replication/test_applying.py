@@ -240,6 +240,13 @@ def test_a_change_that_does_not_tell_its_type(
         type_of(wanted)
 
 
+@pytest.mark.req("MQDSRP-3.1.7.2.3-01")
+def test_the_first_property_tells_the_type() -> None:
+    both = (pair(PropId.QM_QUOTA, 1), pair(PropId.Q_LABEL, "l"))
+    wanted = replace(change(Command.SYNC, ObjectType.MACHINE), properties=both)
+    assert type_of(wanted) is ObjectType.MACHINE
+
+
 def test_objects_lie_where_they_belong() -> None:
     store = MemoryStore()
     for object_type, wrong in ((ObjectType.QUEUE, ENTERPRISE_PARTITION), (ObjectType.SITE, SITE)):
@@ -311,6 +318,15 @@ def test_a_replica_purges_up_to_what_the_authority_allows() -> None:
     assert psc.tombstones(SITE) == [30, 1281]
     assert psc.partition(SITE).purged_seq == number(20)
     assert psc.machine.memory.partitions[SITE].purge_looked_at == number(1281)
+    with psc.store.write() as tx:
+        state = tx.partition(SITE)
+        assert state is not None
+        tx.put_partition(replace(state, allowed_purge_seq=number(30)))
+    wanted = replace(
+        delete(ObjectType.QUEUE, seq=1282), previous_seq=number(1281), purged_seq=number(20)
+    )
+    enterprise.inject("pec", "psc", ChangePropagation(SITE, (wanted,)))
+    assert psc.tombstones(SITE) == [30, 1282], "one number later is too early"
 
 
 @pytest.mark.req("MQDSRP-3.1.7.2.9-04", "MQDSRP-3.1.7.2.3-08")

@@ -8,6 +8,7 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, PurgeState
 from mqis.protocol.queueing.message import REPLICATION_LIFETIME_S, REQUEST_LIFETIME_S
+from mqis.protocol.replication.acknowledging import acks_of
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
@@ -286,12 +287,17 @@ def test_partitions_neighbours_and_tombstones_outlive_a_crash(enterprise: Enterp
     before = [pec.partition(p) for p in (ENTERPRISE_PARTITION, SITE_A, SITE_B)]
     tombstones = pec.tombstones(SITE_A)
     neighbors = {(n.name, n.site) for n in pec.machine.memory.neighbors.values()}
+    with pec.store.read() as view:
+        acknowledged = acks_of(view, "psc")
+    assert acknowledged.enterprise > SequenceNumber.MIN
     enterprise.crash("pec")
     enterprise.restart("pec")
     assert [pec.partition(p) for p in (ENTERPRISE_PARTITION, SITE_A, SITE_B)] == before
     assert pec.tombstones(SITE_A) == tombstones != []
     assert {(n.name, n.site) for n in pec.machine.memory.neighbors.values()} == neighbors
     assert neighbors == {("psc", SITE_B), ("far", SITE_C)}
+    with pec.store.read() as view:
+        assert acks_of(view, "psc") == acknowledged
 
 
 @pytest.mark.req("MQDSRP-6-02", "MQDSRP-3.3.2.1-02")

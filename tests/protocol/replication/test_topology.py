@@ -110,6 +110,9 @@ def test_a_bsc_of_the_own_site_is_a_neighbour(enterprise: Enterprise, bits: int)
     enterprise.run(1)
     assert neighbors(enterprise, "psc") == {"pec": SITE_A, "bsc": SITE_B, "second": SITE_B}
     assert neighbors(enterprise, "pec") == {"psc": SITE_B}
+    greeted = enterprise.messages(ChangePropagation, to="second", sender="psc")
+    told = {record.partition for record in greeted[0].heartbeat.partitions}
+    assert told == {ENTERPRISE_PARTITION, SITE_A, SITE_B}, "as one within the site"
     with psc.store.read() as view:
         assert acks_of(view, "second").seen_unix == 0
 
