@@ -135,7 +135,7 @@ async def becomes(server: DirectoryServer, path: str, value: str | None) -> None
     await until(look)
 
 
-@pytest.mark.req("MQDS-3.1.4.9-11")
+@pytest.mark.req("MQDS-3.1.4.9-11", "MQDSRP-3.1.7.2.1-03", "MQDSRP-2.1-01")
 def test_an_update_by_path_is_propagated(tmp_path: Path) -> None:
     async def run() -> None:
         ports = free_ports(2)

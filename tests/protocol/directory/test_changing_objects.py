@@ -532,7 +532,7 @@ class TestDelete:
             (ENTERPRISE, Guid.NULL),
         ],
     )
-    @pytest.mark.req("MQDSRP-3.1.1.2.2-01")
+    @pytest.mark.req("MQDSRP-3.1.1.2.2-01", "MQDSRP-3.1.1.2.2-02")
     def test_leaves_a_tombstone(self, object_type: ObjectType, partition: Guid) -> None:
         world = World()
         obj = world.one(object_type)

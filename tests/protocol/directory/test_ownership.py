@@ -63,6 +63,7 @@ def test_where_objects_lie_and_who_decides(
 
 
 class TestAuthority:
+    @pytest.mark.req("MQDSRP-3.1.1.2.3-01")
     def test_each_site_has_its_own(self) -> None:
         with World().store.read() as view:
             assert authority(SITE_B, view) == "PSC2"

@@ -498,7 +498,10 @@ def addressed(queue: QueueName, address: Guid = Guid.NULL) -> UserMessage:
         normal(),
         normal(security=None),
         addressed(QueueName.of_direct("OS:psc1.example.com\\PRIVATE$\\mqis_queue$")),
-        addressed(QueueName.at_destination(1), PSC1),
+        pytest.param(
+            addressed(QueueName.at_destination(1), PSC1),
+            marks=pytest.mark.req("MQDSRP-3.1.3.3-01"),
+        ),
     ],
 )
 def test_what_is_delivered(message: UserMessage) -> None:
@@ -519,7 +522,11 @@ def test_what_is_delivered(message: UserMessage) -> None:
         (addressed(QueueName.at_destination(1), PSC2), "not for the"),
         (addressed(QueueName.at_destination(1)), "not for the"),
         (addressed(QueueName.NONE, PSC1), "not for the"),
-        (normal(properties=MessageProperties(b"", MessageClass.ACK_REACH_QUEUE)), "class 0x0002"),
+        pytest.param(
+            normal(properties=MessageProperties(b"", MessageClass.ACK_REACH_QUEUE)),
+            "class 0x0002",
+            marks=pytest.mark.req("MQDSRP-3.1.5.1-06"),
+        ),
         (normal(header=replace(normal().header, source=OTHER)), "on the session of"),
     ],
 )

@@ -91,7 +91,9 @@ def stored(store: MemoryStore, object_type: ObjectType) -> list[DirectoryObject]
         return list(view.objects(object_type))
 
 
-@pytest.mark.req("MQDSRP-3.1.7.2.8-01", "MQDSRP-3.1.7.2.8-02", "MQDSRP-3.1.7.2.8-03")
+@pytest.mark.req(
+    "MQDSRP-3.1.7.2.8-01", "MQDSRP-3.1.7.2.8-02", "MQDSRP-3.1.7.2.8-03", "MQDSRP-3.1.7.2.3-02"
+)
 @pytest.mark.parametrize("object_type", TYPES, ids=lambda t: t.name)
 def test_a_sync_creates_and_then_overwrites(object_type: ObjectType) -> None:
     """By GUID, of every type: the identity is not among the properties (E18, E19)."""
@@ -127,20 +129,26 @@ def test_a_create_by_path_has_its_identity_inside(object_type: ObjectType) -> No
     assert [o.seq for o in stored(store, object_type)] == [number(6)]
 
 
-@pytest.mark.req("MQDSRP-3.1.7.2.3-01", "MQDSRP-3.1.7.2.3-03", "MQDSRP-3.1.7.2.7-01")
-@pytest.mark.parametrize("object_type", [ObjectType.QUEUE, ObjectType.SITE], ids=lambda t: t.name)
+@pytest.mark.req(
+    "MQDSRP-3.1.7.2.3-01", "MQDSRP-3.1.7.2.3-02", "MQDSRP-3.1.7.2.3-03", "MQDSRP-3.1.7.2.7-01"
+)
+@pytest.mark.parametrize(
+    ("object_type", "scope"),
+    [(ObjectType.QUEUE, Scope.SITE), (ObjectType.SITE, Scope.ENTERPRISE)],
+)
 @pytest.mark.parametrize("by_path", [True, False])
-def test_a_delete_by_path_or_guid(object_type: ObjectType, by_path: bool) -> None:
+def test_a_delete_by_path_or_guid(object_type: ObjectType, scope: Scope, by_path: bool) -> None:
     """Scope and type are its two properties, in this order (E59)."""
     store = MemoryStore()
     made = applied(store, change(Command.SYNC, object_type)).after
     assert made is not None
     wanted = delete(object_type, path=made.path if by_path else None)
+    wanted = replace(wanted, properties=deletion(object_type, scope))
     assert type_of(wanted) is object_type
     assert applied(store, wanted) == Applied(made, None)
     with store.read() as view:
         assert view.tombstone(made.id) == DeletedObject(
-            made.id, made.partition, number(9), object_type, Scope.ENTERPRISE
+            made.id, made.partition, number(9), object_type, scope
         )
 
 
@@ -163,6 +171,7 @@ def test_an_object_that_comes_back_has_no_tombstone() -> None:
         assert view.tombstone(guid_of("QUEUE")) is None
 
 
+@pytest.mark.req("MQDSRP-3.1.7.2.3-02")
 def test_an_update_can_take_a_value_away() -> None:
     """Empty means that the authority has none, where a type has no default."""
     store = MemoryStore()
@@ -229,6 +238,13 @@ def test_a_change_that_does_not_tell_its_type(
     wanted = replace(change(Command.SYNC, ObjectType.QUEUE), properties=properties)
     with pytest.raises(DirectoryError, match="does not tell what it is about"):
         type_of(wanted)
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.3-01")
+def test_the_first_property_tells_the_type() -> None:
+    both = (pair(PropId.QM_QUOTA, 1), pair(PropId.Q_LABEL, "l"))
+    wanted = replace(change(Command.SYNC, ObjectType.MACHINE), properties=both)
+    assert type_of(wanted) is ObjectType.MACHINE
 
 
 def test_objects_lie_where_they_belong() -> None:
@@ -302,9 +318,18 @@ def test_a_replica_purges_up_to_what_the_authority_allows() -> None:
     assert psc.tombstones(SITE) == [30, 1281]
     assert psc.partition(SITE).purged_seq == number(20)
     assert psc.machine.memory.partitions[SITE].purge_looked_at == number(1281)
+    with psc.store.write() as tx:
+        state = tx.partition(SITE)
+        assert state is not None
+        tx.put_partition(replace(state, allowed_purge_seq=number(30)))
+    wanted = replace(
+        delete(ObjectType.QUEUE, seq=1282), previous_seq=number(1281), purged_seq=number(20)
+    )
+    enterprise.inject("pec", "psc", ChangePropagation(SITE, (wanted,)))
+    assert psc.tombstones(SITE) == [30, 1282], "one number later is too early"
 
 
-@pytest.mark.req("MQDSRP-3.1.7.2.9-04")
+@pytest.mark.req("MQDSRP-3.1.7.2.9-04", "MQDSRP-3.1.7.2.3-08")
 def test_a_replica_that_may_purge_nothing_new_purges_nothing() -> None:
     enterprise = _with_tombstones("psc")
     psc = enterprise.nodes["psc"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.errors import DirectoryError
 from mqis.protocol.queueing.events import Dropped, Written
 from mqis.protocol.queueing.message import QueuedMessage as Envelope
 from mqis.protocol.replication.propagation import BUSY
@@ -30,7 +31,14 @@ from mqis.wire.mqdsrp.messages import (
 )
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, guid_of, number, text
+from tests.protocol.replication.enterprise import (
+    Enterprise,
+    guid_of,
+    machine_properties,
+    number,
+    site_properties,
+    text,
+)
 
 SITE_A, SITE_B, SITE_C = guid_of("A"), guid_of("B"), guid_of("C")
 
@@ -100,7 +108,9 @@ def test_a_deletion_carries_scope_and_type(enterprise: Enterprise) -> None:
 @pytest.mark.req("MQDSRP-3.1.7.1.2-09")
 def test_all_neighbours_are_told_and_only_the_owner_tells(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_B)
     enterprise.create_queue(psc, "psc\\q")
+    assert psc.last(SITE_B) == last + 1
     enterprise.run(1)
     assert len(told(enterprise, "far")) == len(told(enterprise, "pec")) == 1
     assert len(told(enterprise, "bsc")) == 1
@@ -120,6 +130,30 @@ def test_a_change_is_told_once_and_a_refused_one_not_at_all(enterprise: Enterpri
     assert len(told(enterprise, "far")) == 1
     assert bsc.answers() == {first: HResult.MQ_OK, second: HResult.MQ_ERROR_QUEUE_EXISTS}
     assert len(psc.refusals()) == before
+
+
+@pytest.mark.req("MQDSRP-3.1.7.1.2-03")
+@pytest.mark.parametrize("asker", ["pec", "psc"])
+def test_a_change_that_the_bookkeeping_refuses_is_told_to_nobody(
+    enterprise: Enterprise, asker: str
+) -> None:
+    """The PEC holds a new site until its PSC is there, and creates that machine alone (E84)."""
+    pec, node = enterprise.nodes["pec"], enterprise.nodes[asker]
+    enterprise.create(pec, ObjectType.SITE, site_properties("N", "new"))
+    enterprise.run(1)
+    enterprise.sent.clear()
+    other = machine_properties("other", "N", 0)
+    if asker == "pec":
+        with pytest.raises(DirectoryError, match="decides about this site"):
+            enterprise.create(pec, ObjectType.MACHINE, other)
+    else:
+        local = enterprise.create(node, ObjectType.MACHINE, other)
+        enterprise.run(1)
+        assert node.answers()[local or 0] == HResult.MQ_ERROR_DS_ERROR
+    enterprise.run(15)
+    assert pec.find(ObjectType.MACHINE, "other") is None
+    messages = enterprise.messages(ChangePropagation, sender="pec")
+    assert not any(message.changes for message in messages)
 
 
 @pytest.mark.departs("MQDSRP-3.3.2.1-01", "MQDSRP-3.3.6.1-01")

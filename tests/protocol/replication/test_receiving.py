@@ -99,7 +99,11 @@ def test_what_is_old_or_from_before_the_purge_is_dropped(enterprise: Enterprise)
 
 
 @pytest.mark.req(
-    "MQDSRP-3.1.7.2.2-03", "MQDSRP-3.1.7.2.4-02", "MQDSRP-3.1.7.2.4-03", "MQDSRP-3.2.7.1-01"
+    "MQDSRP-3.1.7.2.2-03",
+    "MQDSRP-3.1.7.2.2-04",
+    "MQDSRP-3.1.7.2.4-02",
+    "MQDSRP-3.1.7.2.4-03",
+    "MQDSRP-3.2.7.1-01",
 )
 def test_pending_changes_follow_as_soon_as_they_can(enterprise: Enterprise) -> None:
     """Two after the gap, then another gap: the first two are applied, the third waits."""
@@ -146,8 +150,24 @@ def test_a_hundred_changes_wait_each_once(enterprise: Enterprise) -> None:
     tell(enterprise, *reversed(wanted[:50]), *wanted[:50])
     pending = psc.machine.memory.partitions[SITE_A].pending
     assert len(pending) == 50
-    tell(enterprise, *wanted)
+    tell(enterprise, create("other", last + 2), *wanted[1:])
     assert sorted(pending) == [change.seq for change in wanted[:100]]
+    tell(enterprise, create("missing", last + 1))
+    assert psc.last(SITE_A) == last + 101, "in the order of their numbers"
+    assert has(enterprise, "q0")
+    assert not has(enterprise, "other"), "the first one with a number stays"
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.4-02")
+def test_a_gap_that_a_reply_leaves_is_asked_for(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_A)
+    tell(enterprise, create("f", last + 6))
+    part = SyncReply(SITE_A, SITE_A, number(last), number(last + 3), SequenceNumber.MIN, Sync0.NONE)
+    enterprise.inject("pec", "psc", part)
+    requests = enterprise.messages(SyncRequest, sender="psc")
+    assert [request.from_seq for request in requests] == [number(last), number(last + 3)]
+    assert not has(enterprise, "f")
 
 
 @pytest.mark.req("MQDSRP-3.1.7.2.4-01")
@@ -202,11 +222,12 @@ def test_changes_of_unknown_partitions_are_dropped_the_others_are_not(
     last = enterprise.nodes["psc"].last(SITE_A)
     tell(
         enterprise,
-        replace(create("x", 5, 4), partition=guid_of("nowhere")),
+        replace(create("x", last + 1), partition=guid_of("nowhere")),
         create("q", last + 1),
     )
     assert has(enterprise, "q")
     assert not has(enterprise, "x")
+    assert not enterprise.nodes["psc"].knows(guid_of("nowhere"))
 
 
 @pytest.mark.req("MQDSRP-3.1.7.2.3-09", "MQDSRP-3.1.1.5.2-02", "MQDSRP-3.3.7.4-01")

@@ -255,7 +255,7 @@ def test_a_nack_ends_the_wait(enterprise: Enterprise) -> None:
     assert len(pec.answers()) == 1
 
 
-@pytest.mark.req("MQDSRP-3.3.7.6-01")
+@pytest.mark.req("MQDSRP-3.3.7.6-01", "MQDSRP-3.1.7.1.1-01", "MQDSRP-3.1.7.1.1-07")
 def test_a_reply_ends_just_its_own_wait(enterprise: Enterprise) -> None:
     pec = enterprise.nodes["pec"]
     enterprise.crash("psc")
@@ -274,7 +274,7 @@ def test_a_reply_ends_just_its_own_wait(enterprise: Enterprise) -> None:
     assert first not in pec.answers()
 
 
-@pytest.mark.req("MQDSRP-3.3.7.9-01", "MQDSRP-3.3.7.9-02")
+@pytest.mark.req("MQDSRP-3.3.7.9-01", "MQDSRP-3.3.7.9-02", "MQDSRP-3.1.5.1-04")
 def test_a_bad_signature_is_answered_by_sending_again_three_times(
     enterprise: Enterprise,
 ) -> None:

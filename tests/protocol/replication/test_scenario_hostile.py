@@ -169,7 +169,7 @@ def test_scenario_17_a_forged_message_changes_nothing(
     assert len(enterprise.sent) == sent, "nothing is sent to whoever forges"
 
 
-@pytest.mark.req("MQDSRP-3.1.5.1-01", "MQDSRP-3.1.5.1-08", "MQDSRP-1.7-01")
+@pytest.mark.req("MQDSRP-3.1.5.1-01", "MQDSRP-3.1.5.1-03", "MQDSRP-3.1.5.1-08", "MQDSRP-1.7-01")
 @pytest.mark.parametrize(
     "body",
     [

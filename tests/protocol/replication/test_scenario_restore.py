@@ -306,7 +306,7 @@ def test_scenario_14_two_writers_get_two_numbers() -> None:
     enterprise.check_converged()
 
 
-@pytest.mark.req("MQDSRP-3.1.3.1-07", "MQDSRP-3.1.1.3-01")
+@pytest.mark.req("MQDSRP-3.1.3.1-07", "MQDSRP-3.1.3-01", "MQDSRP-3.1.1.3-01")
 def test_scenario_14_a_number_behind_its_objects_is_raised_at_the_start() -> None:
     """A store whose last number lags, as one that does not commit both together leaves it."""
     enterprise = Enterprise()

@@ -8,11 +8,15 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, PurgeState
 from mqis.protocol.queueing.message import REPLICATION_LIFETIME_S, REQUEST_LIFETIME_S
+from mqis.protocol.replication.acknowledging import acks_of
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqdsrp.messages import BscAck, ChangePropagation, SyncRequest
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import pair
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.messages import BscAck, ChangePropagation, Sync0, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import Enterprise, Node, guid_of
 
@@ -57,6 +61,16 @@ def test_an_empty_store_gets_the_enterprise_partition(role: Role, owner: str) ->
     assert ENTERPRISE_PARTITION.raw == bytes(16)
 
 
+@pytest.mark.req("MQDSRP-3.1.3.1-01")
+def test_a_stored_enterprise_partition_keeps_its_numbers(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    before = psc.partition(ENTERPRISE_PARTITION)
+    assert before.last_seq > SequenceNumber.MIN
+    enterprise.crash("psc")
+    enterprise.restart("psc")
+    assert psc.partition(ENTERPRISE_PARTITION) == before
+
+
 @pytest.mark.req("MQDSRP-3.3.3-05", "MQDSRP-3.3.3-04")
 def test_the_first_start_of_a_psc_asks_the_pec_alone() -> None:
     enterprise, _ = alone(Role.PSC)
@@ -74,7 +88,26 @@ def test_a_bsc_without_its_site_takes_its_psc_from_the_configuration() -> None:
         alone(Role.BSC)
 
 
-@pytest.mark.req("MQDSRP-3.1.3.1-04")
+@pytest.mark.req("MQDSRP-3.1.7.2.5-07", "MQDSRP-3.1.1.1-01")
+def test_a_bsc_takes_its_psc_from_its_site_when_that_arrives() -> None:
+    """The configuration spells the name in another way, which shows where it comes from."""
+    enterprise = Enterprise()
+    seeds = {guid_of("primary"): "primary"}
+    server = Server("me", guid_of("me"), SITE_B, Role.BSC, "pec", "PRIMARY", seeds=seeds)
+    node = enterprise.nodes["me"] = Node(server, enterprise.settings)
+    enterprise.start(node)
+    first, none = SequenceNumber(1), SequenceNumber.MIN
+    properties = (pair(PropId.S_PATHNAME, "B"), pair(PropId.S_PSC, "primary"))
+    site = DirectoryChange(
+        Command.SYNC, None, SITE_B, ENTERPRISE_PARTITION, none, first, none, properties
+    )
+    reply = SyncReply(SITE_B, ENTERPRISE_PARTITION, none, first, none, Sync0.NONE, (site,))
+    enterprise.inject("primary", "me", reply)
+    enterprise.run(6)
+    assert len(enterprise.messages(BscAck, to="primary")) == 1
+
+
+@pytest.mark.req("MQDSRP-3.1.3.1-04", "MQDSRP-3.1.1.1-01")
 def test_a_bsc_takes_the_owner_of_its_site_as_its_psc(enterprise: Enterprise) -> None:
     bsc = enterprise.nodes["bsc"]
     bsc.server = replace(bsc.server, psc="outdated")
@@ -82,7 +115,13 @@ def test_a_bsc_takes_the_owner_of_its_site_as_its_psc(enterprise: Enterprise) ->
     assert bsc.machine.memory.psc == "psc"
 
 
-@pytest.mark.req("MQDSRP-3.1.3.1-03", "MQDSRP-3.1.1.1-02", "MQDSRP-1.3.1.1-01")
+@pytest.mark.req(
+    "MQDSRP-3.1.3.1-03",
+    "MQDSRP-3.1.3.1-04",
+    "MQDSRP-3.1.1.1-01",
+    "MQDSRP-3.1.1.1-02",
+    "MQDSRP-1.3.1.1-01",
+)
 def test_who_owns_what(enterprise: Enterprise) -> None:
     """The PEC the enterprise and its own site, a PSC its site, a BSC nothing."""
     owned = {
@@ -184,6 +223,29 @@ def test_what_is_not_stored_starts_empty(enterprise: Enterprise) -> None:
     assert last.machine == "psc"
 
 
+@pytest.mark.req("MQDSRP-3.1.1.2.3-06", "MQDSRP-3.1.3.2-01", "MQDSRP-3.1.1.2.4-03")
+def test_a_start_after_a_failed_commit_forgets_what_is_not_stored(enterprise: Enterprise) -> None:
+    """The same machine starts again: nothing waits in it, and no change goes out from its lists."""
+    psc, pec = enterprise.nodes["psc"], enterprise.nodes["pec"]
+    enterprise.lose(lambda parcel: parcel.machine == "pec")
+    enterprise.lose_next(lambda parcel: parcel.machine == "psc")
+    enterprise.create_queue(pec, "pec\\lost")
+    enterprise.run(1)
+    enterprise.create_queue(pec, "pec\\ahead")
+    enterprise.run(1)
+    for name in ("first", "second"):
+        enterprise.create_queue(psc, f"psc\\{name}")
+    assert psc.machine.memory.partitions[SITE_A].pending
+    assert psc.machine.memory.neighbors["far"].available
+    enterprise.sent.clear()
+    enterprise.start(psc)
+    assert psc.machine.memory.partitions[SITE_A].pending == {}
+    enterprise.run(15)
+    told = enterprise.messages(ChangePropagation, sender="psc")
+    assert told
+    assert not any(message.changes for message in told)
+
+
 @pytest.mark.req("MQDSRP-3.3.3-02", "MQDSRP-3.3.2.2-01", "MQDSRP-3.3.6.2-01")
 def test_a_bsc_says_after_five_seconds_and_then_every_twelve_hours_that_it_is_there(
     enterprise: Enterprise,
@@ -225,12 +287,17 @@ def test_partitions_neighbours_and_tombstones_outlive_a_crash(enterprise: Enterp
     before = [pec.partition(p) for p in (ENTERPRISE_PARTITION, SITE_A, SITE_B)]
     tombstones = pec.tombstones(SITE_A)
     neighbors = {(n.name, n.site) for n in pec.machine.memory.neighbors.values()}
+    with pec.store.read() as view:
+        acknowledged = acks_of(view, "psc")
+    assert acknowledged.enterprise > SequenceNumber.MIN
     enterprise.crash("pec")
     enterprise.restart("pec")
     assert [pec.partition(p) for p in (ENTERPRISE_PARTITION, SITE_A, SITE_B)] == before
     assert pec.tombstones(SITE_A) == tombstones != []
     assert {(n.name, n.site) for n in pec.machine.memory.neighbors.values()} == neighbors
     assert neighbors == {("psc", SITE_B), ("far", SITE_C)}
+    with pec.store.read() as view:
+        assert acks_of(view, "psc") == acknowledged
 
 
 @pytest.mark.req("MQDSRP-6-02", "MQDSRP-3.3.2.1-02")

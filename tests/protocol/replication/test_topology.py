@@ -17,6 +17,7 @@ from mqis.wire.mqdsrp.messages import BscAck, ChangePropagation, PscAck, SyncReq
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import (
     Enterprise,
+    carries,
     guid_of,
     machine_properties,
     number,
@@ -43,7 +44,11 @@ def neighbors(enterprise: Enterprise, name: str) -> dict[str, object]:
 
 
 @pytest.mark.req(
-    "MQDSRP-3.1.7.2.5-04", "MQDSRP-3.1.7.2.5-05", "MQDSRP-3.1.7.2.5-06", "MQDSRP-4.1-01"
+    "MQDSRP-3.1.7.2.5-04",
+    "MQDSRP-3.1.7.2.5-05",
+    "MQDSRP-3.1.7.2.5-06",
+    "MQDSRP-3.1.1.2.3-01",
+    "MQDSRP-4.1-01",
 )
 def test_a_new_site_is_a_partition_and_a_neighbour(enterprise: Enterprise) -> None:
     """Asked is the PEC as long as nobody knows the new machine (see ``authority_of``)."""
@@ -66,12 +71,13 @@ def test_a_new_site_is_a_partition_and_a_neighbour(enterprise: Enterprise) -> No
 @pytest.mark.req("MQDSRP-3.1.7.2.5-08", "MQDSRP-3.1.7.2.3-07")
 def test_a_new_site_reaches_the_bscs_at_once(enterprise: Enterprise) -> None:
     """A PSC that relays to its BSC does not wait for a timer, so a flush is nothing special."""
+    enterprise.lose(carries(SyncRequest, sender="psc"))  # so that only the change itself is relayed
     enterprise.create(enterprise.nodes["pec"], ObjectType.SITE, site_properties("N", "new"))
     enterprise.run(0)
     assert enterprise.nodes["bsc"].knows(SITE_N)
 
 
-@pytest.mark.req("MQDSRP-3.1.7.2.5-03", "MQDSRP-3.1.7.2.8-03")
+@pytest.mark.req("MQDSRP-3.1.7.2.5-03", "MQDSRP-3.1.7.2.5-04", "MQDSRP-3.1.7.2.8-03")
 def test_a_create_that_comes_again_keeps_the_partition(enterprise: Enterprise) -> None:
     """The replica keeps its objects of the partition, and its numbers (E61)."""
     psc, pec = enterprise.nodes["psc"], enterprise.nodes["pec"]
@@ -85,14 +91,17 @@ def test_a_create_that_comes_again_keeps_the_partition(enterprise: Enterprise) -
         assert state is not None
         tx.put_partition(replace(state, last_seq=SequenceNumber.MIN))
     enterprise.crash("psc")
+    enterprise.sent.clear()
     enterprise.restart("psc")
+    asked = {r.partition: r.from_seq for r in enterprise.messages(SyncRequest, sender="psc")}
+    assert asked[SITE_A] == before.last_seq
     enterprise.run(5)
     assert psc.partition(SITE_A) == before
     assert psc.find(ObjectType.QUEUE, "pec\\q") is not None
     assert neighbors(enterprise, "psc") == {"pec": SITE_A, "bsc": SITE_B}
 
 
-@pytest.mark.req("MQDSRP-3.1.7.2.5-09", "MQDSRP-3.1.7.2.12-02")
+@pytest.mark.req("MQDSRP-3.1.7.2.5-09", "MQDSRP-3.1.7.2.12-02", "MQDSRP-3.1.7.1.2-02")
 @pytest.mark.parametrize("bits", [ServiceBits.BSC, ServiceBits.BSC | ServiceBits.ROUTING])
 def test_a_bsc_of_the_own_site_is_a_neighbour(enterprise: Enterprise, bits: int) -> None:
     """Whatever else it does (E71); one of another site is not."""
@@ -101,6 +110,9 @@ def test_a_bsc_of_the_own_site_is_a_neighbour(enterprise: Enterprise, bits: int)
     enterprise.run(1)
     assert neighbors(enterprise, "psc") == {"pec": SITE_A, "bsc": SITE_B, "second": SITE_B}
     assert neighbors(enterprise, "pec") == {"psc": SITE_B}
+    greeted = enterprise.messages(ChangePropagation, to="second", sender="psc")
+    told = {record.partition for record in greeted[0].heartbeat.partitions}
+    assert told == {ENTERPRISE_PARTITION, SITE_A, SITE_B}, "as one within the site"
     with psc.store.read() as view:
         assert acks_of(view, "second").seen_unix == 0
 

@@ -341,11 +341,11 @@ def test_a_psc_name_offset_counts_units_not_characters() -> None:
 
 @pytest.mark.req("MQDSRP-2.2.5.3-01", "MQDSRP-2.2.6.5-01")
 def test_sync_reply_header() -> None:
-    reply = SyncReply(S0, Guid.NULL, N(5), N(9), N(3), Sync0.COMPLETE, (SYNC, DELETE))
+    reply = SyncReply(S0, Guid.NULL, N(5), N(9), N(3), Sync0.MORE, (SYNC, DELETE))
     octets = encode_message(reply)
     assert octets[18:34] == Guid.NULL.raw
     assert octets[34:58] == b"".join(N(n).to_bytes() for n in (5, 9, 3))
-    assert octets[58:66] == bytes.fromhex("02000000 02000000")
+    assert octets[58:66] == bytes.fromhex("02000000 01000000")
     assert octets[66:] == encoded(SYNC) + encoded(DELETE)
 
 
@@ -369,11 +369,13 @@ def test_complete_sync0(value: int, meaning: Sync0) -> None:
 def test_heartbeat() -> None:
     writer = Writer()
     second = PartitionSeqNumbers(S2, N(7), N(1))
-    replace(HEARTBEAT, partitions=(*HEARTBEAT.partitions, second)).encode(writer)
+    heartbeat = replace(HEARTBEAT, partitions=(*HEARTBEAT.partitions, second))
+    heartbeat.encode(writer)
     octets = writer.getvalue()
     assert octets[:12] == b"\x02\0" + "PSC1\0".encode("utf-16-le")
     assert len(octets) == 12 + 2 * 32
     assert octets[44:60] == S2.raw
+    assert Heartbeat.decode(Reader(octets)) == heartbeat
 
 
 @pytest.mark.req("MQDSRP-2.2.5.4-02", "MQDSRP-2.2.6.9-04")
