@@ -49,10 +49,11 @@ def test_stores_and_exports(tour: Path, tmp_path: Path) -> None:
 
 
 def test_simulations(tmp_path: Path) -> None:
-    twenty, traced, literal, insecure = commands(text_of("simulation.md"))
+    twenty, traced, literal, insecure, bug = commands(text_of("simulation.md"))
     assert "--seeds 20" in twenty
     done = run(twenty.replace("--seeds 20", "--seeds 2"), tmp_path)
     assert "2 seeds in" in done.stdout
     assert "seed 4" in run(traced, tmp_path).stdout
     assert "--mutate E" in literal  # which tests/cli/test_sim.py runs
     assert "--mutate S" in insecure  # and tests/sim/test_hostility.py
+    assert "--mutate B" in bug  # and tests/sim/test_bugs.py
