@@ -138,6 +138,7 @@ def test_a_delete_by_path_or_guid(object_type: ObjectType, by_path: bool) -> Non
     wanted = delete(object_type, path=made.path if by_path else None)
     assert type_of(wanted) is object_type
     assert applied(store, wanted) == Applied(made, None)
+    assert stored(store, object_type) == []
     with store.read() as view:
         assert view.tombstone(made.id) == DeletedObject(
             made.id, made.partition, number(9), object_type, Scope.ENTERPRISE

@@ -92,7 +92,7 @@ def test_a_create_that_comes_again_keeps_the_partition(enterprise: Enterprise) -
     assert neighbors(enterprise, "psc") == {"pec": SITE_A, "bsc": SITE_B}
 
 
-@pytest.mark.req("MQDSRP-3.1.7.2.5-09", "MQDSRP-3.1.7.2.12-02")
+@pytest.mark.req("MQDSRP-3.1.7.2.5-09", "MQDSRP-3.1.7.2.12-01", "MQDSRP-3.1.7.2.12-02")
 @pytest.mark.parametrize("bits", [ServiceBits.BSC, ServiceBits.BSC | ServiceBits.ROUTING])
 def test_a_bsc_of_the_own_site_is_a_neighbour(enterprise: Enterprise, bits: int) -> None:
     """Whatever else it does (E71); one of another site is not."""
@@ -190,6 +190,8 @@ def test_sites_that_come_by_synchronisation(enterprise: Enterprise) -> None:
         "pscX": guid_of("X"),
         "pscY": guid_of("Y"),
     }
+    asked = {r.partition for r in enterprise.messages(SyncRequest, sender="psc")}
+    assert asked >= {guid_of("X"), guid_of("Y")}
     new = enterprise.add_psc("new", "N")
     enterprise.run(130)
     assert new.partition(SITE_N).owner == "new"
