@@ -270,6 +270,9 @@ def test_lifetime_priority_and_acknowledgement_of_each_message(
     assert sent, "the scenario has each of them"
     for parcel in sent:
         assert parcel.envelope == replace(envelope, body=parcel.body)
+        if isinstance(parcel.message, PscAck):
+            owners = {SITE_B: "psc", SITE_C: "far"}
+            assert parcel.machine == owners.get(parcel.message.partition, "pec")
 
 
 def test_what_the_transport_gives_up_frees_the_way(enterprise: Enterprise) -> None:

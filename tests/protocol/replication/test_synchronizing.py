@@ -469,6 +469,19 @@ def test_sync0_ends_with_the_reply_that_says_so(enterprise: Enterprise, psc: Nod
     assert psc.last(SITE_A) in (last + 60, last + 61)
 
 
+@pytest.mark.req("MQDSRP-3.3.7.5-03")
+def test_sync0_goes_on_after_a_reply_that_does_not_say_that_it_is_the_last(
+    enterprise: Enterprise, psc: Node
+) -> None:
+    last = psc.last(SITE_A)
+    purge(enterprise, last + 50)
+    enterprise.sent.clear()
+    answer(enterprise, 0, last + 55, _machine(last + 55), purged=last + 50)
+    assert psc.partition(SITE_A).purge_state is PurgeState.IN_SYNC0
+    [request] = enterprise.messages(SyncRequest, to="pec")
+    assert (request.from_seq, request.is_sync0) == (number(last + 55), True)
+
+
 @pytest.mark.req("MQDSRP-3.3.7.11-01", "MQDSRP-3.3.7.11-02")
 @pytest.mark.parametrize("purge_state", [PurgeState.NORMAL, PurgeState.COMPLETING_SYNC0])
 def test_only_a_full_synchronisation_ends_with_the_sweep(

@@ -237,6 +237,7 @@ def test_acknowledgements_of_pscs_for_the_enterprise_and_for_our_site(
     enterprise.inject("psc", "pec", PscAck(SITE_B, SITE_B, SITE_A, number(2), "nobody"))
     enterprise.inject("psc", "bsc", PscAck(SITE_B, SITE_B, SITE_A, number(2), "psc"))
     assert len(pec.refusals()) == refused + 1
+    assert "nobody is no neighbour" in pec.refusals()[-1]
     assert "no neighbour" in enterprise.nodes["bsc"].refusals()[-1]
 
 
