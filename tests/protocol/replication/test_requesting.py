@@ -371,3 +371,11 @@ def test_the_authority_does_not_keep_answers_for_ever() -> None:
     assert ask(range(512)) == 300
     made.run(90_000)
     assert ask(range(1000, 1256)) == 256
+
+
+@pytest.mark.req("SEC-2-06")
+def test_a_request_does_not_rename_an_object(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    renamed = change(Command.UPDATE, None, guid_of("psc\\q"), pair(PropId.Q_PATHNAME, "psc\\other"))
+    assert decide(enterprise, renamed) == HResult.MQ_ERROR_ACCESS_DENIED
+    assert psc.find(ObjectType.QUEUE, "psc\\q") is not None
