@@ -166,6 +166,8 @@ def test_a_certificate_cannot_take_the_digest_of_another(served: Served, bob: At
     assert bob.create(USER, None, registration(BOB.sid, own, alices)) == ILLEGAL_VALUE
     listed = UserSignCerts((UserSignCert(alices, Guid.NULL, own),)).to_bytes()
     assert bob.create(USER, None, registration(BOB.sid, listed, alices)) == ILLEGAL_VALUE
+    own_digest = md5(own).digest()
+    assert bob.create(USER, None, registration(BOB.sid, listed, own_digest)) == ILLEGAL_VALUE
     assert users_of(served, BOB.sid) == 0
     assert bob.create(USER, None, registration(BOB.sid, own)) == OK
     with served.world.store.read() as view:

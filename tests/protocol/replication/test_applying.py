@@ -146,6 +146,7 @@ def test_a_delete_by_path_or_guid(object_type: ObjectType, scope: Scope, by_path
     wanted = replace(wanted, properties=deletion(object_type, scope))
     assert type_of(wanted) is object_type
     assert applied(store, wanted) == Applied(made, None)
+    assert stored(store, object_type) == []
     with store.read() as view:
         assert view.tombstone(made.id) == DeletedObject(
             made.id, made.partition, number(9), object_type, scope

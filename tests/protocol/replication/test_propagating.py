@@ -157,7 +157,7 @@ def test_a_change_that_the_bookkeeping_refuses_is_told_to_nobody(
 
 
 @pytest.mark.departs("MQDSRP-3.3.2.1-01", "MQDSRP-3.3.6.1-01")
-@pytest.mark.req("MQDSRP-3.3.7.2-05")
+@pytest.mark.req("MQDSRP-3.3.7.2-05", "MQDSRP-3.3.7.2-06")
 def test_changes_in_quick_succession_share_a_message(enterprise: Enterprise) -> None:
     """The first goes at once, the others together; afterwards nothing more is said."""
     psc = enterprise.nodes["psc"]
@@ -194,7 +194,7 @@ def test_a_neighbour_that_does_not_keep_up_gets_one_message_a_period(
     assert BUSY + after_that - 1 <= len(sent) <= BUSY + after_that + 1
 
 
-@pytest.mark.req("MQDSRP-3.3.7.2-04")
+@pytest.mark.req("MQDSRP-3.3.7.2-04", "MQDSRP-3.3.7.2-05")
 def test_our_own_site_hears_of_every_partition(enterprise: Enterprise) -> None:
     """With the purged number of what we own, and for the others what may be purged (E23)."""
     psc = enterprise.nodes["psc"]
@@ -215,7 +215,12 @@ def test_our_own_site_hears_of_every_partition(enterprise: Enterprise) -> None:
 
 @pytest.mark.req("MQDSRP-3.3.7.2-02")
 def test_other_sites_hear_of_what_we_own(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    with psc.store.write() as tx:
+        tx.put_partition(replace(psc.partition(SITE_B), purged_seq=number(1)))
     enterprise.run(1300)
+    [record] = enterprise.messages(ChangePropagation, "far", "psc")[-1].heartbeat.partitions
+    assert (record.last_seq, record.purged_seq) == (number(psc.last(SITE_B)), number(1))
     for sender, partitions in (("psc", [SITE_B]), ("pec", [ENTERPRISE_PARTITION, SITE_A])):
         beats = enterprise.messages(ChangePropagation, to="far", sender=sender)
         assert [r.partition for r in beats[-1].heartbeat.partitions] == partitions
@@ -299,6 +304,9 @@ def test_lifetime_priority_and_acknowledgement_of_each_message(
     assert sent, "the scenario has each of them"
     for parcel in sent:
         assert parcel.envelope == replace(envelope, body=parcel.body)
+        if isinstance(parcel.message, PscAck):
+            owners = {SITE_B: "psc", SITE_C: "far"}
+            assert parcel.machine == owners.get(parcel.message.partition, "pec")
 
 
 def test_what_the_transport_gives_up_frees_the_way(enterprise: Enterprise) -> None:

@@ -119,6 +119,39 @@ def test_pending_changes_follow_as_soon_as_they_can(enterprise: Enterprise) -> N
     assert len(enterprise.messages(SyncRequest, sender="psc")) == 1
 
 
+@pytest.mark.req("MQDSRP-3.1.7.2.6-01", "MQDSRP-3.2.7.1-01")
+@pytest.mark.parametrize("by", ["path", "GUID"])
+def test_an_update_gives_the_object_its_number(enterprise: Enterprise, by: str) -> None:
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_A)
+    update = replace(
+        create("q", last + 2),
+        command=Command.UPDATE,
+        path="pec\\q" if by == "path" else None,
+        guid=None if by == "path" else guid_of("q"),
+        properties=(pair(PropId.Q_LABEL, "new"),),
+    )
+    tell(enterprise, create("q", last + 1), update)
+    found = psc.find(ObjectType.QUEUE, "pec\\q")
+    assert found is not None
+    assert (found.id, found.partition, found.seq) == (guid_of("q"), SITE_A, number(last + 2))
+    assert found.value(PropId.Q_LABEL) == "new"
+    assert enterprise.messages(SyncRequest, sender="psc") == []
+
+
+@pytest.mark.req("MQDSRP-3.2.7.1-01")
+def test_the_numbers_of_a_message_count_after_its_changes(enterprise: Enterprise) -> None:
+    """They name the last change of the message, so nothing is missing; one more is."""
+    last = enterprise.nodes["psc"].last(SITE_A)
+    for ahead, requests in ((0, 0), (1, 1)):
+        change = create(f"q{ahead}", last + 1 + ahead)
+        numbers = PartitionSeqNumbers(SITE_A, number(last + 1 + 2 * ahead), number(0))
+        message = ChangePropagation(SITE_A, (change,), Heartbeat("pec", (numbers,)))
+        enterprise.inject("pec", "psc", message)
+        assert has(enterprise, f"q{ahead}")
+        assert len(enterprise.messages(SyncRequest, sender="psc")) == requests
+
+
 @pytest.mark.req("MQDSRP-3.1.7.2.2-03", "MQDSRP-3.1.7.2.3-04")
 def test_after_a_failed_change_nothing_else_happens_but_a_request(
     enterprise: Enterprise,

@@ -55,13 +55,19 @@ def only_request(enterprise: Enterprise) -> tuple[Parcel, ChangeRequest]:
     "MQDSRP-3.1.7.1.1-02", "MQDSRP-3.1.7.1.1-03", "MQDSRP-3.3.7.1-01", "MQDSRP-3.1.7.1.1-01"
 )
 @pytest.mark.parametrize(
-    ("asker", "hop", "psc"), [("pec", "psc", None), ("bsc", "psc", "psc"), ("psc", "pec", None)]
+    ("asker", "host", "hop", "psc"),
+    [
+        ("pec", "psc", "psc", None),
+        ("bsc", "psc", "psc", "psc"),
+        ("bsc", "pec", "psc", "psc"),
+        ("psc", "pec", "pec", None),
+    ],
 )
 def test_the_header_of_a_request(
-    enterprise: Enterprise, asker: str, hop: str, psc: str | None
+    enterprise: Enterprise, asker: str, host: str, hop: str, psc: str | None
 ) -> None:
     node = enterprise.nodes[asker]
-    path, partition = ("pec\\new", SITE_A) if hop == "pec" else ("psc\\new", SITE_B)
+    path, partition = ("pec\\new", SITE_A) if host == "pec" else ("psc\\new", SITE_B)
     enterprise.create_queue(node, path)
     parcel, request = only_request(enterprise)
     assert parcel.machine == hop
@@ -129,7 +135,9 @@ def decide(enterprise: Enterprise, wanted: DirectoryChange, partition: Guid = SI
     return reply.message.result
 
 
-@pytest.mark.req("MQDSRP-3.2.7.2-02", "MQDSRP-3.2.7.2-03", "MQDSRP-3.2.7.2-05")
+@pytest.mark.req(
+    "MQDSRP-3.2.7.2-02", "MQDSRP-3.2.7.2-03", "MQDSRP-3.2.7.2-05", "MQDSRP-3.1.7.2.6-05"
+)
 @pytest.mark.parametrize("by", ["path", "GUID"])
 def test_the_authority_decides(enterprise: Enterprise, by: str) -> None:
     psc = enterprise.nodes["psc"]
@@ -158,7 +166,9 @@ def test_the_authority_decides(enterprise: Enterprise, by: str) -> None:
     enterprise.check_converged()
 
 
-@pytest.mark.req("MQDSRP-3.2.7.2-08", "MQDSRP-3.1.7.2.6-01", "MQDSRP-3.1.7.2.7-01")
+@pytest.mark.req(
+    "MQDSRP-3.2.7.2-08", "MQDSRP-3.1.7.2.6-01", "MQDSRP-3.1.7.2.7-01", "MQDSRP-3.2.7.6-01"
+)
 def test_what_cannot_be_done_is_answered_and_takes_no_number(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
     last = psc.last(SITE_B)
@@ -194,7 +204,13 @@ def test_a_sync_as_a_request_creates_or_overwrites(enterprise: Enterprise) -> No
 @pytest.mark.req("MQDSRP-3.2.7.6-01", "MQDSRP-3.2.7.6-02")
 @pytest.mark.parametrize(
     ("requester", "psc", "destination"),
-    [("pec", None, "pec"), ("bsc", "psc", "bsc"), ("farbsc", "pec", "pec"), ("psc9", None, "psc9")],
+    [
+        ("pec", None, "pec"),
+        ("pec", "other", "pec"),
+        ("bsc", "psc", "bsc"),
+        ("farbsc", "pec", "pec"),
+        ("psc9", None, "psc9"),
+    ],
 )
 def test_where_a_reply_goes(
     enterprise: Enterprise, requester: str, psc: str | None, destination: str
@@ -251,11 +267,15 @@ def test_a_nack_ends_the_wait(enterprise: Enterprise) -> None:
     parcel, _ = only_request(enterprise)
     nack(enterprise, pec, parcel, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
     assert pec.answers() == {local: HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE}
+    other = enterprise.create_queue(pec, "psc\\s")
     nack(enterprise, pec, parcel, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
     assert len(pec.answers()) == 1
+    assert other not in pec.answers()
 
 
-@pytest.mark.req("MQDSRP-3.3.7.6-01", "MQDSRP-3.1.7.1.1-01", "MQDSRP-3.1.7.1.1-07")
+@pytest.mark.req(
+    "MQDSRP-3.3.7.6-01", "MQDSRP-3.1.7.1.1-01", "MQDSRP-3.1.7.1.1-07", "MQDSRP-3.3.7.1-04"
+)
 def test_a_reply_ends_just_its_own_wait(enterprise: Enterprise) -> None:
     pec = enterprise.nodes["pec"]
     enterprise.crash("psc")
@@ -353,3 +373,11 @@ def test_the_authority_does_not_keep_answers_for_ever() -> None:
     assert ask(range(512)) == 300
     made.run(90_000)
     assert ask(range(1000, 1256)) == 256
+
+
+@pytest.mark.req("SEC-2-06")
+def test_a_request_does_not_rename_an_object(enterprise: Enterprise) -> None:
+    psc = enterprise.nodes["psc"]
+    renamed = change(Command.UPDATE, None, guid_of("psc\\q"), pair(PropId.Q_PATHNAME, "psc\\other"))
+    assert decide(enterprise, renamed) == HResult.MQ_ERROR_ACCESS_DENIED
+    assert psc.find(ObjectType.QUEUE, "psc\\q") is not None

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.directory.service import ServiceBits
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -29,7 +30,13 @@ from mqis.wire.mqdsrp.messages import (
 )
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, Node, Parcel, guid_of
+from tests.protocol.replication.enterprise import (
+    Enterprise,
+    Node,
+    Parcel,
+    guid_of,
+    machine_properties,
+)
 
 SITE_A, SITE_B, SITE_C = guid_of("A"), guid_of("B"), guid_of("C")
 MIN, MAX = SequenceNumber.MIN, SequenceNumber.MAX
@@ -233,3 +240,20 @@ def test_a_new_authority_makes_itself_known_by_its_signature() -> None:
     made.inject("far", "pec", beat, authenticated=True)
     assert pec.partition(SITE_C).owner == "far"
     assert pec.partition(ENTERPRISE_PARTITION).owner == "pec"
+
+
+@pytest.mark.req("MQDSRP-3.2.7.1-05")
+def test_a_backup_follows_a_new_psc_by_its_signature() -> None:
+    made = Enterprise()
+    made.add_pec("pec", "A")
+    psc = made.add_psc("psc", "B")
+    bsc = made.add_bsc("bsc", "psc")
+    made.run(70)
+    made.create(psc, ObjectType.MACHINE, machine_properties("new", "B", ServiceBits.PSC))
+    made.run(1)
+    numbers = PartitionSeqNumbers(SITE_B, SequenceNumber(psc.last(SITE_B) + 1), MIN)
+    beat = ChangePropagation(SITE_B, (), Heartbeat("new", (numbers,)))
+    made.inject("new", "bsc", beat)
+    assert bsc.machine.memory.psc == "psc"
+    made.inject("new", "bsc", beat, authenticated=True)
+    assert bsc.machine.memory.psc == "new"

@@ -79,13 +79,16 @@ def test_changes_ascend_and_name_the_one_before(enterprise: Enterprise) -> None:
     fill(enterprise)
     psc = enterprise.nodes["psc"]
     last = psc.last(SITE_B)
+    with psc.store.write() as tx:
+        tx.put_partition(replace(psc.partition(SITE_B), purged_seq=number(1)))
     answer = reply(enterprise, SITE_B, last - 3)
     assert [c.seq.value for c in answer.changes] == [last - 2, last - 1, last]
     assert [c.previous_seq.value for c in answer.changes] == [last - 3, last - 2, last - 1]
     assert (answer.site, answer.partition) == (SITE_B, SITE_B)
     assert (answer.from_seq, answer.to_seq) == (number(last - 3), number(last))
-    assert answer.purged_seq == psc.partition(SITE_B).purged_seq
+    assert answer.purged_seq == number(1)
     assert answer.complete_sync0 is Sync0.NONE
+    assert reply(enterprise, SITE_B, last - 3, sync0=True).complete_sync0 is Sync0.COMPLETE
 
 
 @pytest.mark.req("MQDSRP-3.2.7.3-03", "MQDSRP-2.2.6.4-03")
@@ -99,7 +102,9 @@ def test_to_is_no_bound(enterprise: Enterprise, to_seq: SequenceNumber) -> None:
     assert answer.to_seq == number(last)
 
 
-@pytest.mark.req("MQDSRP-3.2.7.3-02", "MQDSRP-3.1.1.5.3-02")
+@pytest.mark.req(
+    "MQDSRP-3.2.7.3-02", "MQDSRP-3.1.1.5.3-02", "MQDSRP-3.2.7.7-01", "MQDSRP-3.2.7.8-06"
+)
 @pytest.mark.parametrize(
     ("from_seq", "known", "purged"), [(4, 4, True), (5, 0, False), (0, 5, False), (4, 0, True)]
 )
@@ -211,7 +216,7 @@ def test_objects_and_tombstones_as_changes(enterprise: Enterprise) -> None:
     assert [propid for propid, _ in there.properties] == list(REPLICATED[ObjectType.QUEUE])
 
 
-@pytest.mark.req("MQDSRP-3.2.7.8-02", "MQDSRP-3.2.7.8-03", "MQDSRP-3.2.7.8-08")
+@pytest.mark.req("MQDSRP-3.2.7.3-05", "MQDSRP-3.2.7.8-02", "MQDSRP-3.2.7.8-03", "MQDSRP-3.2.7.8-08")
 def test_queues_of_a_site_are_for_that_site(enterprise: Enterprise) -> None:
     """A PSC's request leaves them out, a BSC's does not; machines have no scope."""
     psc = enterprise.nodes["psc"]
@@ -244,6 +249,7 @@ def test_a_property_without_meaning_has_its_type_and_zero(enterprise: Enterprise
     last = enterprise.nodes["psc"].last(SITE_B)
     [change] = reply(enterprise, SITE_B, last - 1).changes
     sent = dict(change.properties)
+    assert sent[PropId.Q_PATHNAME] == prop(PropId.Q_PATHNAME, "psc\\q0")
     assert sent[PropId.Q_HASHKEY] == prop(PropId.Q_HASHKEY, 0)
     assert sent[PropId.Q_LABEL_HASHKEY] == prop(PropId.Q_LABEL_HASHKEY, 0)
     assert all(variant.vt is PROPERTIES[propid].vt for propid, variant in change.properties)

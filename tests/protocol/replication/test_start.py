@@ -71,7 +71,7 @@ def test_a_stored_enterprise_partition_keeps_its_numbers(enterprise: Enterprise)
     assert psc.partition(ENTERPRISE_PARTITION) == before
 
 
-@pytest.mark.req("MQDSRP-3.3.3-05", "MQDSRP-3.3.3-04")
+@pytest.mark.req("MQDSRP-3.3.3-05", "MQDSRP-3.3.3-04", "MQDSRP-3.3.3-01")
 def test_the_first_start_of_a_psc_asks_the_pec_alone() -> None:
     enterprise, _ = alone(Role.PSC)
     assert [(p.machine, type(p.message)) for p in enterprise.sent] == [("pec", SyncRequest)]
@@ -142,7 +142,7 @@ def _owns(node: Node, partition: object) -> bool:
         return owns(view, node.server, state.id)
 
 
-@pytest.mark.req("MQDSRP-3.1.3-01", "MQDSRP-3.1.3.2-01")
+@pytest.mark.req("MQDSRP-3.1.3-01", "MQDSRP-3.1.3.2-01", "MQDSRP-3.2.3-01")
 def test_a_server_starts_with_its_state_and_its_neighbours(enterprise: Enterprise) -> None:
     """After a restart it numbers on, and tells its next change to each neighbour, once."""
     psc = enterprise.nodes["psc"]

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from mqis.protocol.directory.objects import PurgeState
+from mqis.protocol.directory.partitions import mark
 from mqis.protocol.replication.remains import INCOMPLETE
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.mqds.objecttype import ObjectType
@@ -17,6 +18,8 @@ from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
     ChangePropagation,
+    Heartbeat,
+    PartitionSeqNumbers,
     PscAck,
     Sync0,
     SyncReply,
@@ -147,6 +150,20 @@ def test_a_request_is_repeated_after_a_minute_then_after_two(enterprise: Enterpr
         enterprise.sent.clear()
     pauses = [b - a for a, b in pairwise(times)]
     assert pauses[:7] == [120, 240, 480, 960, 1200, 1200, 1200]
+
+
+@pytest.mark.req("MQDSRP-3.3.7.3-01")
+@pytest.mark.parametrize("purge_state", PurgeState)
+def test_no_request_between_the_states_of_a_full_synchronisation(
+    enterprise: Enterprise, psc: Node, purge_state: PurgeState
+) -> None:
+    set_state(psc, purge_state=purge_state)
+    psc.machine.memory.partitions[SITE_A].asked = None
+    enterprise.sent.clear()
+    numbers = PartitionSeqNumbers(SITE_A, number(psc.last(SITE_A) + 5), MIN)
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (), Heartbeat("pec", (numbers,))))
+    expected = purge_state in (PurgeState.NORMAL, PurgeState.IN_SYNC0)
+    assert len(enterprise.messages(SyncRequest, to="pec", sender="psc")) == int(expected)
 
 
 # --- replies --------------------------------------------------------------------------------------
@@ -305,6 +322,7 @@ def test_a_restored_authority_gets_an_incomplete_copy_as_what_it_is(
     assert guid_of("a") in {change.guid for change in reply.changes}
 
 
+@pytest.mark.req("MQDSRP-3.1.7.2.8-04")
 def test_an_object_that_fails_again_and_again_is_set_aside(
     enterprise: Enterprise, psc: Node
 ) -> None:
@@ -449,6 +467,37 @@ def test_sync0_ends_with_the_reply_that_says_so(enterprise: Enterprise, psc: Nod
     )  # fmt: skip
     assert psc.partition(SITE_A).purge_state is PurgeState.NORMAL
     assert psc.last(SITE_A) in (last + 60, last + 61)
+
+
+@pytest.mark.req("MQDSRP-3.3.7.5-03")
+def test_sync0_goes_on_after_a_reply_that_does_not_say_that_it_is_the_last(
+    enterprise: Enterprise, psc: Node
+) -> None:
+    last = psc.last(SITE_A)
+    purge(enterprise, last + 50)
+    enterprise.sent.clear()
+    answer(enterprise, 0, last + 55, _machine(last + 55), purged=last + 50)
+    assert psc.partition(SITE_A).purge_state is PurgeState.IN_SYNC0
+    [request] = enterprise.messages(SyncRequest, to="pec")
+    assert (request.from_seq, request.is_sync0) == (number(last + 55), True)
+
+
+@pytest.mark.req("MQDSRP-3.3.7.11-01", "MQDSRP-3.3.7.11-02")
+@pytest.mark.parametrize("purge_state", [PurgeState.NORMAL, PurgeState.COMPLETING_SYNC0])
+def test_only_a_full_synchronisation_ends_with_the_sweep(
+    enterprise: Enterprise, psc: Node, purge_state: PurgeState
+) -> None:
+    """A reply that calls itself complete ends none; a start ends one that a crash cut off."""
+    with psc.store.write() as tx:
+        mark(tx, SITE_A)
+    last = psc.last(SITE_A)
+    set_state(psc, purge_state=purge_state)
+    enterprise.crash("psc")
+    enterprise.restart("psc")
+    answer(enterprise, last, last + 1, queue("q", last + 1), sync0=Sync0.COMPLETE)
+    assert psc.partition(SITE_A).purge_state is PurgeState.NORMAL
+    kept = psc.find(ObjectType.MACHINE, "pec") is not None
+    assert kept is (purge_state is PurgeState.NORMAL)
 
 
 @pytest.mark.req("MQDSRP-3.3.7.11-05")

@@ -101,7 +101,9 @@ def test_a_create_that_comes_again_keeps_the_partition(enterprise: Enterprise) -
     assert neighbors(enterprise, "psc") == {"pec": SITE_A, "bsc": SITE_B}
 
 
-@pytest.mark.req("MQDSRP-3.1.7.2.5-09", "MQDSRP-3.1.7.2.12-02", "MQDSRP-3.1.7.1.2-02")
+@pytest.mark.req(
+    "MQDSRP-3.1.7.2.5-09", "MQDSRP-3.1.7.2.12-02", "MQDSRP-3.1.7.1.2-02", "MQDSRP-3.1.7.2.12-01"
+)
 @pytest.mark.parametrize("bits", [ServiceBits.BSC, ServiceBits.BSC | ServiceBits.ROUTING])
 def test_a_bsc_of_the_own_site_is_a_neighbour(enterprise: Enterprise, bits: int) -> None:
     """Whatever else it does (E71); one of another site is not."""
@@ -202,6 +204,8 @@ def test_sites_that_come_by_synchronisation(enterprise: Enterprise) -> None:
         "pscX": guid_of("X"),
         "pscY": guid_of("Y"),
     }
+    asked = {r.partition for r in enterprise.messages(SyncRequest, sender="psc")}
+    assert asked >= {guid_of("X"), guid_of("Y")}
     new = enterprise.add_psc("new", "N")
     enterprise.run(130)
     assert new.partition(SITE_N).owner == "new"
@@ -247,6 +251,7 @@ def test_acknowledgements_of_pscs_for_the_enterprise_and_for_our_site(
     enterprise.inject("psc", "pec", PscAck(SITE_B, SITE_B, SITE_A, number(2), "nobody"))
     enterprise.inject("psc", "bsc", PscAck(SITE_B, SITE_B, SITE_A, number(2), "psc"))
     assert len(pec.refusals()) == refused + 1
+    assert "nobody is no neighbour" in pec.refusals()[-1]
     assert "no neighbour" in enterprise.nodes["bsc"].refusals()[-1]
 
 

@@ -105,7 +105,7 @@ def test_what_a_handler_knows_of_its_call(level: AuthLevel | None) -> None:
             serving(desk, authenticator=SharedSecret()) as (_, port),
             await connected(port, credentials=credentials) as client,
         ):
-            call = invoke(client, DESK, WAIT, Number(50), target=target, timeout_s=None)
+            call = invoke(client, DESK, WAIT, LONG, target=target, timeout_s=None)
             task = asyncio.create_task(call)
             await until(lambda: desk.started == 1)
             known = desk.waiting
