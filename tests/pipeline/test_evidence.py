@@ -17,6 +17,9 @@ from tests.pipeline.conftest import Enterprise
 PLANTED = (
     EvidenceKind.MISSING_RECORDS,
     EvidenceKind.MISSING_END,
+    EvidenceKind.MISSING_SEGMENTS,
+    EvidenceKind.TAMPERED,
+    EvidenceKind.FOREIGN,
     EvidenceKind.DUPLICATE_SEGMENT,
     EvidenceKind.STRANGER,
     EvidenceKind.MISNAMED_EXPORT,
@@ -62,6 +65,23 @@ def test_copies_are_read_once(tables: TableDirectory) -> None:
     records = tables.read("records")
     assert records.count() == records.select("server", "server_id", "lsn").distinct().count()
     assert tables.read("journals").filter("complete").count() == 4
+
+
+def test_signatures_are_checked_with_the_keys_in_the_exports(
+    tables: TableDirectory, enterprise: Enterprise
+) -> None:
+    (wrong,) = (e["server"] for e in enterprise.manifest["evidence"] if e["kind"] == "foreign")
+    rows = tables.read("journals").select("server", "signature").collect()
+    names = {server["name"] for server in enterprise.manifest["servers"]}
+    assert {row.server: row.signature for row in rows} == {
+        name: "wrong" if name == wrong else "valid" for name in names
+    }
+
+
+def test_a_tampered_segment_is_not_a_damaged_one(tables: TableDirectory) -> None:
+    (row,) = tables.read("evidence").filter("kind = 'tampered'").collect()
+    assert "all checksums are right, so this is no disk error" in row.explanation
+    assert tables.read("errors").filter(f"file = '{row.file}'").isEmpty()
 
 
 def test_strangers_and_misnamed_exports_are_not_used(

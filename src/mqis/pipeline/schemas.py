@@ -56,6 +56,20 @@ JOURNAL = _schema(
     error=_TEXT,
 )
 
+#: ``mqis.segments``: a segment file. ``digest`` is the SHA-256 of all of it. A file whose header
+#: cannot be read has no server, number, header and digest.
+CHECKED_SEGMENTS = _schema(
+    file=_TEXT,
+    size=_LONG,
+    server=_TEXT,
+    server_id=_BINARY,
+    number=_LONG,
+    first_lsn=_LONG,
+    header=_BINARY,
+    digest=_BINARY,
+    damage=ArrayType(_schema(offset=_LONG, length=_LONG, reason=_TEXT), containsNull=False),
+)
+
 #: ``mqis.directory``: one line of an export. ``digest`` covers all that replicas have to agree on,
 #: ``digests`` has one for each property, in the order of ``content.LISTED``. ``own`` is true if
 #: the object has a property that never travels, so that only its authority can have exported it.
@@ -138,16 +152,9 @@ RECORDS = StructType([field for field in JOURNAL.fields if field.name != "error"
 ERRORS = _schema(source=_TEXT, server=_TEXT, file=_TEXT, offset=_LONG, length=_LONG, reason=_TEXT)
 
 #: The segment files of journals; ``kept`` names the file that is read instead of a copy.
-SEGMENTS = _schema(
-    file=_TEXT,
-    size=_LONG,
-    server=_TEXT,
-    server_id=_BINARY,
-    number=_LONG,
-    first_lsn=_LONG,
-    kept=_TEXT,
-)
-#: The inventory of journals, one row a server; ``complete`` if no record from 1 on is missing.
+SEGMENTS = StructType([*CHECKED_SEGMENTS.fields, StructField("kept", _TEXT)])
+#: The inventory of journals, one row a server; ``complete`` if no record from 1 on is missing and
+#: nothing was changed. ``signature`` is valid, wrong, unchecked or unsigned.
 JOURNALS = _schema(
     server=_TEXT,
     server_id=_BINARY,
@@ -158,9 +165,10 @@ JOURNALS = _schema(
     began=_TIME,
     ended=_TIME,
     complete=_BOOL,
+    signature=_TEXT,
 )
-#: What limits the input as evidence. ``first`` and ``last`` are record numbers of a journal or, if
-#: there is a ``partition``, sequence numbers.
+#: What limits the input as evidence. ``first`` and ``last`` are record numbers of a journal, if
+#: there is a ``partition`` sequence numbers, and for findings about the chain numbers of segments.
 EVIDENCE = _schema(
     kind=_TEXT,
     server=_TEXT,

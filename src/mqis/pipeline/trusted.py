@@ -52,7 +52,13 @@ def _strange_journals(tables: TableDirectory) -> list[tuple[str, str]]:
     if not (tables.has("segments") and tables.has("journals")):
         return []
     listed, known = (
-        {tuple(row) for row in tables.read(name).select("server", F.hex("server_id")).collect()}
+        {
+            tuple(row)
+            for row in tables.read(name)
+            .filter("server_id is not null")
+            .select("server", F.hex("server_id"))
+            .collect()
+        }
         for name in ("segments", "journals")
     )
     return sorted(listed - known)

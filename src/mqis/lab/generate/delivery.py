@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
@@ -16,6 +16,7 @@ from mqis.protocol.replication.changes import propagated
 from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.server import Role
 from mqis.storage.journal import Journal
+from mqis.storage.journal.sealing import SealingKey
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from mqis.wire.journal.patterns import RecordPattern, fixed_of
@@ -120,7 +121,13 @@ class Mishap:
 class Delivery:
     """Delivers messages; each arrives before the next change is made, unless it has a mishap."""
 
-    def __init__(self, members: Sequence[PlannedServer], directory: Path, random: Random) -> None:
+    def __init__(
+        self,
+        members: Sequence[PlannedServer],
+        directory: Path,
+        random: Random,
+        keys: Mapping[str, SealingKey] | None = None,
+    ) -> None:
         self.members = {member.name: member for member in members}
         self.now_us = 0
         #: Servers that are away: nothing is sent to them.
@@ -130,9 +137,10 @@ class Delivery:
         #: The last number that each server has of each partition.
         self.reached: dict[tuple[str, Guid], SequenceNumber] = {}
         self._roll = random.random
+        signing = keys or {}
         self._books = {
-            member.name: Book(Journal(directory / member.name, member.name, member.id))
-            for member in members
+            m.name: Book(Journal(directory / m.name, m.name, m.id, key=signing.get(m.name)))
+            for m in members
         }
         self.authorities = {m.site: m.name for m in members if m.role is not Role.BSC}
         self.authorities[Guid.NULL] = members[0].name

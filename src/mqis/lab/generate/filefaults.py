@@ -16,6 +16,7 @@ from mqis.lab.generate.spoiling import (
     lost_segment,
     misname_export,
 )
+from mqis.lab.generate.tampering import resign, tamper
 from mqis.protocol.directory.objects import DirectoryObject, Scope
 from mqis.protocol.replication.changes import scope_of
 from mqis.protocol.replication.server import Role
@@ -68,6 +69,9 @@ class SpoiledRun(FaultyRun):
         """Divides the journal to damage; exports one server before the last changes."""
         sites = sorted({m.site for m in self.history.members})
         self.delivery.seal(self.damaged)
+        for site in sites:  # the segment to corrupt, which seals the one before it
+            self.ordinary(site)
+        self.delivery.seal(self.damaged)
         self.ordinary(sites[0])
         self.delivery.seal(self.damaged)
         for site in sites:  # so that the segments left show the last number of each
@@ -118,7 +122,9 @@ class SpoiledRun(FaultyRun):
         journals, exports = self.directory / "journals", self.directory / "exports"
         first, second = self.history.members[:2]
         found = self.result.evidence
-        found.append(lost_segment(journals / self.damaged, self.damaged))
+        found += lost_segment(journals / self.damaged, self.damaged)
+        found.append(tamper(journals / self.damaged, self.damaged))
+        found.append(resign(journals / self.damaged, self.damaged))
         self.result.damage += damage_journal(journals / self.damaged, self.damaged)
         found += copy_journal(journals, self.garbled)
         like, state = self._untouched(first.site), self.state(first.site)

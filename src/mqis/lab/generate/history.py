@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from mqis.lab.demo import SeededEntropy
+from mqis.lab.generate.keys import generated_key, published
 from mqis.lab.generate.plan import ENTERPRISE_NAME, GeneratePlan, PlannedServer, name_of
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition, Scope
@@ -41,6 +42,8 @@ class ChangeHistory:
         self._numbers = 0
         self._sites = [self.entropy.guid() for _ in range(plan.sites)]
         self._name_servers()
+        #: The servers' signing keys by name.
+        self.keys = {m.name: generated_key(m.name) for m in self.members}
 
     def _name_servers(self) -> None:
         for index, site in enumerate(self._sites):
@@ -81,7 +84,8 @@ class ChangeHistory:
             self._link(index, (index + 1) % len(self._sites))
         for member in self.members:
             bits = int(_BITS[member.role] | ServiceBits.ROUTING)
-            self._machine(member.name, member.site, member.id, bits)
+            key = published(self.keys[member.name])
+            self._machine(member.name, member.site, member.id, bits, QM_SIGN_PKS=key)
         for index in range(self.plan.machines):
             name = name_of(index % len(self._sites), f"app{index // len(self._sites) + 1:04}")
             site = self._sites[index % len(self._sites)]
@@ -102,7 +106,7 @@ class ChangeHistory:
             L_ACTUAL_COST=self.random.randint(1, 50),
         )
 
-    def _machine(self, name: str, site: Guid, id_: Guid, bits: int) -> None:
+    def _machine(self, name: str, site: Guid, id_: Guid, bits: int, **more: Value) -> None:
         self._create(
             ObjectType.MACHINE,
             QM_MACHINE_ID=id_,
@@ -111,6 +115,7 @@ class ChangeHistory:
             QM_SERVICE=bits,
             QM_OS=0x400,
             QM_SECURITY=_DESCRIPTOR,
+            **more,
         )
 
     def _create(self, kind: ObjectType, **values: Value) -> None:

@@ -38,7 +38,8 @@ class GeneratorRun:
         self.directory = directory
         self.history = ChangeHistory(plan, tx)
         self.random = self.history.random
-        self.delivery = Delivery(self.history.members, directory / "journals", self.random)
+        journals = directory / "journals"
+        self.delivery = Delivery(self.history.members, journals, self.random, self.history.keys)
         self.result = Generated(plan, self.history.members)
         self.now_us = _EPOCH_US
         self._waiting: dict[Guid, list[ChangeUnderWay]] = {}

@@ -27,7 +27,7 @@ _CUT = 3
 _STRANGER = "stranger"
 
 
-def _records(path: Path) -> list[Whole]:
+def whole_records(path: Path) -> list[Whole]:
     data = path.read_bytes()
     _, start = segment_header(data)
     return [entry for entry in walk(data, start) if isinstance(entry, Whole)]
@@ -48,16 +48,17 @@ def damage_journal(directory: Path, server: str) -> list[JournalDamage]:
     return [_corrupt(first, server), _tear(end, server)]
 
 
-def lost_segment(directory: Path, server: str) -> PlantedEvidence:
-    """The segment that ``damage_journal`` will remove from the middle."""
-    paths = list(segments(directory).values())
-    lost = _records(paths[-3])
-    numbers = lost[0].lsn, lost[-1].lsn
-    return PlantedEvidence("missing_records", server, str(paths[-2]), None, *numbers)
+def lost_segment(directory: Path, server: str) -> Iterator[PlantedEvidence]:
+    """The segment that ``damage_journal`` will remove from the middle, and its records."""
+    found = segments(directory)
+    number, path = list(found.items())[-3]
+    lost, file = whole_records(path), str(found[number + 1])
+    yield PlantedEvidence("missing_segments", server, file, None, number, number)
+    yield PlantedEvidence("missing_records", server, file, None, lost[0].lsn, lost[-1].lsn)
 
 
 def _corrupt(path: Path, server: str) -> JournalDamage:
-    data, found = bytearray(path.read_bytes()), _records(path)
+    data, found = bytearray(path.read_bytes()), whole_records(path)
     victim = found[len(found) // 2]
     data[victim.offset + _WITHIN] ^= 0xFF
     path.write_bytes(data)
@@ -65,7 +66,7 @@ def _corrupt(path: Path, server: str) -> JournalDamage:
 
 
 def _tear(path: Path, server: str) -> JournalDamage:
-    data, last = path.read_bytes(), _records(path)[-1]
+    data, last = path.read_bytes(), whole_records(path)[-1]
     path.write_bytes(data + data[last.offset : last.offset + _UNFINISHED])
     return JournalDamage(server, str(path), len(data), "torn")
 
@@ -74,7 +75,7 @@ def copy_journal(journals: Path, server: str) -> Iterator[PlantedEvidence]:
     """Puts a second copy of a journal beside the others."""
     shutil.copytree(journals / server, journals / "zz-copy" / server)
     for path in segments(journals / "zz-copy" / server).values():
-        first = _records(path)[0].lsn
+        first = whole_records(path)[0].lsn
         yield PlantedEvidence("duplicate_segment", server, str(path), None, first)
 
 

@@ -58,11 +58,11 @@ def older(states: Collection[ExportedPartition], reached: Reached) -> Iterator[E
     newest: dict[bytes, int] = defaultdict(int)
     for state in states:
         newest[state.partition] = max(newest[state.partition], state.last_seq)
-    told: set[str] = set()
+    reported: set[str] = set()
     for state in sorted(states, key=lambda s: (s.server, s.partition)):
         had = reached.get((state.server, state.partition), 0)
-        if state.server not in told and state.last_seq < min(had, newest[state.partition]):
-            told.add(state.server)
+        if state.server not in reported and state.last_seq < min(had, newest[state.partition]):
+            reported.add(state.server)
             yield EvidenceFinding(
                 EvidenceKind.OLDER_EXPORT,
                 state.server,

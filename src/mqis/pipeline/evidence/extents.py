@@ -36,7 +36,7 @@ class Extent:
 
 @dataclass(slots=True)
 class JournalInventory:
-    """One journal: its segments, the extent of each file, and what is known to be missing."""
+    """One journal: its segments, the extent of each file, and what is missing or was changed."""
 
     server: str
     server_id: bytes
@@ -44,6 +44,8 @@ class JournalInventory:
     files: dict[str, Extent] = field(default_factory=dict)
     is_damaged: bool = False
     missing: list[EvidenceFinding] = field(default_factory=list)
+    #: The state of its newest signature.
+    signature: str = "unsigned"
 
     @property
     def place(self) -> str:
@@ -62,7 +64,7 @@ class JournalInventory:
 
     @property
     def is_complete(self) -> bool:
-        """True if every record from the first to the end is there."""
+        """True if every record from the first to the end is there, and nothing was changed."""
         whole = self.whole
         if whole is None or self.is_damaged or self.missing:
             return False

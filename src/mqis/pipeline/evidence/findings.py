@@ -17,6 +17,12 @@ class EvidenceKind(StrEnum):
     DUPLICATE_SEGMENT = "duplicate_segment"
     #: Two different records of a server have the same number; one of them is not used.
     CONFLICTING_RECORDS = "conflicting_records"
+    #: A segment is not what the server sealed, or its signature is wrong.
+    TAMPERED = "tampered"
+    #: The newest segments are signed with a key that is not the server's.
+    FOREIGN = "foreign"
+    #: Segments of the chain are not there.
+    MISSING_SEGMENTS = "missing_segments"
     #: A journal or an export of a server that no directory knows; it is not used.
     STRANGER = "stranger"
     #: The export of another server than its file name says; it is not used.

@@ -96,15 +96,15 @@ class RebuildCompleteness:
         """Reasons for which the result may not be what the user expects."""
         if self._moment.time is None:
             return []
-        told: dict[str, None] = {}
+        warnings: dict[str, None] = {}
         for span in spans:
             if span.owner in self._clocks:
-                told[f"the times of {span.owner} are wrong: {self._clocks[span.owner]}"] = None
+                warnings[f"the times of {span.owner} are wrong: {self._clocks[span.owner]}"] = None
             ended = self._ended.get(span.owner)
             unproven = self._exported.get(span.partition) is None and self._is_beyond(span)
             if unproven and ended is not None:
-                told[f"the journal of {span.owner} ends at {ended:%Y-%m-%dT%H:%M:%SZ}"] = None
-        return list(told)
+                warnings[f"the journal of {span.owner} ends at {ended:%Y-%m-%dT%H:%M:%SZ}"] = None
+        return list(warnings)
 
 
 def _breaks(changes: DataFrame) -> dict[bytes, list[tuple[int, int]]]:

@@ -20,6 +20,8 @@ from mqis.pipeline.evidence.clocks import SentAndReceived, wrong_clocks
 from mqis.pipeline.evidence.exports import ExportedPartition
 from mqis.pipeline.evidence.extents import Extent, JournalInventory, JournalKey
 from mqis.pipeline.evidence.findings import EvidenceFinding
+from mqis.pipeline.jobs.chains import judge_chains
+from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.inventory import JournalFiles, RepeatedSegment, SegmentFile
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.records import (
@@ -30,6 +32,7 @@ from mqis.pipeline.transforms.records import (
     sendings,
 )
 from mqis.wire.guid import Guid
+from mqis.wire.journal import segment_header
 from mqis.wire.mqds.objecttype import ObjectType
 
 #: The first day of the year 1, and the last of the year 9999.
@@ -87,10 +90,11 @@ def evidence(tables: TableDirectory, found: JournalContent) -> None:
     marks = _marks(tables, {id_ for _, id_ in journals}, {state.server for state in states})
     strange = list(_strangers(tables, journals, states, marks))
     misnamed = list(exports.misnamed(states, marks.own, found.made.keys()))
-    unused = {finding.file for finding in (*strange, *misnamed)}
+    unused = {finding.file for finding in (*strange, *misnamed) if finding.file}
     used = {key: journal for key, journal in journals.items() if journal.place not in unused}
     states = [state for state in states if state.file not in unused]
     _add_missing(tables, used.values(), damaged, found, states)
+    judge_chains(tables, used.values(), files, damaged, unused)
     findings = [extents.repeated(copy) for copy in files.repeated]
     findings += [finding for journal in used.values() for finding in journal.missing]
     findings += [*strange, *misnamed, *exports.older(states, found.reached)]
@@ -134,7 +138,7 @@ def _journal_row(journal: JournalInventory) -> tuple[object, ...]:
         times = (_time(whole.began_us), _time(whole.ended_us))
         numbers = whole.first, whole.last, whole.records, *times
     id_, count = bytearray(journal.server_id), len(journal.segments)
-    return journal.server, id_, count, *numbers, journal.is_complete
+    return journal.server, id_, count, *numbers, journal.is_complete, journal.signature
 
 
 def _time(micros: int) -> datetime:
@@ -154,13 +158,23 @@ def _damaged(tables: TableDirectory) -> frozenset[str]:
 
 def _files(tables: TableDirectory) -> JournalFiles:
     """The segment files that ingesting found."""
-    rows = tables.read("segments").collect() if tables.has("segments") else []
+    rows = []
+    if tables.has("segments"):
+        listed = tables.read("segments")
+        if "header" not in listed.columns:
+            raise PipelineError(
+                f"{tables.directory}: an earlier version of mqis wrote the table segments; ingest "
+                "the journals again"
+            )
+        rows = listed.drop("damage").filter("header is not null").collect()
     kept: list[SegmentFile] = []
     copies: list[RepeatedSegment] = []
     for row in rows:
         id_ = Guid(bytes(row["server_id"]))
         names = row["file"], row["size"], row["server"]
-        segment = SegmentFile(*names, id_, row["number"], row["first_lsn"])
+        digest = None if row["digest"] is None else bytes(row["digest"])
+        header, _ = segment_header(bytes(row["header"]))
+        segment = SegmentFile(*names, id_, row["number"], row["first_lsn"], header, digest)
         if row["kept"] is None:
             kept.append(segment)
         else:

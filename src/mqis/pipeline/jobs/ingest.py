@@ -16,9 +16,10 @@ from mqis.pipeline.jobs.evidence import JournalContent, evidence, read_journals
 from mqis.pipeline.jobs.snapshots import snapshots
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.capture import capture_files
+from mqis.pipeline.sources.checks import header_row
 from mqis.pipeline.sources.directory import export_files
 from mqis.pipeline.sources.files import paths_in
-from mqis.pipeline.sources.inventory import JournalFiles, SegmentFile, journal_files
+from mqis.pipeline.sources.inventory import JournalFiles, RepeatedSegment, journal_files
 from mqis.pipeline.sources.journal import PATTERN
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.records import conflicts, each_once
@@ -83,18 +84,22 @@ def _journals(tables: TableDirectory, path: str) -> tuple[JournalContent, DataFr
     names = [*schemas.RECORDS.fieldNames(), "error"]
     records = sources.journal(session, path, names, without=files.left_out)
     tables.write("records", records.filter("error is null").drop("error"), by=["server"])
-    rows = [(*_segment(segment), None) for segment in files.segments]
-    rows += [(*_segment(copy.segment), copy.kept) for copy in files.repeated]
-    tables.write("segments", session.createDataFrame(rows, schemas.SEGMENTS).coalesce(1))
-    columns = ["server", "file", "offset", "length", "error"]
-    damage = sources.journal(session, path, columns, without=files.left_out)
+    checked = sources.segments(session, path, without=files.left_out)
+    checked = checked.withColumn("kept", F.lit(None).cast("string"))
+    copies = session.createDataFrame(list(map(_copy, files.repeated)), schemas.SEGMENTS)
+    segments = tables.write("segments", checked.unionByName(copies) if files.repeated else checked)
     content = _each_once(tables, files, read_journals(tables.read("records")))
-    return content, _as_errors(damage.filter("error is not null"), "journal")
+    damage = segments.select("server", "file", F.explode("damage").alias("place"))
+    damage = damage.select("server", "file", "place.*").withColumnRenamed("reason", "error")
+    return content, _as_errors(damage, "journal")
 
 
-def _segment(segment: SegmentFile) -> tuple[object, ...]:
-    about = segment.path, segment.size, segment.server, bytearray(segment.server_id.raw)
-    return *about, segment.number, segment.first_lsn
+def _copy(copy: RepeatedSegment) -> tuple[object, ...]:
+    """The row of a segment that is not read."""
+    assert copy.segment.header is not None
+    row = header_row(copy.segment.header)
+    row |= {"file": copy.segment.path, "size": copy.segment.size, "kept": copy.kept}
+    return tuple(row.get(name) for name in schemas.SEGMENTS.fieldNames())
 
 
 def _each_once(

@@ -14,10 +14,11 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.sources.capture import CaptureSource
+from mqis.pipeline.sources.checks import SegmentSource
 from mqis.pipeline.sources.directory import ROWS, DirectorySource
 from mqis.pipeline.sources.journal import JournalSource
 
-SOURCES = (JournalSource, DirectorySource, CaptureSource)
+SOURCES = (JournalSource, SegmentSource, DirectorySource, CaptureSource)
 
 
 def register(session: SparkSession) -> None:
@@ -44,6 +45,14 @@ def journal(
     if files := sorted(without):
         reader = reader.option("without", json.dumps(files))
     return reader.schema(_only(schemas.JOURNAL, columns)).load(path)
+
+
+def segments(session: SparkSession, path: str, *, without: Iterable[str] = ()) -> DataFrame:
+    """Loads the headers, digests and damaged places of segment files; no files of ``without``."""
+    reader = session.read.format(SegmentSource.name())
+    if files := sorted(without):
+        reader = reader.option("without", json.dumps(files))
+    return reader.load(path)
 
 
 def directory(

@@ -13,6 +13,7 @@ from pathlib import Path
 from mqis.pipeline.sources.files import open_plain, paths_in, size_of
 from mqis.pipeline.sources.journal import PATTERN, arrow_text, open_segment
 from mqis.wire.guid import Guid
+from mqis.wire.journal import SegmentHeader
 
 _BLOCK = 1 << 20
 
@@ -27,6 +28,9 @@ class SegmentFile:
     server_id: Guid
     number: int
     first_lsn: int
+    header: SegmentHeader | None = None
+    #: The SHA-256 of the file; None until a task has read it.
+    digest: bytes | None = None
 
     @property
     def identity(self) -> tuple[str, bytes, int, int]:
@@ -77,7 +81,7 @@ def _segment_file(path: Path) -> SegmentFile | None:
     if header is None:
         return None
     server = arrow_text(header.server)
-    about = header.server_id, header.number, header.first_lsn
+    about = header.server_id, header.number, header.first_lsn, header
     return SegmentFile(str(path), size_of(path), server, *about)
 
 

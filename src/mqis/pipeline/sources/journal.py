@@ -206,14 +206,14 @@ def read_share(share: Share, schema: StructType, filters: list[Filter]) -> Itera
             header, reason = None, unreadable(error)
     if header is None:
         if _wants_errors(filters):
-            fault = _Fault(0, size_of(path), reason)
+            fault = SegmentFault(0, size_of(path), reason)
             yield _error_rows(arrow, None, share.path, [fault])
         return
     found = scan(data, share.start, last=last)
     if _wants_records(filters):
         yield from _record_rows(found, header, share.path, arrow, filters)
     if found.damage and _wants_errors(filters):
-        faults = [_Fault.of(entry, share.start) for entry in found.damage]
+        faults = [SegmentFault.of(entry, share.start) for entry in found.damage]
         yield _error_rows(arrow, header, share.path, faults)
 
 
@@ -229,19 +229,21 @@ def _wants_records(filters: list[Filter]) -> bool:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-class _Fault(NamedTuple):
+class SegmentFault(NamedTuple):
+    """A damaged place of a segment file."""
+
     offset: int
     length: int
     reason: str
 
     @classmethod
-    def of(cls, entry: Damage, base: int) -> _Fault:
+    def of(cls, entry: Damage, base: int) -> SegmentFault:
         kind = "torn" if isinstance(entry, Torn) else "corrupt"
         return cls(base + entry.offset, entry.length, f"{kind}: {entry.reason}")
 
 
 def _error_rows(
-    arrow: pa.Schema, header: SegmentHeader | None, file: str, faults: list[_Fault]
+    arrow: pa.Schema, header: SegmentHeader | None, file: str, faults: list[SegmentFault]
 ) -> pa.RecordBatch:
     count = len(faults)
     return arrays.rows(

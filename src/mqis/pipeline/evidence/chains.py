@@ -1,0 +1,88 @@
+"""Judges the chains of journals: segments that were changed, removed or signed by somebody else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.pipeline.sources.inventory import RepeatedSegment, SegmentFile
+from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain
+from mqis.wire.mqds.keys import RsaPublicKey
+
+_KINDS = {
+    ChainState.TAMPERED: EvidenceKind.TAMPERED,
+    ChainState.FOREIGN: EvidenceKind.FOREIGN,
+    ChainState.MISSING: EvidenceKind.MISSING_SEGMENTS,
+}
+_MAX_NUMBER = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class JournalChain:
+    """All segment files of one server's journal, and what else is known about them."""
+
+    server: str
+    segments: Sequence[SegmentFile]
+    copies: Sequence[RepeatedSegment] = ()
+    #: The files with damaged records.
+    damaged: Collection[str] = ()
+    #: The numbers, by their names, of files whose headers cannot be read.
+    unreadable: Collection[int] = ()
+
+    def findings(self, keys: Sequence[RsaPublicKey]) -> Iterator[EvidenceFinding]:
+        """The faults; ``keys`` are those that the directory has of the server."""
+        copied = {copy.segment.path for copy in self.copies}
+        for links in self._journals():
+            for finding in judge_chain(links, keys):
+                kind = _KINDS.get(finding.state)
+                if kind is None or finding.source in copied or self._is_elsewhere(finding):
+                    continue
+                numbers = (min(n, _MAX_NUMBER) for n in (finding.first, finding.last))
+                yield EvidenceFinding(
+                    kind, self.server, finding.text, finding.source, None, *numbers
+                )
+
+    def signature(self, keys: Sequence[RsaPublicKey]) -> str:
+        """The state of the newest signature, which covers everything before it."""
+        headers = [segment.header for segment in self.segments if segment.header is not None]
+        newest = max(headers, key=lambda header: header.number, default=None)
+        if newest is None or not newest.is_signed:
+            return "unsigned"
+        if not keys:
+            return "unchecked"
+        # The newest header alone: nothing before it, so only its own signature can be at fault.
+        alone = judge_chain([ChainLink("", newest, 0)], keys)
+        faults = (ChainState.TAMPERED, ChainState.FOREIGN)
+        return "wrong" if any(finding.state in faults for finding in alone) else "valid"
+
+    def _journals(self) -> Iterator[list[ChainLink]]:
+        """The links of each journal.
+
+        Segments may lie in several directories, as in an archive. If numbers are there twice,
+        there are several journals, each in its directory: a restored server begins a new one.
+        """
+        numbers = {segment.number for segment in self.segments}
+        if len(numbers) == len(self.segments):
+            yield [self._link(segment) for segment in self.segments if segment.header]
+            return
+        places: dict[Path, list[SegmentFile]] = defaultdict(list)
+        for segment in (*self.segments, *(copy.segment for copy in self.copies)):
+            places[Path(segment.path).parent].append(segment)
+        for _, segments in sorted(places.items()):
+            yield [self._link(segment) for segment in segments if segment.header]
+
+    def _link(self, segment: SegmentFile) -> ChainLink:
+        assert segment.header is not None
+        is_damaged = segment.path in self.damaged
+        return ChainLink(segment.path, segment.header, segment.size, segment.digest, is_damaged)
+
+    def _is_elsewhere(self, finding: ChainFinding) -> bool:
+        """Returns whether missing segments are in another directory, or cannot be read."""
+        if finding.state is not ChainState.MISSING:
+            return False
+        listed = {segment.number for segment in self.segments} | set(self.unreadable)
+        present = sum(finding.first <= number <= finding.last for number in listed)
+        return present == finding.last - finding.first + 1

@@ -1,0 +1,124 @@
+"""``mqis.segments``: one row for each segment file, with its header, SHA-256 and damaged places.
+
+Digest and damage come from one reading of each file. A digest covers a whole file, so a task reads
+whole files and not shares of them; small files share a task.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from mqis.pipeline import schemas
+from mqis.pipeline.sources import arrays
+from mqis.pipeline.sources.files import chosen, open_plain, paths_in, size_of, unreadable
+from mqis.pipeline.sources.journal import PATTERN, SegmentFault, arrow_text, open_segment
+from mqis.pipeline.sources.segments import scan
+from mqis.wire.journal import SegmentHeader
+
+#: The bytes and files that a task reads at most, if it reads more than one file.
+_TASK_BYTES, _TASK_FILES = 64 << 20, 64
+_MAX_NUMBER = (1 << 63) - 1
+
+Row = dict[str, object]
+
+
+class SegmentSource(DataSource):
+    """The data source ``mqis.segments``; ``session.open_session`` registers it."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "mqis.segments"
+
+    def schema(self) -> StructType:
+        return schemas.CHECKED_SEGMENTS
+
+    def reader(self, schema: StructType) -> SegmentReader:
+        chosen(schema.fieldNames(), schemas.CHECKED_SEGMENTS.fieldNames(), self.name())
+        return SegmentReader(schema, dict(self.options))
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFiles(InputPartition):
+    """The files that one task reads."""
+
+    paths: tuple[str, ...]
+
+
+class SegmentReader(DataSourceReader):
+    def __init__(self, schema: StructType, options: dict[str, str]) -> None:
+        self._schema = schema
+        self._options = options
+
+    def partitions(self) -> list[WholeFiles]:
+        without = frozenset(json.loads(self._options.get("without", "[]")))
+        found = paths_in(self._options, PATTERN, "journal segments")
+        return list(_tasks(path for path in found if str(path) not in without))
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, WholeFiles):  # Spark's placeholder if there are no partitions
+            return
+        arrow = to_arrow_schema(self._schema, timezone="UTC")
+        for path in partition.paths:
+            row = checked_segment(Path(path))
+            columns: dict[str, Sequence[object]] = {n: [row.get(n)] for n in arrow.names}
+            yield arrays.rows(columns, arrow, 1)
+
+
+def _tasks(paths: Iterable[Path]) -> Iterator[WholeFiles]:
+    waiting: list[str] = []
+    total = 0
+    for path in paths:
+        size = size_of(path)
+        if waiting and (total + size > _TASK_BYTES or len(waiting) == _TASK_FILES):
+            yield WholeFiles(tuple(waiting))
+            waiting, total = [], 0
+        waiting.append(str(path))
+        total += size
+    if waiting:
+        yield WholeFiles(tuple(waiting))
+
+
+def checked_segment(path: Path) -> Row:
+    """Reads a file; if its header cannot be read, the row has a damaged place and no header."""
+    header, start, reason = open_segment(path)
+    if header is not None:
+        try:
+            with open_plain(path) as file:
+                data = file.read()
+        except OSError as error:
+            header, reason = None, unreadable(error)
+    if header is None:
+        size = size_of(path)
+        return {"file": str(path), "size": size, "damage": [_damage(SegmentFault(0, size, reason))]}
+    found = scan(data[start:], start)
+    return header_row(header) | {
+        "file": str(path),
+        "size": len(data),
+        "digest": sha256(data).digest(),
+        "damage": [_damage(SegmentFault.of(entry, start)) for entry in found.damage],
+    }
+
+
+def header_row(header: SegmentHeader) -> Row:
+    """The columns that come from a header; a number that Spark cannot hold is cut to its limit."""
+    return {
+        "server": arrow_text(header.server),
+        "server_id": header.server_id.raw,
+        "number": min(header.number, _MAX_NUMBER),
+        "first_lsn": min(header.first_lsn, _MAX_NUMBER),
+        "header": header.to_bytes(),
+    }
+
+
+def _damage(fault: SegmentFault) -> Row:
+    return {"offset": fault.offset, "length": fault.length, "reason": fault.reason}
