@@ -13,8 +13,8 @@ from pathlib import Path
 _HELPERS = frozenset({"__pycache__", "data", "plugins", "strategies"})
 #: The longest parts first, so that the last ones are short.
 _NAMED = {
-    "layers": ("protocol", "wire"),
     "pipeline": ("pipeline",),
+    "layers": ("protocol", "wire"),
     "commands": ("cli/*", "docs", "examples", "web"),
     "sim": ("architecture", "fuzz", "sim"),
     "rest": ("server/*", "storage/*"),
@@ -35,6 +35,7 @@ _NAMED = {
     "sockets": ("interop", "runtime/*"),
 }
 _REST = "rest"
+LONGEST = next(iter(_NAMED))
 #: Only wire and protocol need coverage. Tracing more than doubles a test's time, so only their own
 #: tests are traced, and those that test them through the interfaces above.
 _TRACED = frozenset({"layers", "interfaces"})
