@@ -118,7 +118,9 @@ class ChangeNotifier:
         if self._unknown.get(machine, 0.0) > now:
             return False
         try:
-            await asyncio.wait_for(self._resolve(machine), RESOLVE_S)
+            # Not wait_for: before Python 3.12 it ignores a cancellation that comes with the result.
+            async with asyncio.timeout(RESOLVE_S):
+                await self._resolve(machine)
         except (OSError, TimeoutError, UnicodeError):
             if len(self._unknown) >= _MAX_UNKNOWN:
                 self._unknown.clear()
