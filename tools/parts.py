@@ -16,7 +16,7 @@ _NAMED = {
     "pipeline": ("pipeline",),
     "layers": ("protocol", "wire"),
     "commands": ("cli/*", "docs", "examples", "web"),
-    "sim": ("architecture", "fuzz", "sim"),
+    "sim": ("architecture", "fuzz", "sim/*"),
     "rest": ("server/*", "storage/*"),
     "interfaces": (
         "cli/test_decode.py",
@@ -29,6 +29,7 @@ _NAMED = {
         "runtime/node",
         "runtime/oletx",
         "server/test_forwarding.py",
+        "sim/test_regressions.py",
         "storage/journal",
     ),
     "hostile": ("hostile/*",),
