@@ -142,7 +142,8 @@ class Server:
         line = b""
         try:
             with suppress(TimeoutError):
-                line = await asyncio.wait_for(process.stdout.readline(), START_S)
+                async with asyncio.timeout(START_S):
+                    line = await process.stdout.readline()
         finally:
             if not line and process.returncode is None:
                 process.kill()

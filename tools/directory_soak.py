@@ -264,7 +264,8 @@ class ServerProcess:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(b"\n")
-        line = await asyncio.wait_for(self.process.stdout.readline(), TIMEOUT_S)
+        async with asyncio.timeout(TIMEOUT_S):
+            line = await self.process.stdout.readline()
         found: dict[str, int] = json.loads(line)
         return found
 
@@ -291,7 +292,8 @@ async def server(path: Path) -> AsyncIterator[ServerProcess]:
     assert process.stdout is not None
     assert process.stdin is not None
     try:
-        line = await asyncio.wait_for(process.stdout.readline(), TIMEOUT_S)
+        async with asyncio.timeout(TIMEOUT_S):
+            line = await process.stdout.readline()
         word, _, port = line.decode().partition(" ")
         if word != "listening":
             raise SoakError("the server did not start")
@@ -300,7 +302,8 @@ async def server(path: Path) -> AsyncIterator[ServerProcess]:
         if process.returncode is None:
             process.stdin.close()
             try:
-                await asyncio.wait_for(process.wait(), 10)
+                async with asyncio.timeout(10):
+                    await process.wait()
             except TimeoutError:
                 process.kill()
                 await process.wait()

@@ -180,7 +180,8 @@ async def discover(recorder: Recorder, port: int) -> None:
     request = TopologyClientRequest(Guid.NULL, Guid(b"a first question"), Guid.NULL).to_bytes()
     conversation.parts.append((time.time_ns(), True, request))
     transport.sendto(request)
-    answer = await asyncio.wait_for(asker.answer, WAIT_S)
+    async with asyncio.timeout(WAIT_S):
+        answer = await asker.answer
     conversation.parts.append((time.time_ns(), False, answer))
     transport.close()
 

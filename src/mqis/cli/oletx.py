@@ -6,6 +6,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -241,11 +242,14 @@ async def _connect(
             _say(f"connected: {partner}, level three version {connection.version.level_three}")
             for message in messages:
                 await connection.send(*message)
-            try:
-                while (answer := await asyncio.wait_for(connection.receive(), wait_s)) is not None:
+            with suppress(TimeoutError):
+                while (answer := await _answer(connection, wait_s)) is not None:
                     _show(f"{partner.host_name}#{connection.id}", answer)
-            except TimeoutError:
-                pass
+
+
+async def _answer(connection: OleTxConnection, wait_s: float) -> Message | None:
+    async with asyncio.timeout(wait_s):
+        return await connection.receive()
 
 
 def _show(label: str, message: Message) -> None:

@@ -269,7 +269,8 @@ class Supervisor:
             self._say(f"{ending}; starting it again{f' in {pause:.1f} s' if pause else ''}")
             child.hurry.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(child.hurry.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await child.hurry.wait()
         self._enter(child, ProcessState.STOPPED)
 
     async def _run_once(self, child: Child) -> tuple[int, str]:

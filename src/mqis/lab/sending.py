@@ -132,7 +132,8 @@ class SendingEnterprise:
         record.identifier = self._endpoints[source].send_routed(message)
         self._drain(source)
         try:
-            await asyncio.wait_for(record.ended.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await record.ended.wait()
         except TimeoutError:
             record.failure = record.failure or f"it did not arrive within {timeout_s:g} s"
         seconds = time.perf_counter() - began

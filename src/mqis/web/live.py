@@ -69,7 +69,8 @@ class Live:
                 if not news:
                     yield ": still here\n\n"
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), _BEAT_S)
+                    async with asyncio.timeout(_BEAT_S):
+                        await woken.wait()
         finally:
             self._listeners.pop(woken, None)
 

@@ -28,5 +28,6 @@ def test_a_notifier_ends_while_an_address_is_found() -> None:
         asyncio.get_running_loop().call_soon(found.set_result, ("127.0.0.1", 9))
         await asyncio.sleep(0)
         await notifier.close()
+        assert notifier.statistics.sent == 0
 
     run(main())

@@ -75,11 +75,16 @@ def sound_store(config: Config, *, stopped: bool = True) -> str:
     return "the store here is whole" + (" and not in use" if stopped else "")
 
 
+async def _resolved(resolve: HostResolver, name: str) -> tuple[str, int]:
+    async with asyncio.timeout(REACH_S):
+        return await resolve(name)
+
+
 def silent(store: Store, config: Config, name: str, *, force: bool) -> str:
     """Checks that the lost server does not answer: two authorities would use numbers twice."""
     resolve = HostResolver(store, config.hosts.entries, config.replication.port)
     try:
-        host, port = asyncio.run(asyncio.wait_for(resolve(name), REACH_S))
+        host, port = asyncio.run(_resolved(resolve, name))
         socket.create_connection((host, port), REACH_S).close()
     except (OSError, TimeoutError, UnicodeError) as error:
         return f"{name} does not answer ({getattr(error, 'strerror', None) or error or 'silent'})"

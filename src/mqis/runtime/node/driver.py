@@ -205,7 +205,8 @@ class NodeDriver:
             (number, hop), _ = await asyncio.shield(self._enqueue(ask, at))
             request = request_id(replication.me.name, number)
             changelog.forwarded(request, change, hop, origin)
-            result = await asyncio.wait_for(answer, wait_s)
+            async with asyncio.timeout(wait_s):
+                result = await answer
         except TimeoutError:
             result = _NO_ANSWER
         finally:

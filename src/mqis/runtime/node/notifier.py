@@ -118,7 +118,6 @@ class ChangeNotifier:
         if self._unknown.get(machine, 0.0) > now:
             return False
         try:
-            # Not wait_for: before Python 3.12 it ignores a cancellation that comes with the result.
             async with asyncio.timeout(RESOLVE_S):
                 await self._resolve(machine)
         except (OSError, TimeoutError, UnicodeError):

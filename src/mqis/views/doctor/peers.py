@@ -52,7 +52,8 @@ async def _check(
     config = patient.config
     resolve = HostResolver(store, config.hosts.entries, config.replication.port)
     try:
-        host, port = await asyncio.wait_for(resolve(other.name), TIMEOUT_S)
+        async with asyncio.timeout(TIMEOUT_S):
+            host, port = await resolve(other.name)
     except (OSError, TimeoutError, UnicodeError) as error:
         todo = "name it in [hosts], or give its machine object an address"
         return [_PEERS.error(f"{other.name} has no address: {error or 'no answer'}", todo)]
