@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from mqis.cli.account import account_app
+from mqis.cli.account import app
 from mqis.runtime.authentication.account import nt_hash
 from mqis.server.accounts import AccountsFile
 from tests.waiting import DEADLINE_S
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def mqis(path: Path, *arguments: str, stdin: str = "") -> Result:
-    return CliRunner().invoke(account_app, [*arguments, "--accounts", str(path)], input=stdin)
+    return CliRunner().invoke(app, [*arguments, "--accounts", str(path)], input=stdin)
 
 
 def test_add_reads_the_password_from_the_standard_input(path: Path) -> None:
@@ -123,7 +123,7 @@ class Terminal:
 
     def __init__(self, *arguments: str) -> None:
         self.end, theirs = pty.openpty()
-        command = "from mqis.cli.account import account_app; account_app()"
+        command = "from mqis.cli.account import app; app()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", command, *arguments],
             stdin=theirs,

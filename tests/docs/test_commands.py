@@ -9,7 +9,8 @@ import click
 import pytest
 import typer
 
-from mqis.cli.main import _COMMANDS, app
+from mqis.cli.main import app
+from mqis.cli.registry import COMMANDS
 from tests.docs.documents import DOCUMENTS, ROOT, commands, words
 
 MAKE_TARGETS = frozenset(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
@@ -50,5 +51,5 @@ def test_a_target_of_make_exists(arguments: list[str]) -> None:
 
 def test_every_command_is_in_the_list() -> None:
     listed = (ROOT / "docs" / "commands.md").read_text("utf-8")
-    missing = [name for name in _COMMANDS if not re.search(rf"`(mqis )?{name}\b", listed)]
+    missing = [name for name in COMMANDS if not re.search(rf"`(mqis )?{name}\b", listed)]
     assert missing == []

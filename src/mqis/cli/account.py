@@ -16,9 +16,7 @@ from mqis.server.accounts import DEFAULT_NAME, AccountsFile
 from mqis.wire.errors import MqisError
 from mqis.wire.security.sid import Sid
 
-account_app = typer.Typer(
-    no_args_is_help=True, help="Add, list and remove the accounts that may log on."
-)
+app = typer.Typer(no_args_is_help=True, help="Add, list and remove the accounts that may log on.")
 
 _File = Annotated[Path, typer.Option("--accounts", metavar="FILE", help="The accounts file.")]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the account.")]
@@ -66,7 +64,7 @@ def _password() -> str:
     return sys.stdin.readline().rstrip("\r\n")
 
 
-@account_app.command()
+@app.command()
 def add(
     name: _Name,
     domain: _Domain = "",
@@ -81,7 +79,7 @@ def add(
     typer.echo(f"added {account} ({account.sid})")
 
 
-@account_app.command(name="list")
+@app.command(name="list")
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
     accounts: _File = Path(DEFAULT_NAME),
@@ -98,7 +96,7 @@ def list_(
         typer.echo(f"{account!s:{width}}  {account.sid}  {groups}".rstrip())
 
 
-@account_app.command()
+@app.command()
 def remove(
     name: _Name,
     domain: _Domain = "",

@@ -13,67 +13,29 @@ import typer
 from typer.core import TyperGroup
 
 from mqis import __version__
-from mqis.cli.output import print_error
+from mqis.cli.registry import COMMAND_GROUPS, COMMANDS, CommandEntry
 from mqis.wire.errors import MqisError
 
-#: Commands in the order of the help, and the functions that run them. A command is imported when it
-#: is used: the modules that talk to servers take longer to load than many commands take to run.
-_COMMANDS = {
-    "init": "mqis.cli.init:init",
-    "tour": "mqis.cli.tour.command:tour",
-    "up": "mqis.cli.up:up",
-    "down": "mqis.cli.control:down",
-    "status": "mqis.cli.status:status",
-    "logs": "mqis.cli.logs:logs",
-    "trace": "mqis.cli.trace:trace",
-    "stop": "mqis.cli.control:stop",
-    "start": "mqis.cli.control:start",
-    "kill": "mqis.cli.control:kill",
-    "where": "mqis.cli.control:where",
-    "serve": "mqis.cli.serve:serve",
-    "join": "mqis.cli.join:join",
-    "discover": "mqis.cli.discover:discover",
-    "get": "mqis.cli.query:get",
-    "lookup": "mqis.cli.query:lookup",
-    "create": "mqis.cli.change:create",
-    "set": "mqis.cli.change:set_",
-    "delete": "mqis.cli.change:delete",
-    "security": "mqis.cli.security:security",
-    "servers": "mqis.cli.servers:servers",
-    "route": "mqis.cli.route:route",
-    "map": "mqis.cli.route:map_",
-    "send": "mqis.cli.send:send",
-    "import": "mqis.cli.transfer:import_",
-    "export": "mqis.cli.transfer:export",
-    "backup": "mqis.cli.backup:backup",
-    "restore": "mqis.cli.backup:restore",
-    "promote": "mqis.cli.promote:promote",
-    "doctor": "mqis.cli.doctor:doctor",
-    "store": "mqis.cli.store:app",
-    "console": "mqis.cli.console:console",
-    "account": "mqis.cli.account:account_app",
-    "oletx": "mqis.cli.oletx:app",
-    "journal": "mqis.cli.journal:app",
-    "decode": "mqis.cli.decode:decode",
-    "capture": "mqis.cli.capture:capture",
-    "generate": "mqis.cli.generate:generate",
-    "pipeline": "mqis.cli.pipeline:app",
-    "sim": "mqis.cli.sim:sim",
-}
+#: The width of the column of names, the same in every group.
+_NAME_WIDTH = max(map(len, COMMANDS))
 
 
 class _Commands(TyperGroup):
-    """The commands, each imported when it is used."""
+    """The commands of the registry, each imported when it is used.
+
+    The modules that talk to servers take longer to load than many commands take to run. The help
+    and the completion of command names therefore come from the registry alone.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in _COMMANDS:
-            for name in _COMMANDS:  # so that a similar name can be suggested
+        if cmd_name not in COMMANDS:
+            for name in COMMANDS:  # so that a similar name can be suggested
                 self.commands.setdefault(name, self)
             return None
-        found = _load(_COMMANDS[cmd_name])
+        found = _load(COMMANDS[cmd_name])
         if not isinstance(found, typer.Typer):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
             alone.command(cmd_name)(found)
@@ -82,23 +44,42 @@ class _Commands(TyperGroup):
         command.name = cmd_name
         return command
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
 
-def _load(place: str) -> Any:
-    """Imports a function. What modules define stays, so searching it for garbage is time lost."""
-    module, _, attribute = place.partition(":")
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes plain text: loading rich's panels takes longer than all the rest."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        for title, group in COMMAND_GROUPS.items():
+            with formatter.section(title):
+                rows = [(name.ljust(_NAME_WIDTH), text) for name, (_, text) in group.items()]
+                formatter.write_dl(rows)
+        with formatter.section("Options"):
+            records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
+            formatter.write_dl([record for record in records if record])
+        self.format_epilog(ctx, formatter)
+
+
+def _load(entry: CommandEntry) -> Any:
+    """Imports a command. What modules define stays, so searching it for garbage is time lost."""
     gc.disable()
     try:
-        return getattr(import_module(module), attribute)
+        module = import_module(entry.module)
     finally:
         gc.freeze()
         gc.enable()
+    return next(getattr(module, name) for name in entry.attributes if hasattr(module, name))
 
 
 app = typer.Typer(
     name="mqis",
     cls=_Commands,
     help="The MSMQ directory enterprise: directory, replication, discovery, routing.",
-    no_args_is_help=True,
+    epilog="'mqis COMMAND --help' explains a command and its options.",
     pretty_exceptions_enable=False,
     add_completion=False,
 )
@@ -113,7 +94,10 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None: ...
 
@@ -126,6 +110,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except MqisError as error:
+        from mqis.cli.output import print_error  # noqa: PLC0415 -- loads rich
+
         print_error(str(error))
         sys.exit(1)
 
@@ -135,7 +121,7 @@ def _run() -> None:
         if isinstance(stream, TextIOWrapper):  # for characters that the encoding lacks
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        app(prog_name="mqis")
     finally:
         sys.stdout.flush()
 
