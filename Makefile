@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance mutants bench fuzz crash chaos soak proof sim engines docs java pipeline kerberos audit survey lock clean
+.PHONY: help run install test lint format types pytest conformance mutants bench fuzz crash chaos soak proof sim engines docs site java pipeline kerberos audit survey lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -74,7 +74,19 @@ proof: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline finds every planted f
 	@$(PY) tools/pipeline_proof.py --servers $(or $(SERVERS),200) --changes $(or $(CHANGES),1000000)
 
 docs: $(VENV)/.dev ## what tools write into docs/ and deploy/
-	@for tool in architecture protocols_doc configuration_doc metrics_doc; do $(PY) tools/$$tool.py || exit 1; done
+	@for tool in architecture protocols_doc configuration_doc metrics_doc properties_doc; do $(PY) tools/$$tool.py || exit 1; done
+
+site: $(VENV)/bin/python .build/site/.done ## the documentation as a site with search, in .build/site/html
+	@$(PY) tools/site_pages.py .build/site/pages
+	@.build/site/venv/bin/zensical build --strict --clean --config-file mkdocs.yml
+	@echo "open .build/site/html/index.html"
+
+.build/site/.done: $(VENV)/bin/python requirements/site.lock
+	@echo "installing the generator into .build/site/venv" >&2
+	@$(PY) -m venv .build/site/venv
+	@.build/site/venv/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
+		--only-binary :all: -r requirements/site.lock
+	@touch $@
 
 survey: $(VENV)/.dev ## the code in numbers: names, tables, circles, first words (JSON=1)
 	@$(PY) tools/survey.py $(if $(JSON),--json)
@@ -128,11 +140,11 @@ $(VENV)/.pipeline: $(VENV)/.run requirements/pipeline.lock
 	@touch $@
 
 lock: ## resolve the locks anew (needs uv)
-	@cd requirements && for name in run dev java kerberos pipeline audit; do \
+	@cd requirements && for name in run dev java kerberos pipeline audit site; do \
 		case $$name in \
 			run) of="../pyproject.toml run.in" ;; \
 			dev) of="../pyproject.toml run.in dev.in --group ../pyproject.toml:dev" ;; \
-			java|kerberos|pipeline|audit) of="$$name.in" ;; \
+			java|kerberos|pipeline|audit|site) of="$$name.in" ;; \
 		esac; \
 		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-header $$of --output-file $$name.lock || exit 1; \

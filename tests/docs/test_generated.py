@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools import architecture, protocols_doc
+from tools import architecture, properties_doc, protocols_doc
 
 
 def test_the_picture_shows_these_imports() -> None:
@@ -13,4 +13,10 @@ def test_the_picture_shows_these_imports() -> None:
 def test_the_sections_are_those_that_are_cited() -> None:
     assert protocols_doc.PAGE.read_text("utf-8") == protocols_doc.page(), (
         "python tools/protocols_doc.py"
+    )
+
+
+def test_the_properties_are_those_of_the_directory() -> None:
+    assert properties_doc.PAGE.read_text("utf-8") == properties_doc.page(), (
+        "python tools/properties_doc.py"
     )
