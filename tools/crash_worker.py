@@ -24,6 +24,7 @@ import asyncio
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,8 @@ SITE = Guid.parse("5175c4a5-0000-4000-8000-000000000001")
 MACHINE = Guid.parse("3ac41e0a-0000-4000-8000-000000000001")
 #: The number of queues of a task: enough to have a choice, few enough to delete often.
 FEWEST, MOST = 4, 16
+#: The time from an early acknowledgement to the next operation or the commit.
+EARLY_S = 0.02
 
 Operation = Callable[[Transaction], SequenceNumber]
 
@@ -164,9 +167,13 @@ class Client:
             say(f"ack {self.number} {name} {id_} {seq.value}")
 
     def _ack(self, name: str, id_: Guid, operation: Operation, transaction: Transaction) -> None:
-        """The fault: acknowledges inside the transaction, before the commit."""
+        """The fault: acknowledges inside the transaction, and a while before the commit.
+
+        The while makes it likely on every machine that a kill comes in between.
+        """
         seq = operation(transaction)
         say(f"ack {self.number} {name} {id_} {seq.value}")
+        time.sleep(EARLY_S)
 
     def _choose(self) -> tuple[str, Guid]:
         names = ["create", "update", "update", "delete"]

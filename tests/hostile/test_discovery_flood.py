@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,8 @@ async def ask(port: int, source: str, within_s: float) -> bytes | None:
             return None
 
 
-@pytest.mark.req("SEC-7-07")
-def test_forged_senders_without_number_get_a_bounded_number_of_answers(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each address asks once, so a limit per address alone never applies."""
+def record_requests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The senders of the requests that the server has handled, answered or not."""
     handled, answer = list[str](), DiscoveryServer.answer
 
     def answering(self: DiscoveryServer, data: bytes, source: str, *more: Any, **named: Any) -> Any:
@@ -78,6 +76,15 @@ def test_forged_senders_without_number_get_a_bounded_number_of_answers(
         return answer(self, data, source, *more, **named)
 
     monkeypatch.setattr(DiscoveryServer, "answer", answering)
+    return handled
+
+
+@pytest.mark.req("SEC-7-07")
+def test_forged_senders_without_number_get_a_bounded_number_of_answers(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each address asks once, so a limit per address alone never applies."""
+    handled = record_requests(monkeypatch)
 
     async def attack() -> None:
         async with DirectoryServer(configuration(store, total_rate=2), grace_s=1) as server:
@@ -91,6 +98,30 @@ def test_forged_senders_without_number_get_a_bounded_number_of_answers(
             for task in others:
                 task.cancel()
             assert 4 <= len([task for task in answered if task.result()]) <= 8
+
+    asyncio.run(in_time(attack()))
+
+
+@pytest.mark.req("SEC-7-07")
+def test_one_address_gets_a_bounded_number_of_answers(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit of the whole process would allow all of them."""
+    handled = record_requests(monkeypatch)
+
+    async def attack() -> None:
+        limits = {"rate": 1, "burst": 3, "total_rate": 1000}
+        async with DirectoryServer(configuration(store, **limits), grace_s=1) as server:
+            port = server.ready.discovery_port
+            assert port is not None
+            began = time.monotonic()
+            asking = [asyncio.create_task(ask(port, "127.0.83.1", DEADLINE_S)) for _ in range(60)]
+            await until(lambda: len(handled) == len(asking))
+            earned = time.monotonic() - began + 1
+            answered, others = await asyncio.wait(asking, timeout=0.5)
+            for task in others:
+                task.cancel()
+            assert 3 <= len([task for task in answered if task.result()]) <= 3 + earned
 
     asyncio.run(in_time(attack()))
 

@@ -130,6 +130,23 @@ def test_silent_connections_of_many_addresses_leave_room_for_a_server(tmp_path: 
 
 
 @pytest.mark.req("SEC-7-06")
+def test_an_address_that_holds_sessions_gets_no_silent_connection_more(tmp_path: Path) -> None:
+    """Sessions count for the limit of an address; other addresses find room."""
+
+    async def attack() -> None:
+        async with pec(tmp_path, silence_s=600, max_connections_per_address=3) as (server, port):
+            known = await another_server(server)
+            held = [(await ask_for_a_session(port, STRANGER, known))[0] for _ in range(3)]
+            silent = await connect(port, STRANGER)
+            assert await ended(silent[0], DEADLINE_S)
+            ends, agreed = await ask_for_a_session(port, OTHER, known)
+            assert agreed
+            await hang_up([*held, silent, ends])
+
+    asyncio.run(in_time(attack()))
+
+
+@pytest.mark.req("SEC-7-06")
 def test_sessions_in_the_name_of_a_server_do_not_keep_it_out(tmp_path: Path) -> None:
     """The GUIDs of servers are no secret, and the first packet of a session proves nothing."""
 

@@ -18,6 +18,8 @@ from mqis.pipeline.sources.checks import checked_segment
 from mqis.pipeline.sources.inventory import SegmentFile, journal_files
 from mqis.storage.journal import Journal
 from mqis.storage.journal.files import segments
+from mqis.storage.journal.snapshot import write_snapshot
+from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from mqis.wire.mqds.keys import RsaPublicKey
@@ -49,14 +51,14 @@ def chain(directory: Path) -> JournalChain:
     """The chain as ingesting reads it."""
     files = journal_files(str(directory))
     rows = {s.path: checked_segment(Path(s.path)) for s in files.segments}
-    read = [with_digest(s, rows[s.path]["digest"]) for s in files.segments]
+    read = [with_digests(s, rows[s.path]) for s in files.segments]
     damaged = [path for path, row in rows.items() if row["damage"]]
     return JournalChain("psc1", read, files.repeated, damaged)
 
 
-def with_digest(segment: SegmentFile, digest: object) -> SegmentFile:
-    assert isinstance(digest, bytes)
-    return replace(segment, digest=digest)
+def with_digests(segment: SegmentFile, row: dict[str, object]) -> SegmentFile:
+    digests = {name: row[name] for name in ("digest", "snapshot_digest")}
+    return replace(segment, **digests)  # type: ignore[arg-type]
 
 
 def found(directory: Path, keys: Iterable[RsaPublicKey] = KEYS) -> Found:
@@ -160,3 +162,20 @@ def test_keys_that_cannot_be_read_are_skipped() -> None:
     wrong = exported("psc1", "bsc1", "psc2", b"\x09\x00\x00\x00x")
     assert keys_by_server([wrong]) == {"psc1": ()}
     assert keys_by_server([ExportedKeys("psc1", "?", "a", "b")]) == {"psc1": ()}
+
+
+def test_a_snapshot_that_was_changed(tmp_path: Path) -> None:
+    """A rebuild may begin at it, so it is evidence too."""
+    made = Journal(tmp_path / "psc1", "psc1", SERVER, key=KEY)
+    record = JournalRecord(5, RecordKind.CHANGE, RecordState.LOCAL)
+    made.append([(1, encode_record(1, record))])
+    with MemoryStore().read() as view:
+        snapshot = write_snapshot(view, tmp_path / "psc1", 1)
+    made.seal()
+    made.append([(2, encode_record(2, record))])
+    made.close()
+    assert found(tmp_path) == []
+    snapshot.write_bytes(snapshot.read_bytes() + b"\n")
+    assert found(tmp_path) == [("tampered", snapshot.name, 2, 2)]
+    snapshot.unlink()
+    assert found(tmp_path) == []

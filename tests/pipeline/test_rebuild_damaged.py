@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,8 @@ from mqis.lab.generate.delivery import Delivery
 from mqis.lab.generate.history import ChangeHistory
 from mqis.lab.generate.plan import GeneratePlan
 from mqis.lab.generate.spoiling import add_stranger
+from mqis.pipeline import schemas
+from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.rebuild import rebuild
 from mqis.pipeline.session import PipelineError
@@ -153,3 +156,15 @@ def test_a_time_between_the_snapshot_and_the_end(past: Past, tmp_path: Path) -> 
     done = rebuild(past.tables, out, partition=past.site, at_time=past.times[END - 2])
     assert out.read_text("ascii").splitlines()[1:] == past.states[END - 2]
     assert done.warnings == ()
+
+
+def test_a_journal_that_was_altered(past: Past, spark: SparkSession, tmp_path: Path) -> None:
+    """All numbers are there, but somebody wrote some of the changes: the result says so."""
+    shutil.copytree(past.tables.directory, tmp_path / "tables")
+    tables = TableDirectory(spark, tmp_path / "tables")
+    text = "segment 1 is not what the server sealed"
+    finding = EvidenceFinding(EvidenceKind.TAMPERED, "s001-psc", text, "segment-0000000001.mqj")
+    tables.write("evidence", spark.createDataFrame([finding.row], schemas.EVIDENCE))
+    for moment in ({"at_seq": END}, {"at_time": past.times[END - 2]}):
+        done = rebuild(tables, tmp_path / "out.jsonl", partition=past.site, **moment)
+        assert done.warnings == (f"the journal of s001-psc was altered: {text}",)

@@ -67,6 +67,7 @@ CHECKED_SEGMENTS = _schema(
     first_lsn=_LONG,
     header=_BINARY,
     digest=_BINARY,
+    snapshot_digest=_BINARY,
     damage=ArrayType(_schema(offset=_LONG, length=_LONG, reason=_TEXT), containsNull=False),
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -10,6 +12,7 @@ from mqis.pipeline.evidence.findings import EvidenceKind
 from mqis.pipeline.tables import TableDirectory
 
 _CLOCKS = (EvidenceKind.CLOCK_AHEAD.value, EvidenceKind.CLOCK_BEHIND.value)
+_ALTERED = (EvidenceKind.TAMPERED.value, EvidenceKind.FOREIGN.value)
 _UNUSED = (EvidenceKind.STRANGER.value, EvidenceKind.MISNAMED_EXPORT.value)
 
 
@@ -66,9 +69,18 @@ def _strange_journals(tables: TableDirectory) -> list[tuple[str, str]]:
 
 def servers_with_wrong_clocks(tables: TableDirectory) -> dict[str, str]:
     """The explanations by server."""
+    return _explanations(tables, _CLOCKS)
+
+
+def servers_with_altered_journals(tables: TableDirectory) -> dict[str, str]:
+    """The explanations by server."""
+    return _explanations(tables, _ALTERED)
+
+
+def _explanations(tables: TableDirectory, kinds: Collection[str]) -> dict[str, str]:
     if not tables.has("evidence"):
         return {}
-    rows = tables.read("evidence").filter(F.col("kind").isin(*_CLOCKS))
+    rows = tables.read("evidence").filter(F.col("kind").isin(*kinds))
     return {row["server"]: row["explanation"] for row in rows.collect()}
 
 

@@ -77,7 +77,8 @@ class JournalChain:
     def _link(self, segment: SegmentFile) -> ChainLink:
         assert segment.header is not None
         is_damaged = segment.path in self.damaged
-        return ChainLink(segment.path, segment.header, segment.size, segment.digest, is_damaged)
+        digests = segment.digest, is_damaged, segment.snapshot_digest
+        return ChainLink(segment.path, segment.header, segment.size, *digests)
 
     def _is_elsewhere(self, finding: ChainFinding) -> bool:
         """Returns whether missing segments are in another directory, or cannot be read."""

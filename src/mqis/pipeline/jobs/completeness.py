@@ -19,7 +19,12 @@ from mqis.pipeline.evidence.extents import SKIPPED
 from mqis.pipeline.jobs.beginnings import Moment
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.trusted import errors_of, partitions_of, servers_with_wrong_clocks
+from mqis.pipeline.trusted import (
+    errors_of,
+    partitions_of,
+    servers_with_altered_journals,
+    servers_with_wrong_clocks,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,7 @@ class RebuildCompleteness:
         self._ended = _ends(tables)
         self._damage = _last_damage(tables)
         self._clocks = servers_with_wrong_clocks(tables)
+        self._altered = servers_with_altered_journals(tables)
 
     def check(self, span: RebuiltSpan) -> None:
         """Raises ``PipelineError`` if changes are or may be missing."""
@@ -94,10 +100,13 @@ class RebuildCompleteness:
 
     def warnings(self, spans: Iterable[RebuiltSpan]) -> list[str]:
         """Reasons for which the result may not be what the user expects."""
-        if self._moment.time is None:
-            return []
         warnings: dict[str, None] = {}
         for span in spans:
+            if span.owner in self._altered:
+                text = self._altered[span.owner]
+                warnings[f"the journal of {span.owner} was altered: {text}"] = None
+            if self._moment.time is None:
+                continue
             if span.owner in self._clocks:
                 warnings[f"the times of {span.owner} are wrong: {self._clocks[span.owner]}"] = None
             ended = self._ended.get(span.owner)

@@ -161,7 +161,7 @@ def _files(tables: TableDirectory) -> JournalFiles:
     rows = []
     if tables.has("segments"):
         listed = tables.read("segments")
-        if "header" not in listed.columns:
+        if "snapshot_digest" not in listed.columns:
             raise PipelineError(
                 f"{tables.directory}: an earlier version of mqis wrote the table segments; ingest "
                 "the journals again"
@@ -172,9 +172,9 @@ def _files(tables: TableDirectory) -> JournalFiles:
     for row in rows:
         id_ = Guid(bytes(row["server_id"]))
         names = row["file"], row["size"], row["server"]
-        digest = None if row["digest"] is None else bytes(row["digest"])
+        digests = [row[name] and bytes(row[name]) for name in ("digest", "snapshot_digest")]
         header, _ = segment_header(bytes(row["header"]))
-        segment = SegmentFile(*names, id_, row["number"], row["first_lsn"], header, digest)
+        segment = SegmentFile(*names, id_, row["number"], row["first_lsn"], header, *digests)
         if row["kept"] is None:
             kept.append(segment)
         else:

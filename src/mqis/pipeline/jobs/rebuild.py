@@ -34,7 +34,7 @@ class Rebuilt:
     partitions: dict[str, int]
     #: By identifier of each partition that was rebuilt from a snapshot: the snapshot's LSN.
     snapshots: dict[str, int]
-    #: Doubts about the result: wrong clocks, and journals that end before the given time.
+    #: Doubts: altered journals, wrong clocks, journals that end before the given time.
     warnings: tuple[str, ...] = ()
 
 

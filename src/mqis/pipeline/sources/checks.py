@@ -28,6 +28,7 @@ from mqis.wire.journal import SegmentHeader
 #: The bytes and files that a task reads at most, if it reads more than one file.
 _TASK_BYTES, _TASK_FILES = 64 << 20, 64
 _MAX_NUMBER = (1 << 63) - 1
+_BLOCK = 1 << 20
 
 Row = dict[str, object]
 
@@ -105,8 +106,26 @@ def checked_segment(path: Path) -> Row:
         "file": str(path),
         "size": len(data),
         "digest": sha256(data).digest(),
+        "snapshot_digest": _snapshot_digest(path.parent, header),
         "damage": [_damage(SegmentFault.of(entry, start)) for entry in found.damage],
     }
+
+
+def _snapshot_digest(directory: Path, header: SegmentHeader) -> bytes | None:
+    """The SHA-256 of the snapshot that the segment begins at; None if it is not there."""
+    name = header.snapshot
+    if not name or header.snapshot_lsn != header.first_lsn - 1:
+        return None
+    if Path(name).name != name:  # a header must not make us read other directories
+        return None
+    digest = sha256()
+    try:
+        with open_plain(directory / name) as file:
+            while data := file.read(_BLOCK):
+                digest.update(data)
+    except OSError:
+        return None
+    return digest.digest()
 
 
 def header_row(header: SegmentHeader) -> Row:

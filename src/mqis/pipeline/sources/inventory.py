@@ -31,6 +31,8 @@ class SegmentFile:
     header: SegmentHeader | None = None
     #: The SHA-256 of the file; None until a task has read it.
     digest: bytes | None = None
+    #: The SHA-256 of the snapshot that the segment begins at, if it is there.
+    snapshot_digest: bytes | None = None
 
     @property
     def identity(self) -> tuple[str, bytes, int, int]:

@@ -14,7 +14,12 @@ from itertools import groupby, pairwise
 
 from mqis.protocol.journal.findings import ChainFinding, ChainState
 from mqis.protocol.journal.signatures import judge_signatures
-from mqis.wire.journal.segmentheader import SegmentHeader, SegmentSeal, segment_header
+from mqis.wire.journal.segmentheader import (
+    NO_DIGEST,
+    SegmentHeader,
+    SegmentSeal,
+    segment_header,
+)
 from mqis.wire.mqds.keys import RsaPublicKey
 
 
@@ -30,6 +35,8 @@ class ChainLink:
     digest: bytes | None = None
     #: True if a record in it is damaged, which a disk error may have caused.
     damaged: bool = False
+    #: The SHA-256 of the snapshot that the header names. None: it is not there, or not judged.
+    snapshot_digest: bytes | None = None
 
     @classmethod
     def of(cls, source: str, data: bytes, *, damaged: bool = False) -> ChainLink:
@@ -55,7 +62,23 @@ def judge_chain(
         number = link.header.number
         trusted = not any(fault.first <= number <= fault.last for fault in faults)
         findings += _joint(before, link, trusted=trusted)
-    return findings + signatures
+    return findings + list(_altered_snapshots(chain)) + signatures
+
+
+def _altered_snapshots(chain: Iterable[ChainLink]) -> Iterator[ChainFinding]:
+    """Compares the snapshots with the headers that name them; several may name the same one."""
+    found: set[str] = set()
+    for link in chain:
+        seal, digest = link.header.seal, link.snapshot_digest
+        if seal is None or digest is None or seal.snapshot_digest in (NO_DIGEST, digest):
+            continue
+        directory, slash, name = link.source.rpartition("/")
+        path = f"{directory}{slash}{link.header.snapshot}"
+        if path not in found:
+            found.add(path)
+            text = f"changed after {name} was begun: its SHA-256 is not that in the header"
+            number = link.header.number
+            yield ChainFinding(ChainState.TAMPERED, path, number, number, text)
 
 
 def _without_copies(links: Iterable[ChainLink]) -> tuple[list[ChainLink], list[ChainFinding]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -16,7 +16,7 @@ from mqis.storage.journal.sealing import file_digest
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Torn, Whole
 from mqis.wire.journal.segment import Entry
-from mqis.wire.journal.segmentheader import NO_DIGEST, is_unfinished_header
+from mqis.wire.journal.segmentheader import NO_DIGEST, SegmentHeader, is_unfinished_header
 from mqis.wire.mqds.keys import RsaPublicKey
 
 
@@ -64,13 +64,13 @@ def check_journal(
     records up to ``reaches``, which ``copied_lsn`` of the server's store returns.
     """
     paths = segments(directory)
-    check = _Check()
+    check = _Check(snapshots(directory))
     last_number = max(paths, default=0)
     for number, path in paths.items():
         check.read(number, path, last=number == last_number)
     chain = judge_chain(check.links, keys)
     check.findings += [finding for finding in chain if not check.explains(finding)]
-    check.findings += _snapshot_findings(directory, check.links)
+    check.findings += _missing_snapshots(check.snapshots, check.links)
     check.findings += check.unreadable_findings()
     check.findings += _end_findings(directory, check, reaches)
     last = max(check.links, key=lambda link: link.header.number, default=None)
@@ -97,6 +97,8 @@ def server_id_of(directory: Path) -> Guid | None:
 class _Check:
     """The state of a check, segment after segment."""
 
+    #: By the record that they end with.
+    snapshots: dict[int, Path]
     findings: list[ChainFinding] = field(default_factory=list)
     links: list[ChainLink] = field(default_factory=list)
     records: int = 0
@@ -104,6 +106,8 @@ class _Check:
     expected: int | None = None
     #: Segments whose headers cannot be read, by number.
     _unreadable: dict[int, Path] = field(default_factory=dict)
+    #: The digests of snapshots, by the record that they end with.
+    _digests: dict[int, bytes] = field(default_factory=dict)
 
     def read(self, number: int, path: Path, *, last: bool) -> None:
         try:
@@ -126,7 +130,16 @@ class _Check:
         for entry in segment.entries():
             self.findings += self._judge(entry, path.name, number, last=last)
         damaged = any(f.state is ChainState.CORRUPT for f in self.findings[before:])
-        self.links.append(ChainLink.of(path.name, segment.data, damaged=damaged))
+        link = ChainLink.of(path.name, segment.data, damaged=damaged)
+        self.links.append(replace(link, snapshot_digest=self._snapshot_digest(segment.header)))
+
+    def _snapshot_digest(self, header: SegmentHeader) -> bytes | None:
+        lsn = header.snapshot_lsn
+        if not header.snapshot or lsn not in self.snapshots:
+            return None
+        if lsn not in self._digests:
+            self._digests[lsn] = file_digest(self.snapshots[lsn])
+        return self._digests[lsn]
 
     def _judge(self, entry: Entry, name: str, number: int, *, last: bool) -> Iterator[ChainFinding]:
         text = ""
@@ -182,26 +195,19 @@ def _is_unfinished(path: Path) -> bool:
         return False
 
 
-def _snapshot_findings(directory: Path, links: Sequence[ChainLink]) -> Iterator[ChainFinding]:
-    """Compares the snapshots with the digests in the headers that name them."""
-    present = snapshots(directory)
-    digests: dict[str, bytes] = {}
-    told: set[str] = set()
+def _missing_snapshots(
+    present: Mapping[int, Path], links: Iterable[ChainLink]
+) -> Iterator[ChainFinding]:
+    """The snapshots that headers name and that are not there.
+
+    Retention deletes those that are older than the oldest kept one.
+    """
+    oldest = min(present, default=-1)
     for link in links:
         header = link.header
         if header.seal is None or header.seal.snapshot_digest == NO_DIGEST:
             continue
-        number = header.number
-        if header.snapshot_lsn not in present:
-            # Retention deletes those that are older than the oldest kept one.
-            if header.snapshot_lsn > min(present, default=-1):
-                text = f"its {header.snapshot} is missing"
-                yield ChainFinding(ChainState.MISSING, link.source, number, number, text)
-            continue
-        path = present[header.snapshot_lsn]
-        if path.name not in digests:
-            digests[path.name] = file_digest(path)
-        if digests[path.name] != header.seal.snapshot_digest and path.name not in told:
-            told.add(path.name)
-            text = f"changed after {link.source} was begun: its SHA-256 is not that in the header"
-            yield ChainFinding(ChainState.TAMPERED, path.name, number, number, text)
+        if header.snapshot_lsn not in present and header.snapshot_lsn > oldest:
+            text = f"its {header.snapshot} is missing"
+            number = header.number
+            yield ChainFinding(ChainState.MISSING, link.source, number, number, text)
