@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from mqis import __version__
+from mqis.cli.completing import VARIABLE, complete
 from mqis.cli.failures import TRACEBACK, is_interrupt, report
 from mqis.cli.registry import COMMAND_GROUPS, COMMANDS, CommandEntry
 from mqis.wire.errors import MqisError
@@ -117,6 +118,9 @@ def _options(
 
 def main() -> None:
     """Runs the command, and turns every error into one line and an exit status."""
+    if VARIABLE in os.environ:
+        complete(typer.main.get_command(app))
+        return
     try:
         _run()
     except BrokenPipeError:  # the reader of our output has closed the pipe
