@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance mutants bench fuzz crash chaos soak proof sim engines docs site java pipeline kerberos audit survey lock clean
+.PHONY: help run install test lint format types pytest conformance mutants bench fuzz crash chaos soak proof sim engines docs man site java pipeline kerberos audit survey lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -87,6 +87,9 @@ site: $(VENV)/bin/python .build/site/.done ## the documentation as a site with s
 	@.build/site/venv/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
 		--only-binary :all: -r requirements/site.lock
 	@touch $@
+
+man: $(VENV)/.run ## the manual pages, into .build/man (then: man -l .build/man/mqis.1)
+	@$(VENV)/bin/mqis man .build/man
 
 survey: $(VENV)/.dev ## the code in numbers: names, tables, circles, first words (JSON=1)
 	@$(PY) tools/survey.py $(if $(JSON),--json)

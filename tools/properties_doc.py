@@ -28,9 +28,10 @@ INTRODUCTION = """\
 
 `tools/properties_doc.py` writes this page from the rows in `mqis.protocol.directory.types`.
 
-The word in the first column is the one that `mqis get`, `--prop`, `--columns`, `--where`, `--sort`
-and the console take; the full name and the number work as well. Every type also knows `path`, `id`,
-`partition` and `seq`, as far as it has them.
+The word in the first column is the one that `mqis get` and `--json` print, and that `--prop`,
+`--columns`, `--where`, `--sort`, `create`, `set` and the console take. The full name, its last part
+(`pathname`) and the number work as well. `path`, `id`, `partition` and `seq` mean the same for
+every type that has them.
 
 ```
 $ mqis tour --store enterprise.db

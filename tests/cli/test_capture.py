@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import re
 import struct
 from pathlib import Path
 
 import pytest
 
-from mqis.cli.capture import CaptureError
+from mqis.cli.capture_input import CaptureError
 from mqis.wire.pcap.building import Ends, udp_frame
 from mqis.wire.pcap.classic import write_pcap
-from tests.cli.commands import run
+from tests.cli.commands import process, run
 from tests.protocol.capture.made import MQQB, STRANGE, ack, capture, frames_of
 from tests.protocol.capture.recordings import oletx
 
@@ -169,3 +171,50 @@ def test_options_that_are_wrong(session: Path) -> None:
     address = run("capture", session, "--address", "here")
     assert address.exit_code == 2
     assert "here" in address.stderr
+
+
+# --- the standard input, pipes, and gzip ----------------------------------------------------------
+
+
+def test_a_packed_capture_is_as_the_file(session: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "oletx.pcap.gz"
+    packed.write_bytes(gzip.compress(session.read_bytes()))
+    assert lines(packed) == lines(session)
+    assert lines(tmp_path) == lines(session)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_standard_input(session: Path, packed: bool) -> None:
+    content = session.read_bytes()
+    done = process("capture", "-", stdin=gzip.compress(content) if packed else content)
+    assert done.stderr == b""
+    assert done.stdout.decode().splitlines() == lines(session)
+
+
+def test_a_pipe_as_a_file(session: Path) -> None:
+    """As a shell makes of ``mqis capture <(zcat ...)``."""
+    ours, theirs = os.pipe()
+    with os.fdopen(theirs, "wb") as out:
+        out.write(session.read_bytes()[:60_000])
+    try:
+        assert lines(f"/dev/fd/{ours}")[1:] == lines(session)[1:]
+    finally:
+        os.close(ours)
+
+
+def test_a_packed_file_that_was_cut_shows_what_is_there(session: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcap.gz"
+    cut.write_bytes(gzip.compress(session.read_bytes())[:-200])
+    result = run("capture", cut)
+    assert result.exit_code == 0
+    assert "bytes could be unpacked" in result.stderr
+    assert "bind IXnRemote" in result.stdout
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8b", b"\x1f\x8bgarbage" * 9, gzip.compress(b"text")])
+def test_packed_garbage_is_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.pcap.gz"
+    path.write_bytes(content)
+    error = run("capture", path).exception
+    assert isinstance(error, CaptureError)
+    assert str(error).startswith(f"{path}: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -89,6 +90,16 @@ def test_ping(free_port: int) -> None:
         _, session, *pings = done.stdout.decode().splitlines()
         assert re.fullmatch(rf"session with {BETA} in .* ms: primary here, versions 2.1.5", session)
         assert [re.sub(r"[\d.]+ ms", "T", line) for line in pings] == ["PING 1: T", "PING 2: T"]
+
+
+def test_ping_for_programs(free_port: int) -> None:
+    with listening(BETA, free_port) as listener:
+        mine = options(ALPHA, free_port, listener.mapper_port)
+        done = process("oletx", "ping", BETA, *mine, "--count", "1", "--json")
+        ready, session, ping = map(json.loads, done.stdout.splitlines())
+        assert ready["name"] == ALPHA
+        assert (session["partner"], session["versions"]) == (BETA, "2.1.5")
+        assert (ping["event"], ping["number"]) == ("ping", 1)
 
 
 def test_a_partner_that_is_not_there(free_port: int) -> None:

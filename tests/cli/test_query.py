@@ -13,7 +13,8 @@ from mqis.config.stores import open_store
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.entropy import SystemEntropy
-from mqis.views.presentation.properties import PropertyError
+from mqis.views.presentation.properties import PropertyError, find_property, friendly, names_of
+from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -78,6 +79,27 @@ def test_get_chosen_properties(demo_store: Path) -> None:
     assert properties["owner_sid"] is None
 
 
+@pytest.mark.parametrize("kind", ObjectType)
+def test_a_property_has_one_name(kind: ObjectType) -> None:
+    """The one that get prints is accepted everywhere, and means the same property."""
+    names = names_of(kind)
+    assert len(names) == sum(entry.object_type is kind for entry in PROPERTIES.values())
+    assert {friendly(propid): propid for propid in names.values()} == names
+    assert {name: find_property(kind, name) for name in names} == names
+
+
+def test_names_of_get_are_columns_of_lookup(demo_store: Path) -> None:
+    shown = run("get", "queue", "ams-app1\\orders", "--store", demo_store).stdout.splitlines()
+    names = [line.split()[0] for line in shown[3:] if line.strip()]
+    assert {"id", "path", "label", "seq"} <= set(names)
+    assert len(names) == len(set(names))
+    readable = [name for name in names if name not in ("partition", "seq")]
+    (row,) = looked_up(
+        demo_store, "queue", "--where", "path=ams-app1\\orders", "--columns", ",".join(readable)
+    )
+    assert set(row) == set(readable)
+
+
 def test_get_what_is_not_there(demo_store: Path) -> None:
     for kind, name in (("queue", "ams-app1\\nothing"), ("user", "anna")):
         error = run("get", kind, name, "--store", demo_store).exception
@@ -136,6 +158,14 @@ def test_lookup_of_every_type(demo_store: Path, kind: str) -> None:
         ("link", ["neighbor1=Amsterdam", "cost < 50"], 1),
         ("user", ["sid=S-1-5-21-1801-135-2103-1101"], 1),
         ("network", ["protocolid=IP"], 2),
+        ("queue", ["path=AMS-app1*"], 7),
+        ("queue", ["path=ams-app1\\*"], 7),
+        ("queue", ["path=ams-app?\\orders", "transaction=yes"], 2),
+        ("queue", ["label=*trail"], 6),
+        ("queue", ["label!=*TRAIL"], 54),
+        ("queue", ["label=[*]*"], 0),
+        ("queue", ["label=[A]udit*"], 0),
+        ("machine", ["path=*", "site_id=Berlin"], 6),
     ],
 )
 def test_lookup_conditions(demo_store: Path, kind: str, conditions: list[str], found: int) -> None:
@@ -148,7 +178,7 @@ def test_lookup_columns_sort_and_limit(demo_store: Path) -> None:
         demo_store,
         *("queue", "--columns", "path,label,scope", "--sort", "-label,path", "--limit", "8"),
     )
-    assert [list(row) for row in rows] == [["id", "path", "pathname", "label", "scope"]] * 8
+    assert [list(row) for row in rows] == [["id", "path", "label", "scope"]] * 8
     labels = [row["label"] for row in rows]
     assert labels == ["Shipping notes"] * 6 + ["Replies to requests"] * 2
     assert rows[0]["path"] == "ams-app1\\shipping"
@@ -170,13 +200,16 @@ def test_lookup_sorts_by_path_by_itself(demo_store: Path) -> None:
         (["--where", "scope=far"], "scope: 'far' is no value of VT_UI1: wants one of site, enter"),
         (["--where", "quota=x"], "quota: 'x' is no value of VT_UI4: wants a number"),
         (["--where", "scope=999"], "scope: '999' is no value of VT_UI1: VT_UI1: 999 is outside"),
+        (["--where", "path>a*"], "'path>a*': a wildcard fits only = and !="),
+        (["--where", "scope=en*"], "scope: 'en*' is no value of VT_UI1: wants one of site, enter"),
+        (["--where", "qmid=ams*"], "qmid: 'ams*' is no value of VT_CLSID: 'ams*' is not a GUID"),
         (["--where", "type=x"], "type: 'x' is no value of VT_CLSID: 'x' is not a GUID"),
         (
             ["--where", "qmid=x"],
             "qmid: 'x' is no value of VT_CLSID: 'x' is not a GUID",
         ),
         (["--where", "security=O:XX"], "security: 'O:XX' is no value of VT_BLOB: SDDL: a SID"),
-        (["--columns", ","], "--columns names no property; choose from instance, type"),
+        (["--columns", ","], "--columns names no property; choose from id, type"),
         (["--sort", "-x"], "a queue has no property 'x'; there are: "),
     ],
 )

@@ -122,10 +122,20 @@ def test_a_site_stands_for_its_gate(demo_store: Path) -> None:
     assert found["destination"]["name"] == "chi-dir1"
 
 
+@pytest.mark.parametrize("where", ["store", "export"])
+def test_a_queue_stands_for_its_machine(demo_store: Path, export: Path, where: str) -> None:
+    source = ("--store", demo_store) if where == "store" else ("--directory", export)
+    found = as_json("ams-desk1\\private$\\answers", "CHI-APP1\\Orders", *source)
+
+    assert found == as_json("ams-desk1", "chi-app1", *source)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("nobody", "chi-app1"), "there is no machine and no site 'nobody'"),
+        (("ams-app1", "chi-app1\\no"), "there is no queue 'chi-app1\\\\no' in the directory"),
+        (("a\\private$\\x", "chi-app1"), "there is no machine and no site 'a'"),
         (
             ("ams-app1", "chi-app1", "--without", "pigeon"),
             "--without pigeon: there is no such link",
@@ -217,7 +227,12 @@ def test_a_server_gives_what_the_store_gives(demo_store: Path, tmp_path: Path) -
         ends = "ams-desk1", "chi-app1"
         found = as_json(*ends, *server.through_mapper, *who, stdin=PASSWORDS[ALICE])
         nobody = process("route", *ends, *server.through_mapper)
+        queue = "ams-desk1", "chi-app1\\orders"
+        by_queue = as_json(*queue, *server.through_mapper, *who, stdin=PASSWORDS[ALICE])
+        sent = run("send", *queue, *server.through_mapper, *who, stdin=PASSWORDS[ALICE])
 
+    assert by_queue == found
+    assert sent.exit_code == 0, sent.output
     assert nobody.returncode == 1
     assert b"shows no site to this user: name one that may read them with --user" in nobody.stderr
     assert found == as_json("ams-desk1", "chi-app1", "--store", demo_store)

@@ -92,9 +92,3 @@ def test_what_is_not_there(demo_store: Path, export: Path) -> None:
         assert b"there is no queue 'chi-app1\\\\nothing' in the directory" in done.stderr
     done = process("send", "ams-desk1", "nobody", "--store", demo_store)
     assert b"there is no machine and no site 'nobody'" in done.stderr
-
-
-def test_queues_are_not_looked_up_at_a_server() -> None:
-    done = run("send", "a", "b\\c", "--server", "127.0.0.1")
-    assert done.exit_code == 2
-    assert "a queue cannot be looked up at --server" in done.output

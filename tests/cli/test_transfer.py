@@ -16,6 +16,7 @@ import pytest
 
 from mqis.protocol.directory.export_format import ExportError
 from mqis.protocol.errors import StorageError
+from mqis.wire.errors import MqisError
 from tests.cli.commands import process, run
 
 _COUNTS = {
@@ -65,7 +66,7 @@ def test_a_broken_line_imports_nothing(file: Path, tmp_path: Path) -> None:
     assert isinstance(error, ExportError)
     expected = f"{broken}: line 81, props.103.vt: 'VT_WRONG' is not a variant type"
     assert str(error).startswith(expected)
-    assert run("store", "check", "--store", tmp_path / "d.db").stdout == "ok: empty\n"
+    assert not (tmp_path / "d.db").exists()
 
 
 @contextmanager
@@ -108,6 +109,24 @@ def test_an_export_needs_a_store_that_is_there(tmp_path: Path) -> None:
     error = run("export", "--store", tmp_path / "absent.db").exception
     assert isinstance(error, StorageError)
     assert not (tmp_path / "absent.db").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage\n", None])
+def test_a_failed_import_leaves_no_store(tmp_path: Path, content: bytes | None) -> None:
+    file, store = tmp_path / "x.jsonl", tmp_path / "d.db"
+    if content is not None:
+        file.write_bytes(content)
+    before = set(tmp_path.iterdir())
+    assert isinstance(run("import", file, "--store", store).exception, MqisError)
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_failed_import_leaves_a_store_that_was_there(file: Path, tmp_path: Path) -> None:
+    store = tmp_path / "d.db"
+    assert run("import", file, "--store", store).exit_code == 0
+    kept = run("export", "--store", store).stdout
+    assert run("import", tmp_path / "absent", "--store", store).exception is not None
+    assert run("export", "--store", store).stdout == kept
 
 
 def test_a_terminal_sees_a_bar(file: Path, tmp_path: Path) -> None:

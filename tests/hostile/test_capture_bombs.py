@@ -6,7 +6,9 @@ slow machine is slow at both.
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import random
 import resource
 import struct
@@ -14,10 +16,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from mqis.cli import capture_input
+from mqis.cli.capture_input import CaptureError, mapped_capture
 from mqis.protocol.capture.decoder import CaptureDecoder, decode_rows
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.wire.pcap.captured import LinkType
@@ -186,3 +192,40 @@ def test_lengths_that_lie_take_no_memory(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert {Path(row["file"]).name for row in told} == set(LIARS)
+
+
+def test_a_packed_bomb_is_refused_before_it_is_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A capture whose packets are zeros shrinks to a thousandth."""
+    monkeypatch.setattr(capture_input, "FREE_OF_RATIO", 1 << 20)
+    path = tmp_path / "bomb.pcap.gz"
+    with gzip.open(path, "wb", compresslevel=1) as out:
+        out.write(capture([bytes(60_000)] * 200))
+    assert path.stat().st_size < 100_000
+    with pytest.raises(CaptureError, match="unpacks to more than 200"), mapped_capture(path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("start", "reason"), [(capture([]), "this is more than"), (b"\0" * 24, "neither a pcap")]
+)
+def test_an_endless_pipe_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: bytes, reason: str
+) -> None:
+    monkeypatch.setattr(capture_input, "MAX_COPIED", 4 << 20)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def pour() -> None:
+        with suppress(BrokenPipeError), pipe.open("wb", buffering=0) as out:
+            out.write(start)
+            while True:
+                out.write(bytes(1 << 16))
+
+    pouring = Thread(target=pour)
+    pouring.start()
+    with pytest.raises(CaptureError, match=reason), mapped_capture(pipe):
+        pass
+    pouring.join(DEADLINE_S)
+    assert not pouring.is_alive()

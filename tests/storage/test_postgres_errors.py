@@ -57,6 +57,7 @@ def test_no_server(conninfo: str) -> None:
     expected = "PostgreSQL database directory at 127.0.0.1, port 1: cannot connect: "
     assert text.startswith(expected)
     assert "refused" in text
+    assert text.count("127.0.0.1") == 1
     assert "hunter2" not in text
 
 

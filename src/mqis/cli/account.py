@@ -45,6 +45,9 @@ _Groups = Annotated[
 ]
 
 
+_Json = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
+
+
 @contextmanager
 def _errors() -> Iterator[None]:
     try:
@@ -67,21 +70,23 @@ def _password() -> str:
 @app.command()
 def add(
     name: _Name,
+    *,
     domain: _Domain = "",
     group: _Groups = None,
     sid: _OwnSid = None,
     accounts: _File = Path(DEFAULT_NAME),
+    as_json: _Json = False,
 ) -> None:
     """Add an account. The password is asked for, or read from the standard input."""
     with _errors():
         file = AccountsFile(accounts)
         account = file.add(name, _password(), domain=domain, sid=sid, groups=group or ())
-    typer.echo(f"added {account} ({account.sid})")
+    _tell("added", account, as_json=as_json)
 
 
 @app.command(name="list")
 def list_(
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON for programs.")] = False,
+    as_json: _Json = False,
     accounts: _File = Path(DEFAULT_NAME),
 ) -> None:
     """List the accounts with their SIDs and groups; password hashes are not shown."""
@@ -101,11 +106,19 @@ def remove(
     name: _Name,
     domain: _Domain = "",
     accounts: _File = Path(DEFAULT_NAME),
+    as_json: _Json = False,
 ) -> None:
     """Remove an account. Its SID is never given to another account."""
     with _errors():
         account = AccountsFile(accounts).remove(name, domain)
-    typer.echo(f"removed {account} ({account.sid})")
+    _tell("removed", account, as_json=as_json)
+
+
+def _tell(done: str, account: Account, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"done": done, **_shown(account)}, ensure_ascii=False, indent=2))
+    else:
+        typer.echo(f"{done} {account} ({account.sid})")
 
 
 def _shown(account: Account) -> dict[str, object]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from json import dumps, loads
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+from mqis.cli.capture_input import STDIN, CaptureError, mapped_capture
 from mqis.cli.options import JsonOption
 from mqis.cli.output import (
     cell,
@@ -29,20 +29,14 @@ from mqis.protocol.capture.conversations import Conversation, Summary
 from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
 from mqis.protocol.capture.registry import PROTOCOLS
 from mqis.protocol.capture.row import DecodedRow
-from mqis.wire.errors import MqisError
 from mqis.wire.pcap.captured import Captured
-from mqis.wire.pcap.classic import is_pcap
 from mqis.wire.pcap.file import walk_capture
-from mqis.wire.pcap.pcapng import is_pcapng
 
-PATTERNS = ("*.pcap", "*.pcapng", "*.cap")
+_ENDINGS = ("*.pcap", "*.pcapng", "*.cap")
+PATTERNS = (*_ENDINGS, *(f"{ending}.gz" for ending in _ENDINGS))
 #: Packets between two steps of the progress bar.
 _STEP = 2000
 _COLUMNS = f"{'frame':>7}  {'time':26}  {'source':21}  {'destination':21}  {'protocol':9}  what"
-
-
-class CaptureError(MqisError):
-    """A capture file cannot be used."""
 
 
 def capture(
@@ -50,7 +44,8 @@ def capture(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="pcap or pcapng files; a directory means all *.pcap, *.pcapng and *.cap in it.",
+            help="pcap or pcapng files, also packed with gzip; - is stdin. A directory means all "
+            "*.pcap, *.pcapng and *.cap in it, with or without .gz.",
             show_default=False,
         ),
     ],
@@ -125,12 +120,15 @@ def _networks(addresses: list[str]) -> list[Network]:
 def _paths(given: list[Path]) -> list[Path]:
     found: list[Path] = []
     for place in given:
-        if place.is_dir():
+        if place == STDIN:
+            found.append(place)
+        elif place.is_dir():
             below = sorted(path for pattern in PATTERNS for path in place.rglob(pattern))
             below = [path for path in below if _is_plain(place, path)]
             if not below:
                 raise CaptureError(
-                    f"{place}: this directory holds no capture files ({', '.join(PATTERNS)})"
+                    f"{place}: this directory holds no capture files ({', '.join(_ENDINGS)}), "
+                    "packed with gzip or not"
                 )
             found += below
         elif place.exists():
@@ -161,7 +159,7 @@ class _Found:
 
     def rows(self, path: Path, networks: list[Network]) -> Iterator[DecodedRow]:
         decoder = CaptureDecoder(networks=networks)
-        with _mapped(path) as data, _progress(path, len(data), shown=self._bar) as advance:
+        with mapped_capture(path) as data, _progress(path, len(data), shown=self._bar) as advance:
             for each in walk_capture(data):
                 decoder.receive(each)
                 if isinstance(each, Captured):
@@ -178,23 +176,6 @@ class _Found:
                 self.unrecognised += 1
             elif self._choice.wants(row):
                 yield row
-
-
-@contextmanager
-def _mapped(path: Path) -> Iterator[memoryview]:
-    """The file mapped into memory, so that a big one need not fit."""
-    with ExitStack() as opened:
-        try:
-            file = opened.enter_context(path.open("rb"))
-            if not path.stat().st_size:
-                raise CaptureError(f"{path}: the file is empty")
-            octets = opened.enter_context(mmap(file.fileno(), 0, access=ACCESS_READ))
-        except OSError as error:
-            raise CaptureError(f"{path}: cannot be read: {error.strerror or error}") from None
-        view = opened.enter_context(memoryview(octets))
-        if not (is_pcap(view) or is_pcapng(view)):
-            raise CaptureError(f"{path}: this is neither a pcap nor a pcapng file")
-        yield view
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import print_json, say
 from mqis.cli.spread import spread
 from mqis.protocol.directory.objects import NAME_PROPERTY
-from mqis.views.presentation.properties import PropertyError, parse_assignments
+from mqis.views.presentation.properties import PropertyError, friendly, parse_assignments
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -97,12 +97,18 @@ def set_(
     values: _Values,
     *,
     access: OptionalLogonOptions,
+    json: JsonOption = False,
 ) -> None:
     """Change properties of an object: all of the given ones, or none."""
     object_type = kind.object_type
     with connected(access.login()) as remote:
-        remote.set(object_type, name, parse_assignments(object_type, values, remote))
-    say(f"changed {object_type.label} {name}")
+        properties = parse_assignments(object_type, values, remote)
+        remote.set(object_type, name, properties)
+    if json:
+        changed = [friendly(propid) for propid in properties]
+        print_json({"type": object_type.label, "name": name, "changed": changed})
+    else:
+        say(f"changed {object_type.label} {name}")
 
 
 @spread

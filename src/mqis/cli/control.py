@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption, ServerArgument
-from mqis.cli.output import say
+from mqis.cli.options import JsonOption
+from mqis.cli.output import print_json, say
 from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.enterprise.control import LOCK, ask
@@ -17,18 +19,24 @@ from mqis.enterprise.recovery import recover
 _LOOK_S = 0.1
 
 
-def stop(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
+def stop(server: ServerArgument, *, run: RunOption = DEFAULT_RUN, json: JsonOption = False) -> None:
     """Stop a server gracefully; it stays down until 'mqis start', or the next 'mqis up'."""
     name = load_nodes(run).named(server).name
     ask(run, "stop", name)
-    say(f"{name} is stopped; 'mqis start {name}' brings it back")
+    _tell(
+        f"{name} is stopped; 'mqis start {name}' brings it back",
+        {"server": name, "state": "stopped"} if json else None,
+    )
 
 
-def start(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
+def start(
+    server: ServerArgument, *, run: RunOption = DEFAULT_RUN, json: JsonOption = False
+) -> None:
     """Start a server that was stopped or that failed; returns when the server is ready."""
     name = load_nodes(run).named(server).name
     pid = ask(run, "start", name)["pid"]
-    say(f"{name} is ready, process {pid}")
+    facts = {"server": name, "state": "ready", "process": pid}
+    _tell(f"{name} is ready, process {pid}", facts if json else None)
 
 
 def kill(
@@ -38,32 +46,51 @@ def kill(
     stay: Annotated[
         bool, typer.Option("--stay-down", help="Do not restart it; 'mqis start' does.")
     ] = False,
+    json: JsonOption = False,
 ) -> None:
     """Kill a server with SIGKILL, as a power failure would; it is restarted at once."""
     name = load_nodes(run).named(server).name
     pid = ask(run, "kill", name, stay=stay)["pid"]
     after = "it stays down" if stay else "it is brought back"
-    say(f"killed {name}, process {pid}; {after}")
+    facts = {"server": name, "state": "killed", "process": pid, "stays_down": stay}
+    _tell(f"killed {name}, process {pid}; {after}", facts if json else None)
 
 
-def where(server: ServerArgument, *, run: RunOption = DEFAULT_RUN) -> None:
+def where(
+    server: ServerArgument, *, run: RunOption = DEFAULT_RUN, json: JsonOption = False
+) -> None:
     """Print the address of a server, for the option --server of other commands."""
     node = load_nodes(run).named(server)
-    print(f"{node.address}:{node.rpc_port}")
+    address = f"{node.address}:{node.rpc_port}"
+    if json:
+        print_json({"server": node.name, "address": address, "mapper_port": node.mapper_port})
+    else:
+        print(address)
 
 
-def down(*, run: RunOption = DEFAULT_RUN) -> None:
+def down(*, run: RunOption = DEFAULT_RUN, json: JsonOption = False) -> None:
     """Stop an enterprise in order: backup controllers, primary controllers, the PEC."""
     pid = holder(run / LOCK)
     if pid is None:
         ended = recover(run)
-        for text in ended:
-            say(text)
         if not ended:
             load_nodes(run)  # raises if there never was an enterprise
-            say(f"{run}: nothing runs there")
+        _tell(
+            "\n".join(ended) or f"{run}: nothing runs there",
+            {"state": "down", "recovered": ended} if json else None,
+        )
         return
     ask(run, "down")
     while holder(run / LOCK) == pid:
         time.sleep(_LOOK_S)
-    say(f"{load_nodes(run).enterprise} is down")
+    name = load_nodes(run).enterprise
+    _tell(f"{name} is down", {"enterprise": name, "state": "down"} if json else None)
+
+
+def _tell(text: str, facts: Mapping[str, object] | None) -> None:
+    """Prints the facts as JSON if there are any, else the text."""
+    if facts is not None:
+        print_json(facts)
+        return
+    for line in text.splitlines():
+        say(line)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from mqis.cli.options import JsonOption
+from mqis.cli.options import JsonOption, make_writable
 from mqis.cli.output import counted, error_console, print_json, say
 from mqis.lab.generate import GeneratePlan
 from mqis.lab.generate import generate as make
@@ -53,6 +53,7 @@ def generate(
     json: JsonOption = False,
 ) -> None:
     """Generate journals and exports of all servers, with planted faults listed in a manifest."""
+    make_writable(directory)
     plan = GeneratePlan(sites, machines, queues, changes, seed, backups, faults, churn, live)
     console = error_console()
     visible = console.is_terminal

@@ -10,10 +10,10 @@ import typer
 
 from mqis.cli.options import ListenOption
 from mqis.cli.output import say
+from mqis.config.claims import claimed_store
 from mqis.config.file import DEFAULT_NAME, ConfigError, default_toml, override, relative
 from mqis.config.privatefiles import is_open_to_others, make_private_directory, write_private
 from mqis.config.sections import Config
-from mqis.config.stores import open_store
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
 from mqis.server.identity import server_name
@@ -77,12 +77,9 @@ def init(
         say(f"wrote {path}; edit it, then 'mqis import FILE' fills the store")
         return
     placed = relative(config, path)
-    store = open_store(placed.store.url, create=True)
-    try:
+    with claimed_store(placed.store.url, create=True) as store:
         key = MachineKey.open(Path(placed.replication.key)).public
         found(store, enterprise, site, config.server.name, _published(config.rpc.listen), key=key)
-    finally:
-        store.close()
     _write(path, config)
     say(f"wrote {path} and a store with {enterprise} and its site {site}; 'mqis serve' serves it")
 

@@ -120,6 +120,7 @@ def key(
     ],
     store: StoreOption = None,
     config: ConfigOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Print the public keys that the directory has of a server, in PEM."""
     with opened(store_url(store, config)) as source:
@@ -132,5 +133,8 @@ def key(
         keys = Members(source, {}).keys_of(known)
     if not keys:
         raise StorageError(f"the directory has no key of {server}")
-    for found in keys:
-        print(key_pem(found), end="")
+    texts = [key_pem(found) for found in keys]
+    if json:
+        print_json({"server": str(known), "keys": texts})
+    else:
+        print("".join(texts), end="")

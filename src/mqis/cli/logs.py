@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
+from json import dumps, loads
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
+from mqis.cli.options import JsonOption
 from mqis.cli.output import plain
 from mqis.config.nodes import load_nodes
 from mqis.config.sections import LogLevel
@@ -53,22 +55,26 @@ def logs(
     lines: Annotated[
         int, typer.Option("--lines", "-n", min=0, help="Show this many of the last lines; 0: all.")
     ] = 100,
+    json: JsonOption = False,
 ) -> None:
-    """Show the logs of servers, merged by time."""
+    """Show the logs of servers, merged by time.
+
+    With --json, each line is one JSON object.
+    """
     readers = [_Reader(name, path) for name, path in _files(run, server)]
     least = _LEVELS.index(level.value)
     found = sorted((line for reader in readers for line in reader.more()), key=lambda li: li.time)
     chosen = [line for line in found if _rank(line) >= least]
-    alone = len(readers) == 1
+    show = _show_json if json else partial(_show, alone=len(readers) == 1)
     for line in chosen[-lines:] if lines else chosen:
-        _show(line, alone=alone)
+        show(line)
     try:
         while follow:
             sys.stdout.flush()
             time.sleep(_LOOK_S)
             for line in sorted((li for r in readers for li in r.more()), key=lambda li: li.time):
                 if _rank(line) >= least:
-                    _show(line, alone=alone)
+                    show(line)
     except KeyboardInterrupt:
         return
 
@@ -90,6 +96,10 @@ def _rank(line: LogLine) -> int:
 
 def _show(line: LogLine, *, alone: bool) -> None:
     print(plain(line.text if alone else f"{line.server:12} {line.text}"))
+
+
+def _show_json(line: LogLine) -> None:
+    print(dumps(asdict(line)))
 
 
 class _Reader:
@@ -126,7 +136,7 @@ class _Reader:
             moment, level = match.groups()
         elif text.startswith("{"):
             try:
-                content = json.loads(text)
+                content = loads(text)
                 moment, level = str(content["time"]), str(content["level"])
             except (ValueError, KeyError, TypeError):
                 pass

@@ -13,11 +13,17 @@ import typer
 from typer.core import TyperGroup
 
 from mqis import __version__
+from mqis.cli.completing import VARIABLE, complete
+from mqis.cli.failures import TRACEBACK, is_interrupt, report
 from mqis.cli.registry import COMMAND_GROUPS, COMMANDS, CommandEntry
 from mqis.wire.errors import MqisError
 
 #: The width of the column of names, the same in every group.
 _NAME_WIDTH = max(map(len, COMMANDS))
+
+
+class OutputError(MqisError):
+    """The standard output is full or broken."""
 
 
 class _Commands(TyperGroup):
@@ -49,6 +55,14 @@ class _Commands(TyperGroup):
             typer.echo(ctx.get_help())
             ctx.exit(2)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, typer.Abort) as error:  # else typer ends without a word
+            if not is_interrupt(error):
+                raise
+            raise typer.Exit(report(error)) from None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Writes plain text: loading rich's panels takes longer than all the rest."""
@@ -103,17 +117,21 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command, and turns every expected error into one line and an exit status."""
+    """Runs the command, and turns every error into one line and an exit status."""
+    if VARIABLE in os.environ:
+        complete(typer.main.get_command(app))
+        return
     try:
         _run()
     except BrokenPipeError:  # the reader of our output has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         sys.exit(1)
-    except MqisError as error:
-        from mqis.cli.output import print_error  # noqa: PLC0415 -- loads rich
-
-        print_error(str(error))
-        sys.exit(1)
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        sys.exit(report(error))
 
 
 def _run() -> None:
@@ -123,7 +141,24 @@ def _run() -> None:
     try:
         app(prog_name="mqis")
     finally:
+        _flush()
+
+
+def _flush() -> None:
+    try:
         sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _discard_output()
+        raise OutputError(
+            f"the output cannot be written: {os.strerror(error.errno or 0)}"
+        ) from None
+
+
+def _discard_output() -> None:
+    """Else Python tries to write the rest when it ends, and prints a traceback."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

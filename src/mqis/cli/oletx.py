@@ -7,10 +7,12 @@ import signal
 import socket
 from collections.abc import Coroutine
 from contextlib import suppress
+from json import dumps
 from typing import Annotated, Any
 
 import typer
 
+from mqis.cli.options import JsonOption
 from mqis.cli.output import plain
 from mqis.protocol.cmpo.nameobject import MAX_HOST_NAME, NameObject
 from mqis.protocol.errors import ProtocolError
@@ -110,10 +112,11 @@ def listen(
     port: PortOption = 0,
     mapper_port: MapperOption = MAPPER_PORT,
     echo: Annotated[bool, typer.Option("--echo", help="Send every message back.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Accept connections of every type and show their messages, until a signal ends it."""
     endpoint = _endpoint(name, host, address, port, mapper_port)
-    _run(_listen(endpoint, echo=echo))
+    _run(_listen(endpoint, _Printer(json=json), echo=echo))
 
 
 @app.command()
@@ -139,11 +142,14 @@ def connect(
     address: AddressOption = "127.0.0.1",
     port: PortOption = 0,
     mapper_port: MapperOption = 0,
+    json: JsonOption = False,
 ) -> None:
     """Open a connection, send messages, and show the answers."""
     messages = [_message(text) for text in send or []]
     endpoint = _endpoint(name, host, address, port, mapper_port)
-    _run(_connect(endpoint, partner, _number(connection_type), messages, wait))
+    kind = _number(connection_type)
+    show = _Printer(json=json)
+    _run(_connect(endpoint, show, partner, kind, messages=messages, wait_s=wait))
 
 
 @app.command()
@@ -161,10 +167,11 @@ def ping(
     address: AddressOption = "127.0.0.1",
     port: PortOption = 0,
     mapper_port: MapperOption = 0,
+    json: JsonOption = False,
 ) -> None:
     """Set up a session and send PINGs: tests the way to the partner and back."""
     endpoint = _endpoint(name, host, address, port, mapper_port)
-    _run(_ping(endpoint, partner, count, interval))
+    _run(_ping(endpoint, _Printer(json=json), partner, count, interval))
 
 
 # --- implementation -------------------------------------------------------------------------------
@@ -189,22 +196,32 @@ def _endpoint(
 def _run(scene: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.run(scene)
-    except KeyboardInterrupt:
-        return
     except OSError as error:
-        raise ListenError(f"cannot listen: {error}") from error
+        raise ListenError(f"cannot listen: {error.strerror or error}") from error
 
 
-def _say(text: str) -> None:
-    print(plain(text), flush=True)
+class _Printer:
+    """Prints what happens as it happens: a sentence, or with ``--json`` an object a line."""
+
+    def __init__(self, *, json: bool) -> None:
+        self._json = json
+
+    def __call__(self, event: str, text: str, **facts: object) -> None:
+        print(dumps({"event": event, **facts}) if self._json else plain(text), flush=True)
+
+    def ready(self, text: str, endpoint: OleTxEndpoint) -> None:
+        session = f"{endpoint.address}:{endpoint.port}"
+        mapper = f"{endpoint.address}:{endpoint.mapper_port}"
+        sentence = f"{text}: {endpoint.name}, {session}, endpoint mapper {mapper}"
+        self("ready", sentence, name=str(endpoint.name), session=session, mapper=mapper)
+
+    def message(self, label: str, message: Message) -> None:
+        body = message.body.hex()
+        text = f"{label} 0x{message.type:x}, {len(message.body)} bytes {body}".rstrip()
+        self("message", text, connection=label, type=message.type, body=body)
 
 
-def _ready(endpoint: OleTxEndpoint) -> str:
-    at = f"{endpoint.address}:{endpoint.port}"
-    return f"{endpoint.name}, {at}, endpoint mapper {endpoint.address}:{endpoint.mapper_port}"
-
-
-async def _listen(endpoint: OleTxEndpoint, *, echo: bool) -> None:
+async def _listen(endpoint: OleTxEndpoint, show: _Printer, *, echo: bool) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -212,39 +229,45 @@ async def _listen(endpoint: OleTxEndpoint, *, echo: bool) -> None:
 
     async def accept(connection: OleTxConnection) -> None:
         label = f"{connection.partner.host_name}#{connection.id}"
-        _say(f"{label} opened: type 0x{connection.connection_type:x}, {connection.partner}")
+        kind, partner = connection.connection_type, str(connection.partner)
+        text = f"{label} opened: type 0x{kind:x}, {partner}"
+        show("opened", text, connection=label, type=kind, partner=partner)
         try:
             async for message in connection:
-                _show(label, message)
+                show.message(label, message)
                 if echo:
                     await connection.send(*message)
         except ProtocolError as error:
-            _say(f"{label} lost: {error}")
+            show("lost", f"{label} lost: {error}", connection=label, reason=str(error))
         else:
-            _say(f"{label} closed")
+            show("closed", f"{label} closed", connection=label)
 
     endpoint.accept(None, accept)
     async with endpoint:
-        _say(f"ready: {_ready(endpoint)}")
+        show.ready("ready", endpoint)
         await ended.wait()
 
 
 async def _connect(
     endpoint: OleTxEndpoint,
+    show: _Printer,
     partner: NameObject,
     connection_type: int,
+    *,
     messages: list[Message],
     wait_s: float,
 ) -> None:
     async with endpoint:
-        _say(f"this side: {_ready(endpoint)}")
+        show.ready("this side", endpoint)
         async with await endpoint.connect(partner, connection_type) as connection:
-            _say(f"connected: {partner}, level three version {connection.version.level_three}")
+            version = connection.version.level_three
+            text = f"connected: {partner}, level three version {version}"
+            show("connected", text, partner=str(partner), level_three=version)
             for message in messages:
                 await connection.send(*message)
             with suppress(TimeoutError):
                 while (answer := await _answer(connection, wait_s)) is not None:
-                    _show(f"{partner.host_name}#{connection.id}", answer)
+                    show.message(f"{partner.host_name}#{connection.id}", answer)
 
 
 async def _answer(connection: OleTxConnection, wait_s: float) -> Message | None:
@@ -252,21 +275,21 @@ async def _answer(connection: OleTxConnection, wait_s: float) -> Message | None:
         return await connection.receive()
 
 
-def _show(label: str, message: Message) -> None:
-    body = f" {message.body.hex()}" if message.body else ""
-    _say(f"{label} 0x{message.type:x}, {len(message.body)} bytes{body}")
-
-
-async def _ping(endpoint: OleTxEndpoint, partner: NameObject, count: int, every_s: float) -> None:
+async def _ping(
+    endpoint: OleTxEndpoint, show: _Printer, partner: NameObject, count: int, every_s: float
+) -> None:
     async with endpoint:
-        _say(f"this side: {_ready(endpoint)}")
+        show.ready("this side", endpoint)
         start = asyncio.get_running_loop().time()
         link = await endpoint.session(partner)
         took = asyncio.get_running_loop().time() - start
         rank, version = link.session.rank.name.lower(), link.session.version
         levels = f"{version.level_one}.{version.level_two}.{version.level_three}"
-        _say(f"session with {partner} in {took * 1000:.1f} ms: {rank} here, versions {levels}")
+        ms = round(took * 1000, 1)
+        text = f"session with {partner} in {ms:.1f} ms: {rank} here, versions {levels}"
+        show("session", text, partner=str(partner), ms=ms, rank=rank, versions=levels)
         for number in range(1, count + 1):
-            _say(f"PING {number}: {await endpoint.ping(partner) * 1000:.2f} ms")
+            ms = round(await endpoint.ping(partner) * 1000, 2)
+            show("ping", f"PING {number}: {ms:.2f} ms", number=number, ms=ms)
             if number < count:
                 await asyncio.sleep(every_s)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from mqis.config.claims import claimed_store
 from mqis.config.file import DEFAULT_NAME, ConfigError, load
 from mqis.config.sections import Config
 from mqis.config.stores import file_of, holds_password, open_store
+from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -113,6 +115,19 @@ def configuration(config: Path | None, *, needed: bool = True) -> Config:
             f"MQIS_CONFIG; there is no {DEFAULT_NAME} here ('mqis init' writes one)"
         )
     return load(path)
+
+
+def make_writable(directory: Path) -> None:
+    """Makes the directory if it is missing; raises an error if no file can be written into it.
+
+    A command that computes for long asks first, not when it has the result.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise StorageError(f"{directory}: cannot be written: {error.strerror or error}") from error
 
 
 def store_url(store: str | None, config: Path | None) -> str:

@@ -24,7 +24,7 @@ from mqis.cli.output import cell, console, counted, print_json, say, table
 from mqis.cli.spread import spread
 from mqis.protocol.directory.export_format import value_to_json
 from mqis.protocol.directory.lookup_query import Order, SortKey
-from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
+from mqis.protocol.directory.objects import NAME_PROPERTY
 from mqis.protocol.directory.sources import Record, ReferenceNames, Source, StoreSource
 from mqis.views.presentation.properties import (
     LISTED,
@@ -32,9 +32,9 @@ from mqis.views.presentation.properties import (
     find_property,
     friendly,
     names_of,
-    parse_condition,
 )
 from mqis.views.presentation.rendering import shown
+from mqis.views.presentation.wildcards import look_up
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
@@ -102,13 +102,13 @@ def values_as_json(record: Record) -> dict[str, object]:
 def object_as_table(record: Record, names: ReferenceNames, *, everything: bool = True) -> Table:
     title = cell(f"{record.type.label} {record.path or record.id}", "bold")
     made = table("property", "value", title=title)
-    if everything:
-        identity = {"id": record.id, "partition": record.partition, "seq": record.seq}
-        for word, value in identity.items():
-            if value is not None:
-                made.add_row(word, str(value), style="dim")
+    identity = {"id": record.id, "partition": record.partition, "seq": record.seq}
+    for word, value in identity.items() if everything else ():
+        if value is not None:
+            made.add_row(word, str(value), style="dim")
     for propid, shown_value in record.values.items():
-        made.add_row(cell(friendly(propid), "cyan"), cell(shown(propid, shown_value, names)))
+        if not everything or friendly(propid) not in identity:
+            made.add_row(cell(friendly(propid), "cyan"), cell(shown(propid, shown_value, names)))
     return made
 
 
@@ -126,7 +126,8 @@ def lookup(
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            help="label=x, cost>=5, site_id=Berlin ... May be repeated: all must hold.",
+            help="label=x, path=s011*, cost>=5, site_id=Berlin ... May be repeated: all must hold. "
+            "In texts * stands for any characters and ? for one.",
         ),
     ] = None,
     columns: Annotated[
@@ -143,8 +144,8 @@ def lookup(
     object_type = kind.object_type
     chosen = _columns(object_type, columns)
     with source(store, config, access) as found_in:
-        restrictions = [parse_condition(object_type, text, found_in) for text in where or ()]
-        found = found_in.lookup(object_type, chosen, restrictions, _sort_keys(object_type, sort))
+        keys = _sort_keys(object_type, sort)
+        found = look_up(found_in, object_type, chosen, where or (), keys)
         rows = found[:limit]
         if json:
             print_json([row_as_json(record) for record in rows])
@@ -159,16 +160,10 @@ def row_as_json(record: Record) -> dict[str, object]:
 
 
 def rows_as_table(rows: list[Record], columns: tuple[PropId, ...], names: ReferenceNames) -> Table:
-    made = table(*(_heading(propid) for propid in columns))
+    made = table(*map(friendly, columns))
     for record in rows:
         made.add_row(*(cell(shown(p, record.values[p], names)) for p in columns))
     return made
-
-
-def _heading(propid: PropId) -> str:
-    if propid in NAME_PROPERTY.values():
-        return "path"
-    return "id" if propid in IDENTIFIER_PROPERTY.values() else friendly(propid)
 
 
 def _columns(kind: ObjectType, text: str | None) -> tuple[PropId, ...]:

@@ -68,6 +68,10 @@ COMMAND_GROUPS: Final = {
         "pipeline": ("pipeline", "Audit, rebuild and report from journals, on Spark"),
         "generate": ("generate", "Write journals and exports with planted faults"),
     },
+    "Help": {
+        "completion": ("completion", "Print the completion script of bash, zsh or fish"),
+        "man": ("man", "Write the manual pages"),
+    },
 }
 
 

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import OptionalLogonOptions, connected
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.login import OptionalLogonOptions
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption
 from mqis.cli.output import print_json, say
+from mqis.cli.routed import opened_directory, read_directory
 from mqis.cli.spread import spread
 from mqis.protocol.errors import StorageError
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import ObjectNames
-from mqis.views.routes.exported import snapshot_of_export
-from mqis.views.routes.finding import compared, find_links, find_machine, snapshot_of_server
+from mqis.views.routes.finding import compared, find_links
 from mqis.views.routes.text import as_json, blame, explained, summary
 
 DirectoryOption = Annotated[
@@ -45,8 +45,15 @@ SvgOption = Annotated[
 
 @spread
 def route(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A machine, or a site (its gate).")],
-    destination: Annotated[str, typer.Argument(metavar="TO", help="A machine, or a site.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FROM", help="A machine, a queue (MACHINE\\QUEUE) or a site (its gate)."
+        ),
+    ],
+    destination: Annotated[
+        str, typer.Argument(metavar="TO", help="A machine, a queue (MACHINE\\QUEUE), or a site.")
+    ],
     *,
     explain_: Annotated[
         bool, typer.Option("--explain", help="Show every decision and its alternatives.")
@@ -63,8 +70,9 @@ def route(
 
     If there is no route, the command names the cause, and its exit status is 1.
     """
-    snapshot = read_directory(directory, store, config, access)
-    ends = find_machine(snapshot, source), find_machine(snapshot, destination)
+    with opened_directory(directory, store, config, access) as routed:
+        snapshot = routed.snapshot
+        ends = routed.machine(source), routed.machine(destination)
     removed = [link for text in without or () for link in find_links(snapshot, text)]
     before = explain(snapshot, *ends) if removed else None
     left = snapshot.without_links(removed) if removed else snapshot
@@ -94,24 +102,6 @@ def map_(
     snapshot = read_directory(directory, store, config, access)
     _draw(snapshot, None, svg)
     say(f"wrote {svg}: {len(snapshot.sites)} sites, {len(snapshot.links)} links")
-
-
-# --- the directory --------------------------------------------------------------------------------
-
-
-def read_directory(
-    directory: Path | None, store: str | None, config: Path | None, access: OptionalLogonOptions
-) -> Snapshot:
-    """Reads the file, server or store that the options name, else the configured store."""
-    if sum(given is not None for given in (directory, store, access.is_wanted or None)) > 1:
-        raise typer.BadParameter("--directory, --store and --server exclude each other")
-    if directory is not None:
-        return snapshot_of_export(directory)
-    if access.is_wanted:
-        with connected(access.login()) as remote:
-            return snapshot_of_server(remote)
-    with opened(store_url(store, config)) as found, found.read() as view:
-        return Snapshot.read(view)
 
 
 # --- output ---------------------------------------------------------------------------------------

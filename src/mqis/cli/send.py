@@ -5,28 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import zip_longest
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mqis.cli.login import OptionalLogonOptions
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption
 from mqis.cli.output import cell, console, print_json, say, table
-from mqis.cli.route import DirectoryOption, WithoutOption, read_directory
+from mqis.cli.route import DirectoryOption, WithoutOption
+from mqis.cli.routed import RoutedDirectory, opened_directory
 from mqis.cli.spread import spread
 from mqis.lab.sending import QUEUE, Journey, SendingEnterprise
-from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import ObjectNames
-from mqis.views.routes.exported import queue_of_export
-from mqis.views.routes.finding import RouteError, find_links, find_machine
+from mqis.views.routes.finding import find_links
 from mqis.views.routes.text import blame
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
 
 Queue = PrivateQueue | PublicQueue
 
@@ -56,16 +52,9 @@ def send(
     for itself about the next hop. The exit status is 1 if the message does not arrive, or takes
     another path than the explained one.
     """
-    if access.is_wanted and "\\" in destination:
-        raise typer.BadParameter(
-            "a queue cannot be looked up at --server; use --store or --directory"
-        )
-    snapshot = read_directory(directory, store, config, access)
-    start = find_machine(snapshot, source)
-    if "\\" in destination:
-        queue: Queue = _public_queue(destination, directory, store, config)
-    else:
-        queue = PrivateQueue(find_machine(snapshot, destination), QUEUE)
+    with opened_directory(directory, store, config, access) as routed:
+        snapshot, start = routed.snapshot, routed.machine(source)
+        queue = _queue(routed, destination)
     removed = [link for text in without or () for link in find_links(snapshot, text)]
     left = snapshot.without_links(removed) if removed else snapshot
     found = explain(left, start, queue.queue_manager)
@@ -86,19 +75,10 @@ async def _travel(
         return await enterprise.send(source, queue, body.encode(), timeout_s)
 
 
-def _public_queue(
-    path: str, directory: Path | None, store: str | None, config: Path | None
-) -> PublicQueue:
-    obj: DirectoryObject | None
-    if directory is not None:
-        obj = queue_of_export(directory, path)
-    else:
-        with opened(store_url(store, config)) as found, found.read() as view:
-            obj = view.find(ObjectType.QUEUE, path)
-    owner = None if obj is None else obj.value(PropId.Q_QMID)
-    if obj is None or not isinstance(owner, Guid):
-        raise RouteError(f"there is no queue {path!r} in the directory")
-    return PublicQueue(owner, obj.id)
+def _queue(routed: RoutedDirectory, text: str) -> Queue:
+    if "\\" in text:
+        return routed.queue(text)
+    return PrivateQueue(routed.machine(text), QUEUE)
 
 
 # --- output ---------------------------------------------------------------------------------------

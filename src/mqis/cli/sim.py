@@ -17,7 +17,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mqis import __version__
-from mqis.cli.options import JsonOption
+from mqis.cli.options import JsonOption, make_writable
 from mqis.cli.output import cell, console, counted, error_console, print_error, print_json, table
 from mqis.sim.coverage import DECISIONS, FAULTS, missing
 from mqis.sim.mutations import MUTATIONS
@@ -80,6 +80,8 @@ def sim(
     Every seed is one enterprise with its workload and its faults; it runs the same everywhere. The
     exit status is 1 if a rule is violated; the seed and a command that repeats it are printed.
     """
+    if journal is not None:
+        make_writable(journal)
     options = Options(_known(mutate), _numbers(steps), journal)
     if seed is not None:
         _one(seed, replace(options, keep_lines=True), trace=trace, json=json)
@@ -109,7 +111,13 @@ def _numbers(steps: str | None) -> tuple[int, ...] | None:
 
 
 def _one(seed: int, options: Options, *, trace: bool, json: bool) -> None:
-    scenario = scenario_of(seed, options)
+    try:
+        scenario = scenario_of(seed, options)
+    except IndexError:
+        raise typer.BadParameter(
+            f"seed {seed} has not so many steps; without --steps it shows them",
+            param_hint="--steps",
+        ) from None
     result = run_seed(seed, options)
     if json:
         print_json(_as_json(result))

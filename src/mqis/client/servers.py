@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcConnectionError, RpcFault
-from mqis.runtime.rpc.client import RpcClient
+from mqis.runtime.rpc.client import RpcClient, UnreachableError
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -27,10 +27,18 @@ class NoServerError(RpcConnectionError):
     @classmethod
     def of(cls, errors: Sequence[tuple[object, Exception]]) -> NoServerError:
         """The error for servers that were tried, each with its own error."""
-        details = "; ".join(f"{server}: {error}" for server, error in errors)
+        details = "; ".join(located(server, error) for server, error in errors)
         made = cls(f"no directory server answers; {details}")
         made.errors = tuple(error for _, error in errors)
         return made
+
+
+def located(server: object, error: Exception) -> str:
+    """Returns the error's text with the address of its server, exactly once."""
+    if isinstance(error, UnreachableError):
+        return f"{error.address}: {error.reason}"
+    named = isinstance(error, RpcConnectionError) and error.names_peer
+    return str(error) if named else f"{server}: {error}"
 
 
 class LogonRefusedError(RpcConnectionError):

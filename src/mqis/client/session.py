@@ -22,6 +22,7 @@ from mqis.client.servers import (
     ServerAddress,
     find_port,
     is_logon_refused,
+    located,
 )
 from mqis.protocol.authentication import Initiator
 from mqis.protocol.errors import DirectoryError, ProtocolError
@@ -62,6 +63,20 @@ class SessionSettings:
     timeout_s: float = 15.0
 
 
+def _unopened(errors: list[tuple[str, Exception]]) -> RpcConnectionError:
+    """Returns the error of a server that answers at none of its addresses."""
+    first = errors[0][1]
+    if len(errors) == 1 and isinstance(first, RpcConnectionError):
+        return first
+    refused = any(is_logon_refused(error) for _, error in errors)
+    kind = LogonRefusedError if refused else RpcConnectionError
+    if len(errors) == 1:
+        return kind(str(first))
+    failed = kind("; ".join(located(host, error) for host, error in errors))
+    failed.names_peer = True
+    return failed
+
+
 class ServerSession:
     """A session made by ``open``; it is usable between ``validate`` and ``close``."""
 
@@ -87,9 +102,7 @@ class ServerSession:
                 return await cls._open(server, host, settings)
             except (RpcConnectionError, RpcFault, WireError) as error:
                 errors.append((host, error))
-        refused = any(is_logon_refused(error) for _, error in errors)
-        kind = LogonRefusedError if refused else RpcConnectionError
-        raise kind("; ".join(f"{host}: {error}" for host, error in errors))
+        raise _unopened(errors)
 
     @classmethod
     async def _open(

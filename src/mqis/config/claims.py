@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from mqis.config.nodes import NodesError
@@ -30,15 +30,28 @@ def claimed_store(
 ) -> Iterator[Store]:
     """Opens a store and claims it until the block ends.
 
-    Raises ``StorageError`` if another process has claimed it.
+    Raises ``StorageError`` if another process has claimed it. A file that ``create`` made goes away
+    again if the block fails: an empty store would look like a directory that lost everything.
     """
     path = file_of(url)
-    with nullcontext() if path is None else claimed_file(path):
+    with ExitStack() as ending:
+        if path is not None:
+            ending.enter_context(claimed_file(path))
+            if create and not os.path.lexists(path):
+                ending.enter_context(_removed_on_failure(path))
         store = open_store(url, create=create, claim=True, timeout_s=timeout_s)
-        try:
-            yield store
-        finally:
-            store.close()
+        ending.callback(store.close)
+        yield store
+
+
+@contextmanager
+def _removed_on_failure(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        for companion in ("", "-wal", "-shm", "-journal"):
+            path.with_name(f"{path.name}{companion}").unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

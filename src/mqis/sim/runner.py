@@ -8,8 +8,9 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
 from tempfile import TemporaryDirectory
 from time import process_time
 from traceback import extract_tb
@@ -106,9 +107,18 @@ def run_many(
         yield from (run_seed(seed, options) for seed in seeds)
         return
     # Spawn: a fork would inherit this process's tracing and threads.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    # Ctrl-C reaches all processes of a terminal: this one ends the others, which say nothing.
+    others = active_children()
+    with ProcessPoolExecutor(
+        jobs, get_context("spawn"), initializer=signal, initargs=(SIGINT, SIG_IGN)
+    ) as pool:
         try:
             yield from pool.map(partial(run_seed, options=options), seeds, chunksize=4)
+        except KeyboardInterrupt:
+            for worker in active_children():
+                if worker not in others:
+                    worker.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -112,6 +113,10 @@ class _BoundedConnection(psycopg.Connection[Any]):
         return super().wait(_bounded(gen, self.overdue), *args, **options)
 
 
+#: The address as libpq writes it into an error, behind the one that this side names.
+_PLACE_AGAIN = re.compile(r'(connection failed: )?connection to server at "[^"]*"[^:]* failed: ')
+
+
 class PostgresSession(DatabaseSession):
     """A connection to the server that explains psycopg's errors."""
 
@@ -122,7 +127,7 @@ class PostgresSession(DatabaseSession):
             # Session begins and ends transactions, never psycopg.
             self._database = _BoundedConnection.connect("", autocommit=True, **parameters)  # type: ignore[arg-type]
         except psycopg.Error as error:
-            reason = " ".join(str(error).split())
+            reason = _PLACE_AGAIN.sub("", " ".join(str(error).split()))
             raise StorageError(f"{self._place}: cannot connect: {reason}") from error
         self._database.overdue = overdue
 

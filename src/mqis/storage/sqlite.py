@@ -130,11 +130,14 @@ class SqliteStore(DatabaseStore):
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path)
-        if not create and not self.path.exists():
-            raise StorageError(f"{self.path}: there is no store; make one with 'mqis import'")
         self._create = create
-        if create:
-            make_private(self.path)
+        try:
+            if create:
+                make_private(self.path)
+            elif not self.path.exists():
+                raise StorageError(f"{self.path}: there is no store; make one with 'mqis import'")
+        except OSError as error:  # a directory on its path may not be searched
+            raise StorageError(f"{self.path}: cannot be opened: {error.strerror}") from error
         super().__init__()
         self._create = False  # a file that vanishes later is an error; do not create a new store
 

@@ -54,6 +54,9 @@ class RpcFault(ProtocolError):
 class RpcConnectionError(ProtocolError):
     """The association has ended: refused, broken by the peer, or closed."""
 
+    #: True if the text has the address of the peer, so that nobody writes it before the text again.
+    names_peer = False
+
 
 class BindFaultError(RpcConnectionError):
     """The server answered a bind, or a later leg of its authentication, with a fault."""

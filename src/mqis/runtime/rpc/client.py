@@ -22,6 +22,7 @@ from mqis.protocol.rpc.client import (
 )
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.negotiation import MAX_FRAG
+from mqis.runtime.reasons import reason_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
@@ -33,6 +34,21 @@ CLOSE_S = 5.0
 
 #: Answers a callback: (interface it belongs to, opnum, stub, big-endian) to the stub of the answer.
 CallbackHandler = Callable[[AgreedContext, int, bytes, bool], "bytes | Awaitable[bytes]"]
+
+
+class UnreachableError(RpcConnectionError):
+    """No connection to an address; ``reason`` is the text without the address."""
+
+    names_peer = True
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.reason = reason
+        super().__init__(f"cannot connect to {self.address}: {reason}")
+        self._where = host, port
+
+    def __reduce__(self) -> tuple[type[UnreachableError], tuple[str, int, str]]:
+        return type(self), (*self._where, self.reason)
 
 
 class RpcTimeoutError(RpcConnectionError):
@@ -112,9 +128,11 @@ class RpcClient(asyncio.Protocol):
                     client.abort()
                     raise
         except TimeoutError:
-            raise RpcTimeoutError(f"no answer from {host}:{port} in {timeout_s:g} s") from None
+            late = RpcTimeoutError(f"no answer from {host}:{port} in {timeout_s:g} s")
+            late.names_peer = True
+            raise late from None
         except OSError as error:
-            raise RpcConnectionError(f"cannot connect to {host}:{port}: {error}") from error
+            raise UnreachableError(host, port, reason_of(error)) from error
         return client
 
     async def bind(

@@ -13,6 +13,7 @@ from mqis.protocol.queueing.session import QueueSession
 from mqis.protocol.replication.server import Server
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.authentication.clock import clock_difference_s
+from mqis.runtime.reasons import reason_of
 from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.server.hosts import HostResolver
@@ -81,7 +82,7 @@ async def _session(me: Server, other: KnownNeighbour, host: str, port: int) -> F
             finally:
                 writer.close()
     except (OSError, TimeoutError) as error:
-        reason = getattr(error, "strerror", None) or "no answer"
+        reason = "no answer" if isinstance(error, TimeoutError) else reason_of(error)
         return _PEERS.error(f"{at} cannot be reached: {reason}", "start it, or correct [hosts]")
     except WireError as error:
         return _PEERS.error(f"{at} is not a queue manager: {error}", "correct [hosts]")

@@ -1,8 +1,8 @@
 """Parses properties as users write them: ``label`` for PROPID_Q_LABEL, ``label=orders``.
 
-The word is the specification's name without PROPID and the letters of the type, in lower case.
-Names in full and numbers work as well, and ``path``, ``id``, ``partition`` and ``seq`` for every
-type that has them.
+A property has one word, which commands print and accept: ``path``, ``id``, ``partition`` and
+``seq`` for every type that has them, else the specification's name without PROPID and the letters
+of the type, in lower case. That name (``pathname``), names in full and numbers are accepted too.
 """
 
 from __future__ import annotations
@@ -51,23 +51,34 @@ class PropertyError(MqisError):
 # --- names ----------------------------------------------------------------------------------------
 
 
+#: The words that mean the same for every type that has them.
+_COMMON = (
+    ("path", NAME_PROPERTY),
+    ("id", IDENTIFIER_PROPERTY),
+    ("partition", PARTITION_PROPERTY),
+    ("seq", SEQUENCE_PROPERTY),
+)
+_COMMON_WORDS = {propid: word for word, table in _COMMON for propid in table.values()}
+
+
 def friendly(propid: int) -> str:
-    """The word for a property: ``label`` for Q_LABEL; the number of an unknown one."""
-    return PropId(propid).name.partition("_")[2].lower() if propid in PROPERTIES else str(propid)
+    """The word for a property, in every command and document: ``label`` for Q_LABEL.
+
+    Returns the number of an unknown property.
+    """
+    if propid not in PROPERTIES:
+        return str(propid)
+    return _COMMON_WORDS.get(PropId(propid)) or _own_word(propid)
+
+
+def _own_word(propid: int) -> str:
+    """The specification's name without PROPID and the letters of the type: ``pathname``."""
+    return PropId(propid).name.partition("_")[2].lower()
 
 
 def names_of(object_type: ObjectType) -> dict[str, PropId]:
-    """All words for properties of the type."""
-    words = {friendly(p): e.id for p, e in PROPERTIES.items() if e.object_type is object_type}
-    for word, table in (
-        ("path", NAME_PROPERTY),
-        ("id", IDENTIFIER_PROPERTY),
-        ("partition", PARTITION_PROPERTY),
-        ("seq", SEQUENCE_PROPERTY),
-    ):
-        if object_type in table:
-            words.setdefault(word, table[object_type])
-    return words
+    """The words for the properties of the type, one for each."""
+    return {friendly(p): e.id for p, e in PROPERTIES.items() if e.object_type is object_type}
 
 
 def find_property(object_type: ObjectType, text: str) -> PropId:
@@ -77,11 +88,16 @@ def find_property(object_type: ObjectType, text: str) -> PropId:
     if word in words:
         return words[word]
     for propid in words.values():
-        if word in (str(int(propid)), propid.name.lower(), f"propid_{propid.name.lower()}"):
+        if word in _other_words(propid):
             return propid
     near = get_close_matches(word, words, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(words)}"
     raise PropertyError(f"a {object_type.label} has no property {text!r}; {hint}")
+
+
+def _other_words(propid: PropId) -> tuple[str, ...]:
+    name = propid.name.lower()
+    return _own_word(propid), str(int(propid)), name, f"propid_{name}"
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -92,12 +108,17 @@ _RELATIONS = {relation.symbol: relation for relation in Relation}
 
 def parse_condition(object_type: ObjectType, text: str, names: ReferenceNames) -> Restriction:
     """Parses ``label=orders`` or ``create_time >= 2024-01-01``."""
+    propid, relation, constant = split_condition(object_type, text)
+    return Restriction(relation, propid, parse_value(propid, constant, names))
+
+
+def split_condition(object_type: ObjectType, text: str) -> tuple[PropId, Relation, str]:
+    """Splits a condition into its property, its relation and the text of its constant."""
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise PropertyError(f"{text!r} is not a condition: write property=value (or != < <= > >=)")
     word, symbol, constant = match.groups()
-    propid = find_property(object_type, word)
-    return Restriction(_RELATIONS[symbol], propid, parse_value(propid, constant, names))
+    return find_property(object_type, word), _RELATIONS[symbol], constant
 
 
 def parse_assignments(

@@ -1,0 +1,94 @@
+"""The directory that 'mqis route', 'map' and 'send' read, and the ends of routes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from mqis.cli.login import OptionalLogonOptions, connected
+from mqis.cli.options import opened, store_url
+from mqis.protocol.directory.sources import NoSuchObject, Source, StoreSource
+from mqis.protocol.queueing.message import PublicQueue
+from mqis.protocol.routing.snapshot import Snapshot
+from mqis.views.routes.exported import queue_of_export, snapshot_of_export
+from mqis.views.routes.finding import RouteError, find_machine, snapshot_of_server
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+_PRIVATE = "private$\\"
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedDirectory:
+    """A snapshot for routing, and the public queues of the same directory."""
+
+    snapshot: Snapshot
+    #: Returns the identifiers of a queue and of its machine; None if there is no such queue.
+    _find: Callable[[str], tuple[Guid, object] | None]
+
+    def queue(self, path: str) -> PublicQueue:
+        """Finds a public queue by its path, MACHINE\\QUEUE."""
+        identifier, owner = self._find(path) or (None, None)
+        if identifier is None or not isinstance(owner, Guid):
+            raise RouteError(f"there is no queue {path!r} in the directory")
+        return PublicQueue(owner, identifier)
+
+    def machine(self, text: str) -> Guid:
+        """Finds an end of a route: a machine, a site, or the machine of a queue.
+
+        A directory does not know private queues; their path names the machine.
+        """
+        machine, separator, queue = text.partition("\\")
+        if separator and not queue.lower().startswith(_PRIVATE):
+            return self.queue(text).queue_manager
+        return find_machine(self.snapshot, machine)
+
+
+@contextmanager
+def opened_directory(
+    directory: Path | None, store: str | None, config: Path | None, access: OptionalLogonOptions
+) -> Iterator[RoutedDirectory]:
+    """Opens the file, server or store that the options name, else the configured store."""
+    if sum(given is not None for given in (directory, store, access.is_wanted or None)) > 1:
+        raise typer.BadParameter("--directory, --store and --server exclude each other")
+    if directory is not None:
+        yield RoutedDirectory(snapshot_of_export(directory), _in_export(directory))
+    elif access.is_wanted:
+        with connected(access.login()) as remote:
+            yield RoutedDirectory(snapshot_of_server(remote), _in_source(remote))
+    else:
+        with opened(store_url(store, config)) as found, found.read() as view:
+            yield RoutedDirectory(Snapshot.read(view), _in_source(StoreSource(view)))
+
+
+def read_directory(
+    directory: Path | None, store: str | None, config: Path | None, access: OptionalLogonOptions
+) -> Snapshot:
+    """Reads the snapshot alone."""
+    with opened_directory(directory, store, config, access) as found:
+        return found.snapshot
+
+
+def _in_export(path: Path) -> Callable[[str], tuple[Guid, object] | None]:
+    def find(name: str) -> tuple[Guid, object] | None:
+        found = queue_of_export(path, name)
+        return None if found is None else (found.id, found.value(PropId.Q_QMID))
+
+    return find
+
+
+def _in_source(source: Source) -> Callable[[str], tuple[Guid, object] | None]:
+    def find(name: str) -> tuple[Guid, object] | None:
+        try:
+            found = source.get(ObjectType.QUEUE, name, [PropId.Q_QMID])
+        except NoSuchObject:
+            return None
+        owner = found.values[PropId.Q_QMID]
+        return found.id, None if owner is None else owner.value
+
+    return find

@@ -1,0 +1,218 @@
+"""Every command, with files and directories that it cannot use: one line, and never a traceback.
+
+The commands and their options come from the registry, so a new command is tried without a line
+here. They run in this process, which may not read or write the places, even if it is root's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+
+from mqis.cli.completing import is_place
+from mqis.cli.main import app, main
+from mqis.pipeline.java import java_home
+from tests.waiting import DEADLINE_S
+
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1 << 1, 1 << 2
+#: Options that make a command end at once which would run for long, if the place does not end it.
+QUICK = {
+    ("console",): ("--listen", "192.0.2.1", "--allow-remote"),
+    ("journal", "tail"): ("--no-follow",),
+    ("sim",): ("--seed", "1", "--steps", "0"),
+    ("send",): ("--directory", "nowhere"),
+}
+#: Arguments that have to be of a form of their own.
+VALUES = {"HOST/CID": "HOST/00000000-0000-0000-0000-000000000001", "LSN[-LSN]": "1", "TYPE": "site"}
+
+
+Words = tuple[str, ...]
+
+
+def leaves(command: Any = None, words: Words = ()) -> Iterator[tuple[Words, Any]]:
+    """Every command that is no group, with the words that call it."""
+    command = command or typer.main.get_command(app)
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(None):
+            yield from leaves(command.get_command(None, name), (*words, name))
+    else:
+        yield words, command
+
+
+#: Nobody listens at this port.
+ADDRESS = "127.0.0.1:1"
+
+
+def called(words: tuple[str, ...], command: Any, chosen: Any, place: str) -> list[str]:
+    """The command line with ``place`` for one parameter, and something for the required ones."""
+    options = [*words]
+    arguments = []
+    for parameter in command.params:
+        known = VALUES.get(parameter.metavar or "", "x=y")
+        value = place if parameter is chosen or is_place(parameter) else known
+        if parameter is not chosen and not parameter.required:
+            continue
+        if parameter.param_type_name == "argument":
+            arguments.append(value)
+        else:
+            options += [parameter.opts[0], value]
+    extra = QUICK.get(words, ())
+    extra = () if chosen.opts[0] in extra else extra
+    return [*options, *extra, *arguments]
+
+
+CASES = [
+    pytest.param(words, command, parameter, id=" ".join((*words, parameter.opts[0])))
+    for words, command in leaves()
+    for parameter in command.params
+    if is_place(parameter)
+]
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Places that a command cannot use."""
+    home = tmp_path_factory.mktemp("wrong")
+    locked, shown, garbage, secret = (home / n for n in ("locked", "shown", "garbage", "secret"))
+    locked.mkdir()
+    shown.mkdir()
+    garbage.write_bytes(b"\xff\xfe\x00garbage\n" * 20)
+    secret.write_bytes(b"secret")
+    secret.chmod(0)
+    shown.chmod(0o555)
+    locked.chmod(0)
+    return [locked / "x", secret, shown, shown / "x", garbage, garbage / "x"]
+
+
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Capabilities(ctypes.Structure):
+    _fields_ = tuple((f"{name}{part}", ctypes.c_uint32) for part in (0, 1) for name in "epi")
+
+
+@contextmanager
+def obeying_modes() -> Iterator[None]:
+    """Takes root's right to ignore the modes of files away; other users have none to lose."""
+    if os.geteuid():
+        yield
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, held = _CapabilityHeader(0x2008_0522, 0), _Capabilities()
+    assert libc.capget(ctypes.byref(header), ctypes.byref(held)) == 0
+    fewer = _Capabilities.from_buffer_copy(held)
+    fewer.e0 &= ~(CAP_DAC_OVERRIDE | CAP_DAC_READ_SEARCH)
+    assert libc.capset(ctypes.byref(header), ctypes.byref(fewer)) == 0
+    try:
+        yield
+    finally:
+        assert libc.capset(ctypes.byref(header), ctypes.byref(held)) == 0
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No configuration, no Java, no wait without an end; the log handlers are put back."""
+    for name in ("MQIS_CONFIG", "MQIS_RUN", "MQIS_USER", "MQIS_TRACEBACK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MQIS_NO_SYSTEM_JAVA", "1")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    java_home.cache_clear()
+    monkeypatch.chdir(tmp_path)
+    root, own = logging.getLogger(), logging.getLogger("mqis")
+    handlers, levels = root.handlers[:], (root.level, own.level)
+    signal.alarm(int(DEADLINE_S))
+    yield
+    signal.alarm(0)
+    java_home.cache_clear()
+    root.handlers[:] = handlers
+    root.setLevel(levels[0])
+    own.setLevel(levels[1])
+
+
+class Outcome(NamedTuple):
+    """A command line, and how it ended."""
+
+    line: str
+    status: object
+    output: str
+    errors: str
+
+    def is_told(self) -> bool:
+        """True if it ended well, or with one line, or with findings, and not in a fault of mqis."""
+        if "Traceback" in self.errors or "internal error" in self.errors:
+            return False
+        told = [text for text in self.errors.splitlines() if text.startswith("mqis: ")]
+        return self.status in (0, 2) or len(told) == 1 or bool(self.output and not told)
+
+
+@pytest.fixture
+def mqis(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[list[str]], Outcome]:
+    """Runs a command line in this process."""
+
+    def run(line: list[str]) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["mqis", *line])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        capsys.readouterr()
+        with obeying_modes(), pytest.raises(SystemExit) as ended:
+            main()
+        return Outcome(" ".join(line), ended.value.code or 0, *capsys.readouterr())
+
+    return run
+
+
+@pytest.mark.parametrize(("words", "command", "parameter"), CASES)
+def test_a_place_that_cannot_be_used_is_one_line(
+    words: Words, command: Any, parameter: Any, places: list[Path], mqis: Any
+) -> None:
+    lines = [called(words, command, parameter, str(place)) for place in places]
+    ended = [mqis(line) for line in lines]
+    assert [each for each in ended if not each.is_told()] == []
+
+
+SERVED = [
+    pytest.param(words, command, parameter, id=" ".join(words))
+    for words, command in leaves()
+    for parameter in command.params
+    if "--server" in parameter.opts and words not in QUICK
+]
+
+
+@pytest.mark.parametrize(("words", "command", "parameter"), SERVED)
+def test_a_server_that_does_not_answer_is_named_once(
+    words: Words, command: Any, parameter: Any, mqis: Any
+) -> None:
+    ended = mqis(called(words, command, parameter, ADDRESS))
+    assert ended.is_told(), ended
+    assert ended.status in (1, 2), ended
+    assert ended.errors.count(ADDRESS) <= 1, ended
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    list(leaves()),
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_value_of_another_kind_is_a_wrong_command_line(
+    words: Words, command: Any, mqis: Any
+) -> None:
+    """Numbers and choices are checked before anything runs."""
+    for parameter in command.params:
+        kind = parameter.type_descriptor
+        if kind.annotation in (int, float) or kind.is_choice:
+            ended = mqis(called(words, command, parameter, "nonsense"))
+            assert ended.status == 2, ended
+            assert "Traceback" not in ended.errors, ended
