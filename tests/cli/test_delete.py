@@ -163,5 +163,7 @@ def test_an_identifier_that_the_server_would_ignore_is_an_error(server: Running)
     assert isinstance(error, PropertyError)
     assert "mqis undelete" in str(error)
     assert asked(server, "get", "queue", "ams-app1\\chosen").exit_code == 1
-    made = told(server, "create", "machine", "chosen", f"id={CHOSEN}", "site_id=Berlin", "os=unknown")
+    made = told(
+        server, "create", "machine", "chosen", f"id={CHOSEN}", "site_id=Berlin", "os=unknown"
+    )
     assert made["id"] == CHOSEN

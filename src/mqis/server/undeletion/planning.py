@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import name_key
+from mqis.protocol.directory.sources import as_guid
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.replication.admission import authority_of, owns
@@ -37,6 +38,7 @@ def plan_undelete(
     everything = bool(request.name or request.under)
     all_lost = history.lost(lambda lost: everything or was_deleted_as(lost, request))
     with history.store.read() as view:
+        all_lost += _buried(all_lost, request, view)
         wanted = chosen(all_lost, request, view)
         if len(wanted) > MOST_PLANNED:
             raise DirectoryError(
@@ -47,6 +49,18 @@ def plan_undelete(
         return _Planning(wanted, me, view).planned()
 
 
+def _buried(
+    known: Sequence[LostObject], request: UndeleteRequest, view: View
+) -> Iterator[LostObject]:
+    """The object that a request names, if only its tombstone is left: the journal was pruned."""
+    wanted = as_guid(request.name)
+    if wanted is None or any(lost.id == wanted for lost in known):
+        return
+    tombstone = view.tombstone(wanted)
+    if tombstone is not None:
+        yield LostObject(tombstone.object_type, wanted, tombstone.partition, 0, 0)
+
+
 class _Planning:
     def __init__(self, wanted: Sequence[LostObject], me: Server, view: View) -> None:
         self._wanted = wanted
@@ -55,10 +69,20 @@ class _Planning:
         self._primaries = _primaries(wanted, view)
 
     def planned(self) -> list[PlannedObject]:
-        """Objects that their site's own servers still have come last."""
+        """The machine of a PSC stands behind its site; what the PSC sends itself comes last."""
         reasons = conflicts(self._wanted, self._view)
-        found = [PlannedObject(x, self._entry(x, reasons.get(x.id, ""))) for x in self._wanted]
+        primaries = {x.with_site: x for x in self._wanted if x.with_site and self._is_primary(x)}
+        found: list[PlannedObject] = []
+        for lost in self._wanted:
+            if primaries.get(lost.with_site) is lost:
+                continue
+            found.append(self._planned(lost, reasons))
+            if lost.id in primaries:
+                found.append(self._planned(primaries[lost.id], reasons))
         return sorted(found, key=lambda planned: planned.entry.follows)
+
+    def _planned(self, lost: LostObject, reasons: dict[Guid, str]) -> PlannedObject:
+        return PlannedObject(lost, self._entry(lost, reasons.get(lost.id, "")))
 
     def _entry(self, lost: LostObject, reason: str) -> UndeleteEntry:
         authority, here = self._authority(lost)

@@ -203,14 +203,17 @@ class UndeletionService(TypedService):
 
 
 def _next_batch(wanted: Sequence[PlannedObject]) -> list[PlannedObject]:
-    """The next objects that do not need each other: queues together, all else one by one."""
-    some: list[PlannedObject] = []
-    for planned in wanted[:_AT_ONCE]:
-        if some and planned.lost.type is not ObjectType.QUEUE:
+    """The next objects that are restored at once; the writer makes them in this order.
+
+    Queues go together. So do a site and the machine of its PSC: the PSC answers as soon as it hears
+    of its site, and has to be known then. All else goes one by one.
+    """
+    some = list(wanted[:1])
+    for planned in wanted[1:_AT_ONCE]:
+        both_queues = some[-1].lost.type is planned.lost.type is ObjectType.QUEUE
+        if not both_queues and some[-1].lost.id != planned.lost.with_site:
             break
         some.append(planned)
-        if planned.lost.type is not ObjectType.QUEUE:
-            break
     return some
 
 
