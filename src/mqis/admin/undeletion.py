@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -105,24 +105,40 @@ class _Steps:
         self._plan = plan
         self._report = report
         self.results: dict[str, EntryResult] = {}
+        #: Authorities that did not answer: waiting for each object again would take for ever.
+        self._silent: set[str] = set()
 
     def restore(self, first: int, end: int) -> None:
-        """Restores the entries up to ``end``; stops when the authority does not answer."""
-        for reply in self._replies(Verb.RESTORE, first, end):
-            for result in reply.results:
-                self.results[result.id] = result
-                self._report(result)
-
-    def _replies(self, verb: Verb, first: int, end: int) -> Iterator[UndeleteReply]:
+        """Restores the entries from ``first`` up to ``end``."""
         while first < end:
-            count = min(MOST_RESTORED, end - first)
-            reply = self._server.undelete(
-                UndeleteRequest(verb, token=self._plan.token, first=first, count=count)
-            )
-            if not reply.results:
+            entry = self._plan.entries[first]
+            if entry.authority in self._silent:
+                results: tuple[EntryResult, ...] = (_not_tried(entry),)
+            else:
+                results = self._ask(Verb.RESTORE, first, self._reachable(first, end))
+            if not results:
                 return
-            first += len(reply.results)
-            yield reply
+            for result in results:
+                self._note(result, self._plan.entries[first])
+                first += 1
+
+    def _reachable(self, first: int, end: int) -> int:
+        """The end of the entries whose authorities have answered so far."""
+        entries = self._plan.entries
+        while first < end and entries[first].authority not in self._silent:
+            first += 1
+        return first
+
+    def _note(self, result: EntryResult, entry: UndeleteEntry) -> None:
+        if result.state == EntryState.UNREACHED:
+            self._silent.add(entry.authority)
+        self.results[result.id] = result
+        self._report(result)
+
+    def _ask(self, verb: Verb, first: int, end: int) -> tuple[EntryResult, ...]:
+        count = min(MOST_RESTORED, end - first)
+        request = UndeleteRequest(verb, token=self._plan.token, first=first, count=count)
+        return self._server.undelete(request).results
 
     def wait(self, first: int, wait_s: float) -> None:
         """Waits until all entries from ``first`` on are in the directory."""
@@ -131,5 +147,14 @@ class _Steps:
             time.sleep(_LOOK_S)
 
     def _is_there(self, first: int) -> bool:
-        replies = self._replies(Verb.LOOK, first, len(self._plan.entries))
-        return all(r.state == EntryState.PRESENT for reply in replies for r in reply.results)
+        while first < len(self._plan.entries):
+            results = self._ask(Verb.LOOK, first, len(self._plan.entries))
+            if not results or any(r.state != EntryState.PRESENT for r in results):
+                return False
+            first += len(results)
+        return True
+
+
+def _not_tried(entry: UndeleteEntry) -> EntryResult:
+    reason = f"not tried: its authority {entry.authority} does not answer; start it and repeat this"
+    return EntryResult(entry.id, EntryState.UNREACHED, reason)

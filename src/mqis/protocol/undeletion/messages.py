@@ -46,6 +46,8 @@ class EntryState(StrEnum):
     PRESENT = "present"
     RESTORED = "restored"
     FAILED = "failed"
+    #: Its authority does not answer.
+    UNREACHED = "unreached"
     MISSING = "missing"
 
 

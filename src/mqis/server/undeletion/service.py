@@ -54,6 +54,14 @@ RESTORE_S = 5.0
 _AT_ONCE = 25
 
 
+#: The answers that mean: the authority could not be asked, and: it has such an object.
+_UNREACHED = (
+    HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER,
+    HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE,
+)
+_EXISTS = (HResult.MQ_ERROR_QUEUE_EXISTS, HResult.MQ_ERROR_MACHINE_EXISTS)
+
+
 @dataclass(slots=True)
 class _Plan:
     caller: str
@@ -116,7 +124,8 @@ class UndeletionService(TypedService):
         if history is None or me is None:
             raise DirectoryError(
                 HResult.MQ_ERROR_DS_ERROR,
-                "this server keeps no journal to undelete from (server.role, replication.journal)",
+                "this server keeps no journal to undelete from: it needs a role (server.role) and "
+                "replication.journal, and knows what is deleted from then on",
             )
         self._forget_old()
         if any(not plan.search.done() for plan in self._plans.values()):
@@ -198,7 +207,7 @@ class UndeletionService(TypedService):
         try:
             await self._directory.change(lambda events: events.restore_directory_object(obj), call)
         except DirectoryError as error:
-            return EntryResult(key, EntryState.FAILED, str(error))
+            return EntryResult(key, _state_after(error, planned), str(error))
         return EntryResult(key, EntryState.RESTORED)
 
 
@@ -215,6 +224,14 @@ def _next_batch(wanted: Sequence[PlannedObject]) -> list[PlannedObject]:
             break
         some.append(planned)
     return some
+
+
+def _state_after(error: DirectoryError, planned: PlannedObject) -> EntryState:
+    if error.hresult in _UNREACHED:
+        return EntryState.UNREACHED
+    if planned.entry.follows and error.hresult in _EXISTS:
+        return EntryState.PRESENT  # the site's PSC has it, and will send it
+    return EntryState.FAILED
 
 
 def _presence(view: View, lost: LostObject) -> EntryResult:
