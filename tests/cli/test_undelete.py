@@ -185,6 +185,16 @@ def test_a_site_comes_back_with_machines_and_queues(running: Enterprise) -> None
     assert queue(running, "psc2\\later"), "the PSC decides about its site again"
 
 
+def test_the_enterprise_comes_back(running: Enterprise) -> None:
+    before = told(running.pec, "get", "enterprise", "Acme")["properties"]
+    done(running.pec, "delete", "enterprise", "Acme", "--force", "acme")
+    assert at(running.pec, "get", "enterprise", "Acme").exit_code == 1
+    done(running.pec, "undelete", "enterprise", "Acme", "--yes")
+    assert told(running.pec, "get", "enterprise", "Acme")["properties"] == before
+    wait_until(lambda: at(running.psc, "get", "enterprise", "Acme").exit_code == 0)
+    assert queue(running, "psc2\\after")
+
+
 def test_without_conditions_it_only_lists(running: Enterprise) -> None:
     made = queue(running, "psc2\\listed")
     done(running.psc, "delete", "queue", made, "--yes")

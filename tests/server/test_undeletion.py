@@ -240,3 +240,15 @@ def test_what_the_same_user_deleted_just_before_comes_along(
         "app\\two",
     ]
     assert len(planned(psc, tmp_path, under="B")) == 3
+
+
+def test_even_the_enterprise_comes_back(enterprise: Enterprise, tmp_path: Path) -> None:
+    pec = enterprise.nodes["pec"]
+    before = content(pec, ObjectType.ENTERPRISE, "E")
+    enterprise.delete(pec, ObjectType.ENTERPRISE, "E")
+    enterprise.run(30)
+    (found,) = planned(pec, tmp_path, type="enterprise")
+    restore(enterprise, pec, found.obj)
+    enterprise.run(30)
+    assert content(pec, ObjectType.ENTERPRISE, "E") == before
+    enterprise.check_converged()

@@ -93,7 +93,7 @@ def _has_name(lost: LostObject, wanted: Guid | None, name: str) -> bool:
 
 
 def _went_with(lost: LostObject, target: LostObject) -> bool:
-    if lost.id == target.id or not Owner.of(target).holds(lost):
+    if lost.id == target.id or not OwnerRef.of(target).holds(lost):
         return False
     if lost.with_site is not None:
         return lost.with_site == target.id
@@ -104,7 +104,7 @@ def _went_with(lost: LostObject, target: LostObject) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class OwnerRef:
     """A site or machine, alive or deleted."""
 
     type: ObjectType
@@ -112,7 +112,7 @@ class Owner:
     path: str
 
     @classmethod
-    def of(cls, lost: LostObject) -> Owner:
+    def of(cls, lost: LostObject) -> OwnerRef:
         return cls(lost.type, lost.id, lost.path or "")
 
     def holds(self, lost: LostObject) -> bool:
@@ -137,15 +137,15 @@ class Owner:
         return self.id in [lost.obj.value(end) for end in ends]
 
 
-def _owner_named(name: str, all_lost: Sequence[LostObject], view: View) -> Owner:
+def _owner_named(name: str, all_lost: Sequence[LostObject], view: View) -> OwnerRef:
     wanted = as_guid(name)
     for kind in (ObjectType.SITE, ObjectType.MACHINE):
         obj = view.find(kind, name) if wanted is None else view.get(kind, wanted)
         if obj is not None:
-            return Owner(kind, obj.id, obj.path or "")
+            return OwnerRef(kind, obj.id, obj.path or "")
         gone = [lost for lost in all_lost if lost.type is kind and _has_name(lost, wanted, name)]
         if gone:
-            return Owner.of(max(gone, key=lambda lost: lost.lsn))
+            return OwnerRef.of(max(gone, key=lambda lost: lost.lsn))
     raise DirectoryError(
         HResult.MQDS_OBJECT_NOT_FOUND,
         f"there is no site or machine {name!r}, and no deleted one in the journal of this server",

@@ -22,7 +22,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
 #: The most objects of one plan.
-MOST_PLANNED = 100_000
+MOST_PLANNED = 50_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 audit = logging.getLogger("mqis.audit")
 
 #: Plans that the server keeps, and seconds after which it forgets one that is not used.
-MOST_PLANS = 4
+MOST_PLANS = 2
 KEPT_S = 900.0
 #: Seconds that a call waits for a search; the caller asks again.
 ANSWER_S = 5.0
