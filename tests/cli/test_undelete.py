@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -77,8 +78,11 @@ def same(left: DirectoryObject, right: DirectoryObject | None) -> bool:
 
 
 def everywhere(running: Enterprise, kind: ObjectType, id_: str, *, there: bool = True) -> None:
+    def look(server: DirectoryServer) -> bool:
+        return ((kind, id_) in objects(server)) is there
+
     for server in (running.pec, running.psc, running.bsc):
-        wait_until(lambda server=server: ((kind, id_) in objects(server)) is there)
+        wait_until(partial(look, server))
 
 
 def queue(running: Enterprise, path: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.undeletion.lost import LostObject
 from mqis.protocol.undeletion.messages import UndeleteRequest
@@ -16,7 +17,7 @@ from mqis.storage.journal import Appender, Journal
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
+from mqis.wire.mqds.values import prop
 from tests.protocol.replication.enterprise import (
     Enterprise,
     Node,
@@ -44,8 +45,12 @@ def enterprise() -> Enterprise:
     made.create(psc, MACHINE, machine_properties("app", "B", 0))
     for name in ("one", "two"):
         made.create_queue(psc, f"app\\{name}", label=text(name))
-    ends = {PropId.L_NEIGHBOR1: guid_of("A"), PropId.L_NEIGHBOR2: guid_of("B")}
-    made.create(made.nodes["pec"], LINK, props({**ends, PropId.L_ACTUAL_COST: 3}))
+    values = {
+        PropId.L_NEIGHBOR1: guid_of("A"),
+        PropId.L_NEIGHBOR2: guid_of("B"),
+        PropId.L_ACTUAL_COST: 3,
+    }
+    made.create(made.nodes["pec"], LINK, {p: prop(p, value) for p, value in values.items()})
     made.label(psc, "app\\two", "changed")
     made.run(1300)  # until everybody has sent a heartbeat
     made.check_converged()
@@ -79,8 +84,8 @@ def content(node: Node, kind: ObjectType, path: str) -> tuple[object, ...]:
 
 def test_a_queue_is_found_as_it_was_and_comes_back(enterprise: Enterprise, tmp_path: Path) -> None:
     psc = enterprise.nodes["psc"]
-    multicast = {PropId.Q_MULTICAST_ADDRESS: "224.0.0.1:80"}
-    enterprise.update(psc, QUEUE, "app\\two", props(multicast))
+    multicast = prop(PropId.Q_MULTICAST_ADDRESS, "224.0.0.1:80")
+    enterprise.update(psc, QUEUE, "app\\two", {PropId.Q_MULTICAST_ADDRESS: multicast})
     before = content(psc, QUEUE, "app\\two")
     enterprise.delete(psc, QUEUE, "app\\two")
     enterprise.run(30)
@@ -204,10 +209,9 @@ def test_conflicts(enterprise: Enterprise, tmp_path: Path) -> None:
 
 
 def lost_links(enterprise: Enterprise, pec: Node, directory: Path) -> list[str]:
-    def operation(events: object) -> None:
-        tx = events.transaction  # type: ignore[attr-defined]
-        for link in list(tx.objects(LINK)):
-            events.delete_directory_object(link)  # type: ignore[attr-defined]
+    def operation(events: DirectoryEvents) -> None:
+        for link in list(events.transaction.objects(LINK)):
+            events.delete_directory_object(link)
 
     enterprise.change(pec, operation)
     enterprise.delete(pec, SITE, "B")
@@ -221,10 +225,11 @@ def test_what_the_same_user_deleted_just_before_comes_along(
     psc = enterprise.nodes["psc"]
 
     def delete(kind: ObjectType, path: str, by: str) -> None:
-        def operation(events: object) -> None:
-            own = replace(events, by=by)  # type: ignore[type-var]
-            obj = own.transaction.find(kind, path)  # type: ignore[attr-defined]
-            own.delete_directory_object(obj)  # type: ignore[attr-defined]
+        def operation(events: DirectoryEvents) -> None:
+            own = replace(events, by=by)
+            obj = own.transaction.find(kind, path)
+            assert obj is not None
+            own.delete_directory_object(obj)
 
         enterprise.change(psc, operation)
         enterprise.run(30)

@@ -71,14 +71,19 @@ class _Planning:
     def planned(self) -> list[PlannedObject]:
         """The machine of a PSC stands behind its site; what the PSC sends itself comes last."""
         reasons = conflicts(self._wanted, self._view)
-        primaries = {x.with_site: x for x in self._wanted if x.with_site and self._is_primary(x)}
+        sites = {lost.id for lost in self._wanted if lost.type is ObjectType.SITE}
+        behind = {
+            lost.partition: lost
+            for lost in self._wanted
+            if lost.with_site in sites and self._is_primary(lost)
+        }
         found: list[PlannedObject] = []
         for lost in self._wanted:
-            if primaries.get(lost.with_site) is lost:
+            if behind.get(lost.partition) is lost:
                 continue
             found.append(self._planned(lost, reasons))
-            if lost.id in primaries:
-                found.append(self._planned(primaries[lost.id], reasons))
+            if lost.id in behind:
+                found.append(self._planned(behind[lost.id], reasons))
         return sorted(found, key=lambda planned: planned.entry.follows)
 
     def _planned(self, lost: LostObject, reasons: dict[Guid, str]) -> PlannedObject:

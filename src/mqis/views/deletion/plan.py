@@ -218,7 +218,7 @@ def _holds(value: Value, wanted: Guid) -> bool:
     return wanted in value if isinstance(value, tuple) else value == wanted
 
 
-def _first(record: Record, propid: PropId) -> Value:
+def _first(record: Record, propid: PropId) -> object:
     value = _value(record, propid)
     return value[0] if isinstance(value, tuple) and value else None
 
