@@ -247,13 +247,20 @@ def test_what_the_same_user_deleted_just_before_comes_along(
     assert len(planned(psc, tmp_path, under="B")) == 3
 
 
-def test_even_the_enterprise_comes_back(enterprise: Enterprise, tmp_path: Path) -> None:
-    pec = enterprise.nodes["pec"]
+def test_even_the_enterprise_comes_back(tmp_path: Path) -> None:
+    """It was there before the journal, which begins with a snapshot."""
+    enterprise = Enterprise()
+    pec = enterprise.add_pec("pec", "A")
+    journal = Journal(tmp_path, "pec", pec.server.id)
+    Appender(pec.store, journal).snapshot()
+    journal.close()
+    assert (tmp_path / f"snapshot-{0:020}.jsonl").exists()
+    enterprise.add_psc("psc", "B")
     before = content(pec, ObjectType.ENTERPRISE, "E")
     enterprise.delete(pec, ObjectType.ENTERPRISE, "E")
     enterprise.run(30)
-    (found,) = planned(pec, tmp_path, type="enterprise")
+    (found,) = planned(pec, tmp_path, type="enterprise", name="e")
     restore(enterprise, pec, found.obj)
-    enterprise.run(30)
+    enterprise.run(1300)
     assert content(pec, ObjectType.ENTERPRISE, "E") == before
     enterprise.check_converged()

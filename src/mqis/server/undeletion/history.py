@@ -115,10 +115,11 @@ class _Rebuilding:
 
     def run(self, directory: Path, waiting: Sequence[Numbered]) -> None:
         first = min(self._wanted)
-        base = max((lsn for lsn in snapshots(directory) if lsn < first), default=0)
+        taken = {lsn: path for lsn, path in snapshots(directory).items() if lsn < first}
+        base = max(taken, default=0)  # a journal begins with a snapshot of number 0
         with MemoryStore().write() as tx:
-            if base:
-                self._load(tx, snapshots(directory)[base])
+            if base in taken:
+                self._load(tx, taken[base])
             for lsn, record in _numbered(directory, base, waiting):
                 self._take(tx, lsn, record)
 
