@@ -74,7 +74,8 @@ def test_ready_line_reread_and_end(demo_store: Path, tmp_path: Path) -> None:
         assert run(*create, stdin=PASSWORDS[BOB]).exit_code == 0
 
         # A denial is a line with fields now.
-        alice = ("delete", "queue", "ams-app1\\bobs", "--user", ALICE, *server.through_mapper)
+        bobs = ("queue", "ams-app1\\bobs", "--yes")
+        alice = ("delete", *bobs, "--user", ALICE, *server.through_mapper)
         assert run(*alice, stdin=PASSWORDS[ALICE]).exit_code == 1
         server.wait_for("may not delete queue")
         denial = next(json.loads(x) for x in server.log.splitlines() if "may not delete" in x)

@@ -174,7 +174,7 @@ def test_create_set_and_delete_a_queue(server: Running) -> None:
     )
     got = told(server, "get", "queue", path, "--prop", "label", "--prop", "quota")["properties"]
     assert got == {"label": "Changed", "quota": 100}
-    assert done(server, "delete", "queue", path) == f"deleted queue {path}\n"
+    assert done(server, "delete", "queue", path, "--yes") == f"deleted queue {path}\n"
     assert refused(asked(server, "get", "queue", path)) == HResult.MQDS_OBJECT_NOT_FOUND
 
 

@@ -1,4 +1,4 @@
-"""``mqis create``, ``mqis set`` and ``mqis delete``: change objects through a directory server."""
+"""``mqis create`` and ``mqis set``: change objects through a directory server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import JsonOption, NameArgument, TypeArgument
 from mqis.cli.output import print_json, say
 from mqis.cli.spread import spread
-from mqis.protocol.directory.objects import NAME_PROPERTY
+from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.views.presentation.properties import PropertyError, friendly, parse_assignments
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -18,6 +18,9 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
+
+#: The types whose identifiers a client cannot choose.
+_NAMED_BY_SERVER = (ObjectType.QUEUE, ObjectType.USER)
 
 _Values = Annotated[
     list[str],
@@ -51,12 +54,14 @@ def create(
     descriptor = None if security is None else sddl(security)
     with connected(access.login()) as remote:
         properties = parse_assignments(object_type, assignments, remote)
+        _check_identifier(object_type, properties)
         if object_type is ObjectType.ROUTINGLINK:
             path = _link_path(properties)
         elif not properties and path is not None:  # a call has at least one
             name = NAME_PROPERTY[object_type]
             properties[name] = prop(name, path)
         made = remote.create(object_type, path, properties, descriptor)
+    _check_taken(object_type, properties, made)
     shown_path = path if object_type in NAME_PROPERTY else None
     identifier = None if made is None else str(made)
     if json:
@@ -64,6 +69,26 @@ def create(
     else:
         shown = ["created", object_type.label, shown_path, identifier and f"({identifier})"]
         say(" ".join(word for word in shown if word))
+
+
+def _check_identifier(object_type: ObjectType, properties: dict[int, PropVariant]) -> None:
+    """Refuses an identifier that every server ignores."""
+    if object_type in _NAMED_BY_SERVER and IDENTIFIER_PROPERTY[object_type] in properties:
+        raise PropertyError(
+            f"id: the server chooses the identifier of a new {object_type.label}; leave it out. "
+            f"'mqis undelete' brings a deleted {object_type.label} back with its identifier"
+        )
+
+
+def _check_taken(
+    object_type: ObjectType, properties: dict[int, PropVariant], made: Guid | None
+) -> None:
+    given = properties.get(IDENTIFIER_PROPERTY[object_type])
+    if given is not None and given.value and made is not None and made != given.value:
+        raise PropertyError(
+            f"id: the server ignored the identifier; the new {object_type.label} is {made}, and "
+            f"'mqis delete {object_type.label} {made}' deletes it again"
+        )
 
 
 def _split(object_type: ObjectType, words: list[str]) -> tuple[str | None, list[str]]:
@@ -109,16 +134,3 @@ def set_(
         print_json({"type": object_type.label, "name": name, "changed": changed})
     else:
         say(f"changed {object_type.label} {name}")
-
-
-@spread
-def delete(
-    kind: TypeArgument,
-    name: NameArgument,
-    *,
-    access: OptionalLogonOptions,
-) -> None:
-    """Delete an object."""
-    with connected(access.login()) as remote:
-        remote.delete(kind.object_type, name)
-    say(f"deleted {kind.object_type.label} {name}")

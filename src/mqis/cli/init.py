@@ -66,6 +66,8 @@ def init(
                 "enterprise": {"name": enterprise},
                 # The default policy would let everybody replace a server's key.
                 "security": {"machine_policy": "owner"},
+                # Without a journal, nothing that is deleted could be undeleted.
+                "replication": {"journal": "journal"},
             },
             "command line",
         )

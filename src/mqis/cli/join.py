@@ -117,7 +117,8 @@ def _new() -> Config:
 
     Only owners may change machines: the default policy would let everybody replace a machine's key.
     """
-    return override(Config(), {"security": {"machine_policy": "owner"}}, "join")
+    first = {"security": {"machine_policy": "owner"}, "replication": {"journal": "journal"}}
+    return override(Config(), first, "join")
 
 
 def _check_name(name: str) -> None:

@@ -36,7 +36,8 @@ COMMAND_GROUPS: Final = {
     "Change the directory": {
         "create": ("change", "Create an object"),
         "set": ("change", "Change properties of an object"),
-        "delete": ("change", "Delete an object"),
+        "delete": ("delete", "Delete an object and what hangs on it"),
+        "undelete": ("undelete", "Bring back what was deleted"),
         "security": ("security", "Show or change the permissions of an object"),
     },
     "Follow messages": {

@@ -26,10 +26,12 @@ from mqis.client.known import KnownServers
 from mqis.client.requests import Filter, SortOrder, equal
 from mqis.client.servers import ServerAddress
 from mqis.client.session import DirectoryConnection, ServerSession, SessionSettings
+from mqis.client.undeletion import undelete
 from mqis.protocol.authentication import Initiator
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
 from mqis.runtime.rpc.client import Credentials
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, is_failure
@@ -124,6 +126,10 @@ class DirectoryClient:
     def usable(self) -> bool:
         """True if there is a connection now; otherwise the next call makes one."""
         return self._connection.usable
+
+    async def undelete(self, request: UndeleteRequest) -> UndeleteReply:
+        """Plans or carries out an undelete, for an administrator of a server of mqis."""
+        return await undelete(await self._session(), request)
 
     async def _session(self) -> ServerSession:
         return await self._connection.session()

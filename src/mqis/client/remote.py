@@ -16,6 +16,7 @@ from mqis.protocol.directory.sources import Record, as_guid
 from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
+from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
 from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
@@ -226,6 +227,9 @@ class Remote:
         self, object_type: ObjectType, name: str, information: int, data: bytes
     ) -> None:
         self._run(self._client.set_security(object_type, information, data, **_target(name)))
+
+    def undelete(self, request: UndeleteRequest) -> UndeleteReply:
+        return self._run(self._client.undelete(request))
 
 
 def _target(name: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from mqis.runtime.rpc.typed import invoke
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import is_failure
-from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds import dscomm
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc.operation import InterfaceDescription, Operation
 
@@ -193,9 +193,9 @@ class ServerSession:
         interface: InterfaceDescription = dscomm.DSCOMM,
     ) -> R:
         """Makes a call; returns the answer unchanged."""
-        if interface is dscomm2.DSCOMM2 and not self._rpc.offers(dscomm2.SYNTAX):
+        if interface is not dscomm.DSCOMM and not self._rpc.offers(interface.syntax):
             # The same association, because the auth handle belongs to it (MQDS-3.4.3-01).
-            await self._rpc.add_interface(dscomm2.SYNTAX)
+            await self._rpc.add_interface(interface.syntax)
         return await invoke(
             self._rpc,
             interface,

@@ -35,6 +35,8 @@ log = logging.getLogger("mqis.change")
 _OPERATIONS = {kind: kind.name.lower() for kind in ChangeKind}
 #: Changes in one line: those of a message share it, up to a readable length.
 _IN_LINE = 50
+#: The most characters of a user's name in the journal.
+_LONGEST_NAME = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class Origin:
     def of(cls, call: IncomingCall) -> Origin:
         identity = call.identity
         return cls("anonymous" if identity is None else str(identity), call.peer)
+
+    @property
+    def name(self) -> str:
+        """The user as the journal names it; empty for a change of the server itself."""
+        return self.user[:_LONGEST_NAME] if self.peer else ""
 
 
 #: The origin of a server's own changes, such as the publication of its key.

@@ -52,6 +52,8 @@ from mqis.server.monitoring.sources import Sources
 from mqis.server.notification import start_notifier
 from mqis.server.replication import ReplicationService, start_replication
 from mqis.server.restoremark import forget_when_recovered, mark_of
+from mqis.server.undeletion.history import JournalHistory
+from mqis.server.undeletion.service import UndeletionService
 from mqis.storage.database import DatabaseStore
 from mqis.storage.records import remember
 from mqis.wire.errors import MqisError
@@ -218,8 +220,9 @@ class DirectoryServer:
         if notifier is not None:
             directory.local, directory.notify = notifier.local, notifier.notify
         self._directory = sources.directory = directory
+        administration = self._administration(directory)
         sources.authenticator = authenticator
-        rpc = sources.rpc = self._rpc_server(directory, authenticator)
+        rpc = sources.rpc = self._rpc_server(directory, authenticator, administration)
         port = await self._listen(rpc, config.rpc.port, "port")
         directory.listens_on(port)
         mapper_port = await self._start_mapper(sources, port) if config.rpc.mapper else None
@@ -308,14 +311,29 @@ class DirectoryServer:
         sources.discovery = responder.server
         return port
 
+    def _administration(self, directory: DirectoryContext) -> UndeletionService:
+        """The interface for undelete, which reads the journal of this server."""
+        replication = self._replication
+        history = me = None
+        if replication is not None and replication.journal is not None:
+            me, files = replication.me, replication.journal.files
+            history = JournalHistory(files.directory, directory.store, me.site)
+        service = UndeletionService(directory, history, me)
+        self._stack.push_async_callback(service.close)
+        return service
+
     def _rpc_server(
-        self, directory: DirectoryContext, authenticator: AuditedAuthenticator
+        self,
+        directory: DirectoryContext,
+        authenticator: AuditedAuthenticator,
+        administration: UndeletionService,
     ) -> RpcServer:
         server = RpcServer(
             [
                 DscommService(directory),
                 Dscomm2Service(directory),
                 ManagementService(lambda: server.endpoint),
+                administration,
             ],
             SystemEntropy(),
             authenticator=authenticator,

@@ -191,6 +191,11 @@ class Guard:
     def is_anonymous(self) -> bool:
         return self.token.user == ANONYMOUS
 
+    def check_administrator(self, action: str, object_type: ObjectType, name: str) -> None:
+        """Refuses a caller who is no administrator, whatever descriptors say."""
+        if not self.is_administrator:
+            raise self._denied(action, object_type, name)
+
     def check_owner(self, owner: Sid | None, object_type: ObjectType, name: str) -> None:
         """Refuse to make somebody else the owner of an object."""
         if owner is not None and not (self.is_administrator or self.token.holds(owner)):

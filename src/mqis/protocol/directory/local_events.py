@@ -74,6 +74,8 @@ class DirectoryEvents:
     permit: Callable[[OwnChange], None] | None = None
     #: Called with each change that this server makes as the authority, in order.
     observe: Callable[[OwnChange], None] | None = None
+    #: The user or server that asks, for the journal.
+    by: str = ""
 
     # --- for clients: MS-MQDS 3.1.4.4, 3.1.4.9, 3.1.4.5 --------------------------------------
 
@@ -185,7 +187,7 @@ class DirectoryEvents:
         self, obj: DirectoryObject, *, seq: SequenceNumber | None = None
     ) -> DeletedObject:
         """3.1.6.5: the object goes, a tombstone with the next number comes."""
-        gone = OwnChange(ChangeKind.DELETE, obj, obj)
+        gone = OwnChange(ChangeKind.DELETE, obj, obj, by=self.by)
         self._check_permitted(gone)
         self._check_authority(obj.partition, seq, gone)
         scope = obj.value(PropId.Q_SCOPE) if obj.type is ObjectType.QUEUE else Scope.ENTERPRISE
@@ -200,6 +202,14 @@ class DirectoryEvents:
         self.transaction.bury(tombstone)
         self._notify_observer(replace(gone, tombstone=tombstone), seq)
         return tombstone
+
+    def restore_directory_object(self, obj: DirectoryObject) -> DirectoryObject:
+        """Creates a deleted object again: identifier, properties, descriptor and times stay.
+
+        It gets a new number, like any change, and its place follows from its machine or site.
+        """
+        identifier = prop(IDENTIFIER_PROPERTY[obj.type], obj.id)
+        return self._add(obj.type, obj.path, dict(obj.properties), identifier)
 
     # --- shared -----------------------------------------------------------------------------------
 
@@ -255,7 +265,7 @@ class DirectoryEvents:
 
         def added(number: SequenceNumber) -> OwnChange:
             new = DirectoryObject(object_type, identifier, partition, number, stored)
-            return OwnChange(ChangeKind.CREATE, new, changed=tuple(stored))
+            return OwnChange(ChangeKind.CREATE, new, changed=tuple(stored), by=self.by)
 
         if self.permit is not None:
             self.permit(added(SequenceNumber.MIN))
@@ -304,7 +314,7 @@ class DirectoryEvents:
             other = self.transaction.find(new.type, new.path)
             if other is not None and other.id != old.id:
                 raise _exists(new.type, new.path)
-        updated = OwnChange(ChangeKind.UPDATE, new, old, tuple(changes))
+        updated = OwnChange(ChangeKind.UPDATE, new, old, tuple(changes), by=self.by)
         self._check_permitted(updated)
         self._check_authority(old.partition, seq, updated)
         new = replace(new, seq=self._number(old.partition, seq))

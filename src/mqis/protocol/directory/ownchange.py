@@ -29,6 +29,8 @@ class OwnChange:
     before: DirectoryObject | None = None
     changed: tuple[int, ...] = ()
     tombstone: DeletedObject | None = None
+    #: The user or server that asked for the change; empty if nobody did.
+    by: str = ""
 
 
 class NotAuthority(Exception):

@@ -103,9 +103,12 @@ class Node:
         return lambda tx: self.replication.receive(tx, received, at)
 
     def change(
-        self, operation: Callable[[DirectoryEvents], T], at: Instant
+        self, operation: Callable[[DirectoryEvents], T], at: Instant, by: str = ""
     ) -> Callable[[Transaction], tuple[T, list[Effect]]]:
-        """A client's change; ``NotAuthority`` means that another server has to make it."""
+        """A client's change; ``NotAuthority`` means that another server has to make it.
+
+        ``by`` names the client in the journal.
+        """
 
         def run(tx: Transaction) -> tuple[T, list[Effect]]:
             made: list[OwnChange] = []
@@ -116,6 +119,7 @@ class Node:
                 self.replication.me.site,
                 owns=self.replication.may_change(tx, at),
                 observe=made.append,
+                by=by,
             )
             result = operation(events)
             return result, self.replication.changed(tx, made, at) if made else []

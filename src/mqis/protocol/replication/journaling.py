@@ -15,6 +15,7 @@ def local_record(change: OwnChange, outgoing: DirectoryChange, time_us: int) -> 
         time_us,
         RecordKind.CHANGE,
         RecordState.LOCAL,
+        peer=change.by,
         operation=outgoing.command,
         partition=outgoing.partition,
         seq=outgoing.seq,

@@ -192,6 +192,7 @@ def _decide(work: Work, requester: Requester, request: ChangeRequest, changed: D
         owns=lambda partition: may_change(work, partition),
         permit=lambda change: requester.check(work, change),
         observe=made.append,
+        by=request.requester,
     )
     try:
         with work.tx.savepoint():

@@ -40,6 +40,8 @@ def after_change(work: Work, before: DirectoryObject | None, after: DirectoryObj
             drop_site(work, obj.id)
         else:
             put_site(work, after)
+            if before is None and after.id == work.me.site:
+                _announce(work)
     elif obj.type is ObjectType.ENTERPRISE and after is not None:
         _put_enterprise(work, after)
     elif obj.type is ObjectType.MACHINE:
@@ -68,6 +70,15 @@ def put_site(work: Work, site: DirectoryObject) -> None:
         set_owner(work, state, name)
     if work.me.is_bsc and site.id == work.me.site and name:
         work.memory.psc = name
+
+
+def _announce(work: Work) -> None:
+    """Tells all neighbours the own numbers at once: the own site is new, or was undeleted.
+
+    After a delete of the site they have dropped its partition, which this server has kept.
+    """
+    for neighbor in work.memory.neighbors.values():
+        neighbor.heartbeat_at = work.now
 
 
 def set_owner(work: Work, state: Partition, name: str) -> None:

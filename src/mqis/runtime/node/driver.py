@@ -167,7 +167,8 @@ class NodeDriver:
         at = self._now()
         made: list[OwnChange] = []
         try:
-            run = self.node.change(lambda events: operation(observed(events, made.append)), at)
+            observing = lambda events: operation(observed(events, made.append))  # noqa: E731
+            run = self.node.change(observing, at, origin.name)
             result, _ = await asyncio.shield(self._enqueue(run, at))
         except NotAuthority as elsewhere:
             await self._forward(elsewhere.change, origin)

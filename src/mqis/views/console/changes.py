@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from mqis.protocol.directory.sources import ReferenceNames
+from mqis.protocol.directory.sources import Source
 from mqis.views.console.directory import kind_of
+from mqis.views.deletion.carrying_out import carry_out, check_typed
+from mqis.views.deletion.plan import DeletePlan, plan_delete
 from mqis.views.presentation.properties import PropertyError, find_property, parse_value
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -17,7 +19,7 @@ from mqis.wire.propvariant import PropVariant
 _MOST_PATH = 1024
 
 
-class ChangeableServer(ReferenceNames, Protocol):
+class ChangeableServer(Source, Protocol):
     """A server that a user has logged on to (``client.remote.Remote``)."""
 
     def create(
@@ -60,8 +62,15 @@ def set_property(server: ChangeableServer, kind: str, id: str, word: str, value:
     server.set(object_type, _identifier(id), new)
 
 
-def delete(server: ChangeableServer, kind: str, id: str) -> None:  # noqa: A002
-    server.delete(kind_of(kind), _identifier(id))
+def plan(source: Source, kind: str, id: str) -> DeletePlan:  # noqa: A002
+    """Returns what a delete would take along, as far as the user may read it."""
+    return plan_delete(source, kind_of(kind), _identifier(id))
+
+
+def delete(server: ChangeableServer, wanted: DeletePlan, typed: str | None) -> None:
+    """Deletes an object and its dependents; ``typed`` is the name, if the user typed one."""
+    check_typed(wanted, typed)
+    carry_out(server, wanted)
 
 
 def _identifier(text: str) -> str:

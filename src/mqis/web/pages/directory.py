@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 
 from starlette.responses import RedirectResponse, Response
 
@@ -11,6 +12,9 @@ from mqis.views.console import changes
 from mqis.views.console.directory import KINDS, listing, object_page
 from mqis.views.console.faults import MqisError, fault_of, is_denied
 from mqis.views.console.journal import Past, history
+from mqis.views.deletion.carrying_out import DeletionRefused
+from mqis.views.deletion.plan import DeletePlan
+from mqis.views.deletion.text import sections
 from mqis.web.admission import peer_of
 from mqis.web.asking import PageRequest, to_login
 
@@ -105,18 +109,27 @@ def set_(request: PageRequest) -> Response:
 
 
 def confirm(request: PageRequest) -> Response:
-    """The page that asks for confirmation before an object is deleted."""
+    """The page that shows what hangs on an object, and asks for confirmation."""
     if request.visitor.access is None:
         return to_login(request.request)
     with request.reader(request.place()).source() as source:
-        found = object_page(source, request.path("kind"), request.path("id"))
-    return request.page("delete.html", found=found)
+        plan = changes.plan(source, request.path("kind"), request.path("id"))
+    return _ask(request, plan)
+
+
+def _ask(request: PageRequest, plan: DeletePlan, status: int = 200, problem: str = "") -> Response:
+    shown = list(sections(plan))
+    return request.page("delete.html", status, plan=plan, sections=shown, problem=problem)
 
 
 def delete(request: PageRequest) -> Response:
     kind, key = request.path("kind"), request.path("id")
     try:
-        changes.delete(_server(request), kind, key)
+        plan = changes.plan(_server(request), kind, key)
+        changes.delete(_server(request), plan, request.form.get("typed"))
+    except DeletionRefused as error:
+        _audit(request, "delete", kind, key, error=error)
+        return _ask(request, plan, HTTPStatus.CONFLICT, str(error))
     except MqisError as error:
         _audit(request, "delete", kind, key, error=error)
         raise

@@ -50,7 +50,8 @@ class JournalRecord:
     time_us: int
     kind: RecordKind
     state: RecordState
-    #: The other server's name, or whatever identifies it; empty for a local change.
+    #: The other server's name, or whatever identifies it. For a local change the user or server
+    #: that asked for it; empty if nobody did.
     peer: str = ""
     message: MessageIdentifier | None = None
     session: int = 0

@@ -1,0 +1,34 @@
+"""The question before a change that takes something away or brings it back."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from mqis.wire.errors import MqisError
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Needed in scripts.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")]
+
+
+class NotConfirmed(MqisError):
+    """A change that nobody confirmed."""
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks on a terminal; raises ``NotConfirmed`` for a no, or if nobody can be asked."""
+    if yes:
+        return
+    if not is_terminal():
+        raise NotConfirmed(
+            "nothing was changed: there is no terminal to ask on; --yes confirms, and --dry-run "
+            "shows the plan alone"
+        )
+    if not typer.confirm(question, default=False, err=True):
+        raise NotConfirmed("nothing was changed")
+
+
+def is_terminal() -> bool:
+    return sys.stdin.isatty()

@@ -1,0 +1,1 @@
+"""Undelete at a server: searches its journal, and creates deleted objects again."""

@@ -1,0 +1,1 @@
+"""Deletes: the objects that hang on an object, and the deletion of all of them in order."""
