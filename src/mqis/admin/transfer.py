@@ -15,7 +15,7 @@ tombstones included. Exporting it again gives the same bytes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -29,6 +29,8 @@ from mqis.protocol.directory.export_format import (
     ExportError,
     ExportHeader,
     check_against_catalogue,
+    format_entry,
+    format_header,
     parse_entry,
     parse_header,
 )
@@ -75,13 +77,32 @@ def export_store(store: Store, out: BinaryIO, progress: Progress = _silent) -> i
     return total
 
 
+def export_objects(objects: Iterable[DirectoryObject], out: BinaryIO) -> int:
+    """Writes objects that a server told, in the order of exports; returns their number.
+
+    There are no partitions in the first line: a server tells no sequence numbers.
+    """
+    held = list(objects)
+    names = (obj.path for obj in held if obj.type is ObjectType.ENTERPRISE)
+    header = ExportHeader(next(names, None), (), len(held))
+    out.write(f"{format_header(header)}\n".encode("ascii"))
+    for obj in held:
+        out.write(f"{format_entry(obj)}\n".encode("ascii"))
+    return len(held)
+
+
 def export_file(store: Store, path: Path, progress: Progress = _silent) -> int:
     """Exports into a file, which is replaced only when the export is complete."""
+    return write_export(path, lambda out: export_store(store, out, progress))
+
+
+def write_export(path: Path, write: Callable[[BinaryIO], int]) -> int:
+    """Calls ``write`` with a file, which takes its place only when it is complete."""
     aside = path.with_name(f"{path.name}.part") if _is_plain(path) else path
     try:
         try:
             with aside.open("wb") as out:
-                lines = export_store(store, out, progress)
+                lines = write(out)
             if aside != path:
                 aside.replace(path)
         except BaseException:

@@ -45,6 +45,7 @@ _COMMANDS = {
     "send": "mqis.cli.send:send",
     "import": "mqis.cli.transfer:import_",
     "export": "mqis.cli.transfer:export",
+    "diff": "mqis.cli.diff:diff",
     "backup": "mqis.cli.backup:backup",
     "restore": "mqis.cli.backup:restore",
     "promote": "mqis.cli.promote:promote",

@@ -1,0 +1,71 @@
+"""The sides of ``mqis diff`` as users write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.login import OptionalLogonOptions, connected
+from mqis.cli.options import refuse_password
+from mqis.protocol.errors import StorageError
+from mqis.views.comparison.exported import exported_side
+from mqis.views.comparison.side import DirectorySide
+from mqis.views.comparison.stored import stored_side
+
+PermissionsOption = Annotated[
+    bool,
+    typer.Option(
+        "--permissions/--no-permissions",
+        help="Read the permissions of a server's objects too: one more call for each object.",
+    ),
+]
+SERVER = "server:"
+_SQLITE = b"SQLite format 3\0"
+_URLS = ("sqlite:", "postgresql://", "postgres://")
+
+
+@contextmanager
+def opened_side(
+    text: str, access: OptionalLogonOptions, *, permissions: bool
+) -> Iterator[DirectorySide]:
+    """Opens what ``text`` names: an export, a store, a server, or a journal at a moment."""
+    if text.startswith(_URLS):
+        refuse_password(text)
+        with stored_side(text) as side:
+            yield side
+    elif _is_store(Path(text)):
+        with stored_side(f"sqlite:{text}") as side:
+            yield side
+    elif text.startswith(SERVER):
+        with _served(text.removeprefix(SERVER), access, permissions=permissions) as side:
+            yield side
+    else:
+        with exported_side(Path(text)) as side:
+            yield side
+
+
+@contextmanager
+def _served(
+    address: str, access: OptionalLogonOptions, *, permissions: bool
+) -> Iterator[DirectorySide]:
+    from mqis.views.comparison.served import served_side  # noqa: PLC0415 -- only servers need it
+
+    login = replace(access, server=[address]).login()
+    with connected(login) as remote:
+        user = "an anonymous user" if login.name is None else login.who
+        yield served_side(remote, f"{SERVER}{address}", user, permissions=permissions)
+
+
+def _is_store(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
