@@ -13,7 +13,9 @@ import typer
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import refuse_password
 from mqis.protocol.errors import StorageError
+from mqis.storage.journal.past import PastMoment
 from mqis.views.comparison.exported import exported_side
+from mqis.views.comparison.past import past_side
 from mqis.views.comparison.side import DirectorySide
 from mqis.views.comparison.stored import stored_side
 
@@ -41,12 +43,28 @@ def opened_side(
     elif _is_store(Path(text)):
         with stored_side(f"sqlite:{text}") as side:
             yield side
+    elif (found := _journal(text)) is not None:
+        with past_side(*found) as side:
+            yield side
     elif text.startswith(SERVER):
         with _served(text.removeprefix(SERVER), access, permissions=permissions) as side:
             yield side
     else:
         with exported_side(Path(text)) as side:
             yield side
+
+
+def _journal(text: str) -> tuple[Path, PastMoment] | None:
+    """The directory of a journal and a moment, if ``text`` names them: JOURNAL[@MOMENT]."""
+    path, at, moment = text.rpartition("@")
+    if not at or Path(text).exists():
+        path, moment = text, ""
+    if not Path(path).is_dir():
+        return None
+    directory = Path(path)
+    inside = directory / "journal"  # of a server's own directory
+    chosen = inside if not list(directory.glob("*.mqj")) and inside.is_dir() else directory
+    return chosen, PastMoment.parse(moment) if moment else PastMoment()
 
 
 @contextmanager

@@ -37,7 +37,8 @@ _PARTS = SecurityInformation.OWNER | SecurityInformation.GROUP | SecurityInforma
 #: The stored properties that no call of the protocol returns.
 UNTOLD: frozenset[int] = ids_where(
     lambda row: (
-        row.stored
+        row.object_type in ORDER
+        and row.stored
         and not row.readable
         and row.alias_of is None
         and row.id not in COMPUTED

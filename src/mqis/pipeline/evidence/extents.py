@@ -9,9 +9,7 @@ from pathlib import Path
 
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
 from mqis.pipeline.sources.inventory import RepeatedSegment, SegmentFile
-
-#: A restored authority skips twice as many sequence numbers. A smaller jump means missing changes.
-SKIPPED = 1 << 19
+from mqis.protocol.journal.numbers import SKIPPED
 
 #: A journal's name and the identifier of the server that wrote it.
 JournalKey = tuple[str, bytes]

@@ -15,11 +15,11 @@ from datetime import datetime
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.evidence.extents import SKIPPED
 from mqis.pipeline.jobs.beginnings import Moment
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.trusted import errors_of, partitions_of, servers_with_wrong_clocks
+from mqis.protocol.journal.numbers import SKIPPED
 
 
 @dataclass(frozen=True, slots=True)

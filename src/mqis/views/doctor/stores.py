@@ -14,7 +14,7 @@ from mqis.protocol.journal import ChainFinding, ChainState
 from mqis.protocol.ports import Store
 from mqis.runtime.node.members import Members
 from mqis.server.restoremark import mark_of
-from mqis.storage.journal.checking import check_journal, copied_lsn, server_id_of
+from mqis.storage.journal.checking import StoreEnd, check_journal, server_id_of
 from mqis.storage.journal.files import segments, snapshots
 from mqis.storage.schema import VERSION
 from mqis.views.doctor.findings import Area, Finding, Patient
@@ -96,8 +96,8 @@ def _journal_faults(patient: Patient, directory: Path) -> tuple[ChainFinding, ..
     if server is None or store is None:
         return check_journal(directory).faults
     with store.read() as view:
-        reaches = copied_lsn(view)
-    return check_journal(directory, Members(store, {}).keys_of(server), reaches=reaches).faults
+        end = StoreEnd.of(view)
+    return check_journal(directory, Members(store, {}).keys_of(server), end).faults
 
 
 def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
