@@ -65,6 +65,7 @@ def past_directory(directory: Path, moment: PastMoment) -> tuple[MemoryStore, in
     store = MemoryStore()
     with store.write() as tx:
         numbers = ChangeNumbers()
+        numbers.begin(())
         if snapshot is not None:
             _load(tx, snapshot, numbers)
         fold = JournalFold(tx, me or JournalWriter(Guid.NULL, ""))
