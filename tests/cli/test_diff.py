@@ -145,6 +145,20 @@ def test_a_server_has_what_its_store_has(
     assert b"60 queues" in process("import", file, "--store", copy).stdout
 
 
+def test_a_password_is_asked_for_once(server: Running) -> None:
+    both = f"server:{server.address}", f"server:{server.address}"
+    options = "--user", ALICE, "--no-permissions"
+    done = process("diff", *both, *options, stdin=PASSWORDS[ALICE])
+    assert done.returncode == 0, done.stderr
+    assert b"psc_signpk, security" in done.stdout
+
+
+def test_a_server_is_a_side(monday: Path) -> None:
+    done = run("diff", monday, monday, "--server", "127.0.0.1")
+    assert done.exit_code == 2
+    assert "write a server as server:HOST" in done.stderr
+
+
 def test_an_anonymous_user_sees_less_and_is_told(server: Running, monday: Path) -> None:
     done = process("diff", monday, f"server:{server.address}", env={"MQIS_USER": ""})
     assert done.returncode == 1

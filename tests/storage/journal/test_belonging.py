@@ -181,8 +181,10 @@ def test_an_import_into_another_partition_is_refused(
             site = next(s for s in tx.partitions() if s.id != ENTERPRISE_PARTITION)
             away = next(s for s in tx.partitions() if s.owner not in (SERVER, site.owner))
             events = DirectoryEvents(tx, 1, SystemEntropy())
-            content = {PropId.QM_PATHNAME: "new1", PropId.QM_SITE_IDS: (away.id,)}
-            events.create_directory_object(ObjectType.MACHINE, props(content))
+            events.create_directory_object(
+                ObjectType.MACHINE,
+                props({PropId.QM_PATHNAME: "new1", PropId.QM_SITE_IDS: (away.id,)}),
+            )
         export_file(more, file)
     lines = file.read_text("ascii").splitlines()
     added = [line for line in lines if '"new1"' in line]

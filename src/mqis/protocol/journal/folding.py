@@ -132,7 +132,7 @@ class JournalFold:
         change = _decoded(record)
         if not isinstance(change, DirectoryChange):
             raise UnknownPast("a change of this server has no content")
-        kind = ObjectType(record.object_type)
+        kind = _type(record)
         old = self._tx.get(kind, record.object_id)
         if change.command is Command.DELETE:
             self._deleted(old)
@@ -160,8 +160,7 @@ class JournalFold:
         change = self._found(record)
         if change is None:
             if record.operation == Command.DELETE and record.object_type:
-                kind = ObjectType(record.object_type)
-                self._deleted(self._tx.get(kind, record.object_id))
+                self._deleted(self._tx.get(_type(record), record.object_id))
                 return
             raise UnknownPast(
                 f"the message with change {record.seq} of partition {record.partition} is not in "
@@ -204,3 +203,10 @@ def _decoded(record: JournalRecord) -> object:
         return decode_body(record)
     except WireError as error:
         raise UnknownPast(f"a body cannot be decoded: {error}") from error
+
+
+def _type(record: JournalRecord) -> ObjectType:
+    try:
+        return ObjectType(record.object_type)
+    except ValueError:
+        raise UnknownPast(f"{record.object_type} is no type of objects") from None
