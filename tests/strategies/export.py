@@ -82,6 +82,15 @@ def directory_objects(draw: st.DrawFn) -> DirectoryObject:
     )
 
 
+def _in_order(objects: list[DirectoryObject]) -> list[DirectoryObject]:
+    return sorted(objects, key=lambda obj: (ORDER.index(obj.type), obj.id.raw))
+
+
+#: A few objects in the order of exports; no identifier is there twice, whatever the type.
+directories = st.lists(directory_objects(), max_size=6, unique_by=lambda obj: obj.id.raw).map(
+    _in_order
+)
+
 tombstones = st.builds(
     DeletedObject,
     guids,

@@ -14,7 +14,7 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainFinding, ChainState
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.signer import read_public_key
-from mqis.storage.journal.checking import JournalCheck, check_journal, copied_lsn, server_id_of
+from mqis.storage.journal.checking import JournalCheck, StoreEnd, check_journal, server_id_of
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.keyinfo import key_pem
@@ -54,11 +54,11 @@ def check(
     journal is compared with its store.
     """
     keys = [read_public_key(path) for path in key or ()]
-    reaches = 0
+    end = None
     if store is not None or config is not None:
-        found, reaches = _from_store(directory, store, config)
+        found, end = _from_store(directory, store, config)
         keys += found
-    result = check_journal(directory, keys, reaches=reaches)
+    result = check_journal(directory, keys, end)
     faults = [f for f in result.findings if f.is_fault or (signed and _is_doubtful(f))]
     if json:
         print_json(_as_json(result, faults))
@@ -70,18 +70,18 @@ def check(
 
 def _from_store(
     directory: Path, store: str | None, config: Path | None
-) -> tuple[list[RsaPublicKey], int]:
-    """The keys of the journal's server, and the last record that its store gave to the journal."""
+) -> tuple[list[RsaPublicKey], StoreEnd | None]:
+    """The keys of the journal's server, and the state of its store if that is the server's own."""
     server = server_id_of(directory)
     with opened(store_url(store, config)) as source:
         keys = [] if server is None else list(Members(source, {}).keys_of(server))
         if store is not None:  # perhaps that of another server
-            return keys, 0
+            return keys, None
         journal = configuration(config).replication.journal
         if not journal or Path(journal).resolve() != directory.resolve():
-            return keys, 0
+            return keys, None
         with source.read() as view:
-            return keys, copied_lsn(view)
+            return keys, StoreEnd.of(view)
 
 
 def _is_doubtful(finding: ChainFinding) -> bool:

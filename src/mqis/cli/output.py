@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-import unicodedata
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mqis.views.presentation.visible import visible
+
 #: The width of tables that go into a pipe: cutting them to 80 columns would lose text.
 _PIPE_WIDTH = 200
+#: Escapes what would control a terminal or cannot be encoded.
+plain = visible
 
 
 def console() -> Console:
@@ -31,18 +34,6 @@ def _console(*, stderr: bool) -> Console:
     unbounded = not stream.isatty() and "COLUMNS" not in os.environ
     width = _PIPE_WIDTH if unbounded else None
     return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
-
-
-def plain(text: str) -> str:
-    """Escapes characters that would control a terminal or cannot be encoded.
-
-    Names and labels come from anywhere: escape sequences and lone surrogates show as ``\\x1b``.
-    """
-    return "".join(c if _is_visible(c) else ascii(c)[1:-1] for c in text)
-
-
-def _is_visible(character: str) -> bool:
-    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def cell(text: str, style: str = "") -> Text:

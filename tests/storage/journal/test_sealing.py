@@ -17,7 +17,13 @@ from mqis.protocol.journal import ChainState
 from mqis.runtime.node.signer import MachineKey
 from mqis.storage.journal import Journal
 from mqis.storage.journal import journal as journal_module
-from mqis.storage.journal.checking import JournalCheck, check_journal, journal_faults, server_id_of
+from mqis.storage.journal.checking import (
+    JournalCheck,
+    StoreEnd,
+    check_journal,
+    journal_faults,
+    server_id_of,
+)
 from mqis.storage.journal.files import segment_name, segments, snapshot_name
 from mqis.storage.journal.keeping import Keeper
 from mqis.storage.journal.reader import Segment, records
@@ -309,15 +315,15 @@ def test_without_a_time_a_segment_goes_on(tmp_path: Path) -> None:
 def test_the_end_is_compared_with_the_store(tmp_path: Path) -> None:
     with opened(tmp_path, own()) as journal:
         journal.append(encoded(*range(1, 10)))
-    assert check_journal(tmp_path, [own().public], reaches=9).findings == ()
+    assert check_journal(tmp_path, [own().public], StoreEnd(reaches=9)).findings == ()
     list(segments(tmp_path).values())[-1].unlink()
     assert checked(tmp_path, own()).findings == (), "the files alone do not tell"
-    (finding,) = check_journal(tmp_path, [own().public], reaches=9).findings
+    (finding,) = check_journal(tmp_path, [own().public], StoreEnd(reaches=9)).findings
     assert finding.state is ChainState.MISSING
     assert "the store has given it record 9, it ends at 6" in finding.text
 
 
 def test_a_new_journal_may_be_a_snapshot_alone(tmp_path: Path) -> None:
     (tmp_path / snapshot_name(500)).write_text("{}\n")
-    assert check_journal(tmp_path, reaches=500).findings == ()
-    assert len(check_journal(tmp_path, reaches=501).faults) == 1
+    assert check_journal(tmp_path, end=StoreEnd(reaches=500)).findings == ()
+    assert len(check_journal(tmp_path, end=StoreEnd(reaches=501)).faults) == 1

@@ -9,9 +9,7 @@ from pathlib import Path
 
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
 from mqis.pipeline.sources.inventory import RepeatedSegment, SegmentFile
-
-#: A restored authority skips twice as many sequence numbers. A smaller jump means missing changes.
-SKIPPED = 1 << 19
+from mqis.protocol.journal.numbers import SKIPPED
 
 #: A journal's name and the identifier of the server that wrote it.
 JournalKey = tuple[str, bytes]
@@ -69,6 +67,12 @@ class JournalInventory:
         if whole is None or self.is_damaged or self.missing:
             return False
         return whole.first == 1 and whole.records == whole.last
+
+    @property
+    def lacks_records(self) -> bool:
+        """True if records are damaged, missing or there twice: changes may be missing with them."""
+        kinds = EvidenceKind.MISSING_RECORDS, EvidenceKind.CONFLICTING_RECORDS
+        return self.is_damaged or any(finding.kind in kinds for finding in self.missing)
 
     @property
     def overlaps(self) -> bool:
@@ -142,6 +146,19 @@ def missing_end(server: str, partition: str, reached: int, exported: int) -> Evi
         partition,
         reached + 1,
         exported,
+    )
+
+
+def missing_changes(server: str, partition: str, first: int, last: int) -> EvidenceFinding:
+    return EvidenceFinding(
+        EvidenceKind.MISSING_CHANGES,
+        server,
+        f"changes {first:,} to {last:,} of the partition are in no record, and no record is "
+        "missing: the directory was changed without its journal",
+        None,
+        partition,
+        first,
+        last,
     )
 
 

@@ -8,10 +8,10 @@ from functools import cached_property
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.evidence.extents import SKIPPED
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.trusted import records_of
+from mqis.protocol.journal.numbers import SKIPPED
 
 
 @dataclass(frozen=True, slots=True)

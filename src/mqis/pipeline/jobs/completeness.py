@@ -15,7 +15,6 @@ from datetime import datetime
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.evidence.extents import SKIPPED
 from mqis.pipeline.jobs.beginnings import Moment
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
@@ -25,6 +24,7 @@ from mqis.pipeline.trusted import (
     servers_with_altered_journals,
     servers_with_wrong_clocks,
 )
+from mqis.protocol.journal.numbers import SKIPPED
 
 
 @dataclass(frozen=True, slots=True)

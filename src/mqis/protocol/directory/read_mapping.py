@@ -49,6 +49,13 @@ def read_property(obj: DirectoryObject, propid: int, view: View) -> PropVariant 
     return reader_of(propid)(obj, view)
 
 
+@cache
+def default_of(propid: int) -> PropVariant | None:
+    """Returns the value that an object shows which has none stored; None if it shows none."""
+    row = ROWS.get(propid)
+    return None if row is None else DEFAULTS.get(propid) or row.variant(row.unset)
+
+
 #: ``read_property`` of one property, for an object that is of its type.
 Read = Callable[[DirectoryObject, View], PropVariant | None]
 
@@ -57,7 +64,7 @@ Read = Callable[[DirectoryObject, View], PropVariant | None]
 def reader_of(propid: int) -> Read:
     """Returns the function that reads a property of the catalogue."""
     row, compute = ROWS[propid], COMPUTED.get(propid)
-    otherwise = DEFAULTS.get(propid) or row.variant(row.unset)
+    otherwise = default_of(propid)
 
     def read_stored(obj: DirectoryObject, _view: View) -> PropVariant | None:
         return obj.properties.get(propid) or otherwise

@@ -7,17 +7,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from mqis.protocol.directory.export_format import MAX_LINE, ExportError, parse_header
+from mqis.protocol.directory.objects import Partition, name_key
 from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain, seal_difference
+from mqis.protocol.journal.numbers import ChangeNumbers
 from mqis.protocol.ports import View
 from mqis.storage.journal.files import segments, snapshots
 from mqis.storage.journal.reader import Segment
 from mqis.storage.journal.sealing import file_digest
 from mqis.wire.guid import Guid
-from mqis.wire.journal import Torn, Whole
+from mqis.wire.journal import JournalRecord, Torn, Whole
 from mqis.wire.journal.segment import Entry
 from mqis.wire.journal.segmentheader import NO_DIGEST, SegmentHeader, is_unfinished_header
 from mqis.wire.mqds.keys import RsaPublicKey
+
+#: The number of waiting records above which the end of the numbers is not judged.
+_WAITING = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +61,31 @@ def copied_lsn(view: View) -> int:
     return view.last_lsn() if isinstance(view, NumberedOutbox) else 0
 
 
+@dataclass(frozen=True, slots=True)
+class StoreEnd:
+    """The state of the server's store, which the end of its journal has to agree with."""
+
+    #: The last record that the store has given to the journal.
+    reaches: int = 0
+    partitions: tuple[Partition, ...] = ()
+    #: Records that the journal does not have yet.
+    waiting: tuple[JournalRecord, ...] = ()
+
+    @classmethod
+    def of(cls, view: View) -> StoreEnd:
+        waiting = view.outbox(0, _WAITING)
+        states = tuple(view.partitions()) if len(waiting) < _WAITING else ()
+        return cls(copied_lsn(view), states, tuple(record for _, record in waiting))
+
+
 def check_journal(
-    directory: Path, keys: Sequence[RsaPublicKey] = (), *, reaches: int = 0
+    directory: Path, keys: Sequence[RsaPublicKey] = (), end: StoreEnd | None = None
 ) -> JournalCheck:
     """Checks all files.
 
-    ``keys`` are the public keys that the server has signed with. The journal has to have all
-    records up to ``reaches``, which ``copied_lsn`` of the server's store returns.
+    ``keys`` are the public keys that the server has signed with, ``end`` is the state of its store.
     """
+    end = end or StoreEnd()
     paths = segments(directory)
     check = _Check(snapshots(directory))
     last_number = max(paths, default=0)
@@ -72,7 +95,8 @@ def check_journal(
     check.findings += [finding for finding in chain if not check.explains(finding)]
     check.findings += _missing_snapshots(check.snapshots, check.links)
     check.findings += check.unreadable_findings()
-    check.findings += _end_findings(directory, check, reaches)
+    check.findings += _end_findings(directory, check, end.reaches)
+    check.findings += check.number_findings(directory, end)
     last = max(check.links, key=lambda link: link.header.number, default=None)
     sealed = 0 if last is None or last.header.seal is None else last.header.first_lsn - 1
     return JournalCheck(tuple(check.findings), len(paths), check.records, sealed)
@@ -104,6 +128,7 @@ class _Check:
     records: int = 0
     #: The number behind the last record; None if there is no record.
     expected: int | None = None
+    numbers: ChangeNumbers = field(default_factory=ChangeNumbers)
     #: Segments whose headers cannot be read, by number.
     _unreadable: dict[int, Path] = field(default_factory=dict)
     #: The digests of snapshots, by the record that they end with.
@@ -127,6 +152,7 @@ class _Check:
             text = f"is segment {segment.header.number}: the file was copied or renamed"
             self.findings.append(ChainFinding(ChainState.TAMPERED, path.name, number, number, text))
         before = len(self.findings)
+        self._begin_numbers(segment)
         for entry in segment.entries():
             self.findings += self._judge(entry, path.name, number, last=last)
         damaged = any(f.state is ChainState.CORRUPT for f in self.findings[before:])
@@ -146,7 +172,11 @@ class _Check:
         if isinstance(entry, Whole):
             self.records += 1
             expected, self.expected = self.expected, entry.lsn + 1
+            gap = self.numbers.add(entry.record)
             if expected is None or entry.lsn == expected:
+                if gap is not None:  # else the missing records explain it
+                    text = f"record {entry.lsn}: {gap}"
+                    yield ChainFinding(ChainState.MISSING, name, number, number, text)
                 return
             state = ChainState.MISSING if entry.lsn > expected else ChainState.CORRUPT
             text = f"record {entry.lsn} is where {expected} belongs"
@@ -156,6 +186,34 @@ class _Check:
             text = f"{'torn' if torn else 'corrupt'}: {entry.reason}"
         text = f"offset {entry.offset}: {text}"
         yield ChainFinding(state, name, number, number, text)
+
+    def _begin_numbers(self, segment: Segment) -> None:
+        """Compares the numbers with those of the snapshot that the segment begins at."""
+        header = segment.header
+        path = segment.path.with_name(header.snapshot) if header.snapshot else None
+        states = None if path is None else _snapshot_partitions(path)
+        if states is None or path is None or header.snapshot_lsn != header.first_lsn - 1:
+            return
+        own = _owned(states, header.server)
+        if self.expected == header.first_lsn:  # else records are missing, which is a finding itself
+            for gap in self.numbers.behind(own):
+                number = header.number
+                finding = ChainFinding(ChainState.MISSING, path.name, number, number, str(gap))
+                self.findings.append(finding)
+        self.numbers.begin(states)
+
+    def number_findings(self, directory: Path, end: StoreEnd) -> Iterator[ChainFinding]:
+        """Compares the newest numbers with those in the store."""
+        for record in end.waiting:
+            self.numbers.add(record)
+        last = max(self.links, key=lambda link: link.header.number, default=None)
+        if last is None or self.expected != end.reaches + 1:
+            return
+        for gap in self.numbers.behind(_owned(end.partitions, last.header.server)):
+            number = last.header.number
+            yield ChainFinding(
+                ChainState.MISSING, directory.name, number, number, f"the store is ahead: {gap}"
+            )
 
     def explains(self, finding: ChainFinding) -> bool:
         """Returns whether segments that seem to be missing are there but cannot be read."""
@@ -174,6 +232,19 @@ class _Check:
             text = seal_difference(seal, path.stat().st_size, file_digest(path), damaged=True)
             if text:
                 yield ChainFinding(ChainState.TAMPERED, path.name, number, number, text)
+
+
+def _owned(states: Sequence[Partition], server: str) -> list[Partition]:
+    return [state for state in states if name_key(state.owner) == name_key(server)]
+
+
+def _snapshot_partitions(path: Path) -> tuple[Partition, ...] | None:
+    """The partitions in the first line of a snapshot; None if it is not there or damaged."""
+    try:
+        with path.open("rb") as file:
+            return parse_header(file.readline(MAX_LINE).decode("ascii")).partitions
+    except (OSError, UnicodeDecodeError, ExportError):
+        return None  # a damaged or missing snapshot is a finding of its own
 
 
 def _end_findings(directory: Path, check: _Check, reaches: int) -> Iterator[ChainFinding]:

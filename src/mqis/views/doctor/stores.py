@@ -14,7 +14,8 @@ from mqis.protocol.journal import ChainFinding, ChainState
 from mqis.protocol.ports import Store
 from mqis.runtime.node.members import Members
 from mqis.server.restoremark import mark_of
-from mqis.storage.journal.checking import check_journal, copied_lsn, server_id_of
+from mqis.storage.journal.belonging import belonging_fault
+from mqis.storage.journal.checking import StoreEnd, check_journal, server_id_of
 from mqis.storage.journal.files import segments, snapshots
 from mqis.storage.schema import VERSION
 from mqis.views.doctor.findings import Area, Finding, Patient
@@ -96,8 +97,19 @@ def _journal_faults(patient: Patient, directory: Path) -> tuple[ChainFinding, ..
     if server is None or store is None:
         return check_journal(directory).faults
     with store.read() as view:
-        reaches = copied_lsn(view)
-    return check_journal(directory, Members(store, {}).keys_of(server), reaches=reaches).faults
+        end = StoreEnd.of(view)
+    return check_journal(directory, Members(store, {}).keys_of(server), end).faults
+
+
+def _belonging(patient: Patient, directory: Path) -> Iterator[Finding]:
+    """Checks that the store has written this journal; the server does not start otherwise."""
+    if patient.store is None:
+        return
+    with patient.store.read() as view:
+        fault = belonging_fault(view, directory)
+    if fault is not None:
+        what, _, todo = fault.partition("; ")
+        yield _JOURNAL.error(what, todo)
 
 
 def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
@@ -105,6 +117,7 @@ def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
         yield _JOURNAL.note(f"{directory}: no journal yet", "the server makes it when it starts")
         return
     try:
+        yield from _belonging(patient, directory)
         faults = _journal_faults(patient, directory)
         files = segments(directory).values()
         size = sum(path.stat().st_size for path in files)
@@ -115,7 +128,8 @@ def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
     # The end of a growing segment is torn while it is being written.
     serious = [f for f in faults if not (patient.running and f.state is ChainState.TORN)]
     if serious:
-        todo = f"'mqis journal check {directory}' lists all; what is damaged cannot be repaired"
+        check = f"mqis journal check {directory} --config {patient.file}"
+        todo = f"'{check}' lists all; what is damaged cannot be repaired"
         yield _JOURNAL.error(f"{directory}: {serious[0]} ({len(serious)} faults)", todo)
     else:
         yield _JOURNAL.ok(f"{directory}: intact, {size // _MB:,} MB, {kept} snapshots")

@@ -1,0 +1,94 @@
+"""The sides of ``mqis diff`` as users write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.login import OptionalLogonOptions, connected
+from mqis.cli.options import refuse_password
+from mqis.protocol.errors import StorageError
+from mqis.storage.journal.past import PastMoment
+from mqis.views.comparison.exported import exported_side
+from mqis.views.comparison.past import past_side
+from mqis.views.comparison.side import DirectorySide
+from mqis.views.comparison.stored import stored_side
+
+PermissionsOption = Annotated[
+    bool,
+    typer.Option(
+        "--permissions/--no-permissions",
+        help="Read the permissions of a server's objects too: one more call for each object.",
+    ),
+]
+SERVER = "server:"
+_SQLITE = b"SQLite format 3\0"
+_URLS = ("sqlite:", "postgresql://", "postgres://")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSides:
+    """The options for sides that are servers, and the passwords that the user has given."""
+
+    access: OptionalLogonOptions
+    permissions: bool
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def opened(self, address: str) -> Iterator[DirectorySide]:
+        from mqis.views.comparison.served import served_side  # noqa: PLC0415 -- only servers need it
+
+        login = replace(self.access, server=[address]).login()
+        user = "an anonymous user" if login.name is None else login.who
+        label = f"{SERVER}{address}"
+        with connected(login, self.secrets) as remote:
+            yield served_side(remote, label, user, permissions=self.permissions)
+
+
+@contextmanager
+def opened_side(text: str, servers: ServerSides) -> Iterator[DirectorySide]:
+    """Opens what ``text`` names: an export, a store, a server, or a journal at a moment."""
+    if text.startswith(_URLS):
+        refuse_password(text)
+        with stored_side(text) as side:
+            yield side
+    elif _is_store(Path(text)):
+        with stored_side(f"sqlite:{text}") as side:
+            yield side
+    elif (found := _journal(text)) is not None:
+        with past_side(*found) as side:
+            yield side
+    elif text.startswith(SERVER):
+        with servers.opened(text.removeprefix(SERVER)) as side:
+            yield side
+    else:
+        with exported_side(Path(text)) as side:
+            yield side
+
+
+def _journal(text: str) -> tuple[Path, PastMoment] | None:
+    """The directory of a journal and a moment, if ``text`` names them: JOURNAL[@MOMENT]."""
+    path, at, moment = text.rpartition("@")
+    if not at or Path(text).exists():
+        path, moment = text, ""
+    if not Path(path).is_dir():
+        return None
+    directory = Path(path)
+    inside = directory / "journal"  # of a server's own directory
+    chosen = inside if not list(directory.glob("*.mqj")) and inside.is_dir() else directory
+    return chosen, PastMoment.parse(moment) if moment else PastMoment()
+
+
+def _is_store(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
