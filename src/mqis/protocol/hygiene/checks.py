@@ -1,0 +1,81 @@
+"""The checks: the fault that each finds, and the repair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mqis.wire.mqds.objecttype import ObjectType
+
+
+class Check(StrEnum):
+    """A check: its name is the column ``check`` of a finding, its value the ``explanation``."""
+
+    DUPLICATE_ID = "several partitions have an object with this identifier"
+    DUPLICATE_NAME = "several objects of this type have this name"
+    ORPHANED_QUEUE = "the queue's machine is not in the directory"
+    ORPHANED_MACHINE = "the machine's site is not in the directory"
+    UNKNOWN_SITE = "the routing link joins a site that is not in the directory"
+    UNKNOWN_GATE = "a machine that is not in the directory is named as a gate"
+    UNKNOWN_ROUTER = "the machine's in- or out-routing server is not in the directory"
+    UNKNOWN_NETWORK = "the machine's connected network is not in the directory"
+    BAD_GATE = "a machine is named as a gate but cannot be one"
+    BAD_LINK = "the routing link cannot be used"
+    NO_GATE = "the site has no gate, so no messages are routed to it or through it"
+    CUT_OFF = "messages find no route between this site and most others"
+    WRITABLE = "everyone, even anonymous users, may send to the queue"
+
+    @property
+    def label(self) -> str:
+        """The name in tables and JSON."""
+        return self.name.lower()
+
+    @property
+    def advice(self) -> str:
+        """The repair, with the command for it."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Check.DUPLICATE_ID: "delete one of them at the server that owns its partition, and create it "
+    "again: it gets a new identifier",
+    Check.DUPLICATE_NAME: "delete the one that nobody uses, by its GUID: mqis delete TYPE GUID",
+    Check.ORPHANED_QUEUE: "delete it (mqis delete queue PATH), or set the machine that hosts it "
+    "now: mqis set queue PATH qmid=MACHINE",
+    Check.ORPHANED_MACHINE: "set its site (mqis set machine NAME site_ids=SITE), or delete it",
+    Check.UNKNOWN_SITE: "delete the link: mqis delete link GUID",
+    Check.UNKNOWN_GATE: "name only gates that exist: mqis set site NAME gates=MACHINE,...",
+    Check.UNKNOWN_ROUTER: "name only servers that exist: mqis set machine NAME infrs=... outfrs=...",
+    Check.UNKNOWN_NETWORK: "name only networks that exist: mqis set machine NAME cns=...",
+    Check.BAD_GATE: "name a routing server of the site instead: mqis set site NAME gates=MACHINE",
+    Check.BAD_LINK: "correct its cost (mqis set link GUID cost=N), or delete it",
+    Check.NO_GATE: "name a routing server of the site as its gate: mqis set site NAME gates=MACHINE",
+    Check.CUT_OFF: "list the pairs that are cut off, and why: mqis routes --stuck",
+    Check.WRITABLE: "allow only those who send to it: mqis security queue PATH --set SDDL",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class HygieneFinding:
+    """One fault of one object. ``type`` is the label of the object's type."""
+
+    check: str
+    type: str
+    path: str | None
+    id: str
+    detail: str = ""
+
+    @property
+    def rule(self) -> Check:
+        return Check[self.check.upper()]
+
+    @property
+    def place(self) -> tuple[str, str, str, str, str]:
+        """The sort key of a list of findings."""
+        return self.check, self.type, self.path or "", self.id, self.detail
+
+
+def finding(
+    check: Check, kind: ObjectType, id_: object, path: str | None, detail: str = ""
+) -> HygieneFinding:
+    return HygieneFinding(check.label, kind.label, path, str(id_), detail)
