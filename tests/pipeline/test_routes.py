@@ -16,7 +16,7 @@ from mqis.pipeline.jobs.traffic import traffic
 from mqis.pipeline.report import report
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.hygiene import Check
+from mqis.protocol.hygiene.checks import Check
 from mqis.protocol.directory.export_format import ExportHeader, format_entry, format_header
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition
 from mqis.protocol.directory.service import ServiceBits

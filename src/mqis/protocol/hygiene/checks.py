@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from shlex import quote
 
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -30,28 +31,25 @@ class Check(StrEnum):
         """The name in tables and JSON."""
         return self.name.lower()
 
-    @property
-    def advice(self) -> str:
-        """The repair, with the command for it."""
-        return _ADVICE[self]
 
-
+#: The repair of each fault; ``HygieneFinding.advice`` fills in the object.
 _ADVICE = {
     Check.DUPLICATE_ID: "delete one of them at the server that owns its partition, and create it "
     "again: it gets a new identifier",
-    Check.DUPLICATE_NAME: "delete the one that nobody uses, by its GUID: mqis delete TYPE GUID",
-    Check.ORPHANED_QUEUE: "delete it (mqis delete queue PATH), or set the machine that hosts it "
-    "now: mqis set queue PATH qmid=MACHINE",
-    Check.ORPHANED_MACHINE: "set its site (mqis set machine NAME site_ids=SITE), or delete it",
-    Check.UNKNOWN_SITE: "delete the link: mqis delete link GUID",
-    Check.UNKNOWN_GATE: "name only gates that exist: mqis set site NAME gates=MACHINE,...",
-    Check.UNKNOWN_ROUTER: "name only servers that exist: mqis set machine NAME infrs=... outfrs=...",
-    Check.UNKNOWN_NETWORK: "name only networks that exist: mqis set machine NAME cns=...",
-    Check.BAD_GATE: "name a routing server of the site instead: mqis set site NAME gates=MACHINE",
-    Check.BAD_LINK: "correct its cost (mqis set link GUID cost=N), or delete it",
-    Check.NO_GATE: "name a routing server of the site as its gate: mqis set site NAME gates=MACHINE",
+    Check.DUPLICATE_NAME: "if nobody uses this one: mqis delete {type} {id}",
+    Check.ORPHANED_QUEUE: "mqis delete queue {path}, or give it to the machine that hosts it now: "
+    "mqis set queue {path} qmid=MACHINE",
+    Check.ORPHANED_MACHINE: "mqis set machine {path} site_ids=SITE, or delete it",
+    Check.UNKNOWN_SITE: "mqis delete link {id}",
+    Check.UNKNOWN_GATE: "name only machines that exist: mqis set {type} {path} gates=MACHINE,...",
+    Check.UNKNOWN_ROUTER: "name only servers that exist: mqis set machine {path} infrs=... "
+    "outfrs=...",
+    Check.UNKNOWN_NETWORK: "name only networks that exist: mqis set machine {path} cns=...",
+    Check.BAD_GATE: "name a routing server of the site: mqis set {type} {path} gates=MACHINE",
+    Check.BAD_LINK: "mqis set link {id} cost=N, or mqis delete link {id}",
+    Check.NO_GATE: "name a routing server of the site: mqis set site {path} gates=MACHINE",
     Check.CUT_OFF: "list the pairs that are cut off, and why: mqis routes --stuck",
-    Check.WRITABLE: "allow only those who send to it: mqis security queue PATH --set SDDL",
+    Check.WRITABLE: "allow only those who send to it: mqis security queue {path} --set SDDL",
 }
 
 
@@ -66,8 +64,14 @@ class HygieneFinding:
     detail: str = ""
 
     @property
-    def rule(self) -> Check:
-        return Check[self.check.upper()]
+    def explanation(self) -> str:
+        return Check[self.check.upper()].value
+
+    @property
+    def advice(self) -> str:
+        """The repair, with a command for this object where there is one."""
+        name = quote(self.id if self.path is None else self.path)
+        return _ADVICE[Check[self.check.upper()]].format(type=self.type, id=self.id, path=name)
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:

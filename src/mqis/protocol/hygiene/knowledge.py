@@ -8,7 +8,7 @@ of different authorities never meet in one store. And a copy may lack a partitio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import (
@@ -91,8 +91,13 @@ class Knowledge:
             if not self.has_all(target)
         )
 
-    def limits(self, left_out: dict[str, int]) -> Iterator[KnowledgeLimit]:
-        """Yields everything that the copy cannot show."""
+    def limits(
+        self, left_out: Mapping[str, int], untold_gates: Sequence[str]
+    ) -> Iterator[KnowledgeLimit]:
+        """Yields everything that the copy cannot show.
+
+        ``left_out`` counts possible findings by check, ``untold_gates`` names sites.
+        """
         yield from self._incomplete(left_out)
         if not self.is_authoritative:
             yield KnowledgeLimit(
@@ -107,18 +112,33 @@ class Knowledge:
                 "a server does not list the permissions of queues",
                 "check an export or the store: mqis check FILE",
             )
+        if untold_gates:
+            yield KnowledgeLimit(
+                Check.NO_GATE.label,
+                "the gates that links name, and all sites of a machine but the first, are not "
+                f"replicated; so this copy cannot show whether {listed(untold_gates)} "
+                f"{'has' if len(untold_gates) == 1 else 'have'} a gate",
+                "check the copy of the enterprise's authority (PEC)",
+                len(untold_gates),
+            )
         yield from self._replicas()
 
-    def _incomplete(self, left_out: dict[str, int]) -> Iterator[KnowledgeLimit]:
-        lacking = [part.owner or str(part.id) for part in self.partitions if not part.whole]
-        lacking += [f"site {name}" for name in self.absent]
-        if lacking and not self.checked:
-            listed = ", ".join(sorted(lacking)[:5]) + f" and {len(lacking) - 5} more" * (
-                len(lacking) > 5
-            )
+    def _incomplete(self, left_out: Mapping[str, int]) -> Iterator[KnowledgeLimit]:
+        if self.checked:
             yield KnowledgeLimit(
                 "",
-                f"this copy is not complete: it lacks objects of {listed}. A reference to a "
+                "a server shows what this user may read; objects that others refer to and the user "
+                "may not read are no findings",
+                "log on as an administrator with --user, or check an export or the store",
+                sum(left_out.values()),
+            )
+            return
+        lacking = [part.owner or str(part.id) for part in self.partitions if not part.whole]
+        lacking += [f"site {name}" for name in self.absent]
+        if lacking:
+            yield KnowledgeLimit(
+                "",
+                f"this copy is not complete: it lacks objects of {listed(sorted(lacking))}. A reference to a "
                 "missing object is no finding, because the object may exist there",
                 "check the copy of a server that is up to date",
                 sum(left_out.values()),
@@ -126,13 +146,6 @@ class Knowledge:
 
     def _replicas(self) -> Iterator[KnowledgeLimit]:
         others = [p for p in self.partitions if not p.own and p.id != ENTERPRISE_PARTITION]
-        if not self.knows_link_gates:
-            yield KnowledgeLimit(
-                Check.NO_GATE.label,
-                "the gates that links name are not replicated; here a site with a routing server "
-                "and a link may have a gate that only the enterprise's authority (PEC) knows",
-                "check the copy of the PEC",
-            )
         if others:
             yield KnowledgeLimit(
                 "",
@@ -143,11 +156,15 @@ class Knowledge:
             )
 
 
-def knowledge_of(
-    partitions: Iterable[Partition], objects: Iterable[DirectoryObject]
-) -> Knowledge:
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and the number of the others."""
+    more = f" and {len(names) - most} more" * (len(names) > most)
+    return ", ".join(names[:most]) + more
+
+
+def knowledge_of(partitions: Iterable[Partition], objects: Iterable[DirectoryObject]) -> Knowledge:
     """The knowledge of one server's copy; ``objects`` are all but queues."""
-    listed = tuple(partitions)
+    states = tuple(partitions)
     own: set[Guid] = set()
     sites: list[DirectoryObject] = []
     for obj in objects:
@@ -155,10 +172,15 @@ def knowledge_of(
             own.add(obj.partition)
         if obj.type is ObjectType.SITE:
             sites.append(obj)
-    filled = {part.id for part in listed if part.last_seq > SequenceNumber.MIN}
-    absent = (s.path or str(s.id) for s in sites if s.value(PropId.S_PSC) and s.id not in filled)
+    filled = {part.id for part in states if part.last_seq > SequenceNumber.MIN}
     copies = (
         PartitionCopy(part.id, part.owner, part.id in own, part.purge_state is PurgeState.NORMAL)
-        for part in listed
+        for part in states
     )
-    return Knowledge(tuple(copies), tuple(absent))
+    return Knowledge(tuple(copies), absent_sites(sites, filled))
+
+
+def absent_sites(sites: Iterable[DirectoryObject], filled: Collection[Guid]) -> tuple[str, ...]:
+    """The names of sites with a controller whose partition has never arrived in the copy."""
+    lacking = (s for s in sites if s.value(PropId.S_PSC) and s.id not in filled)
+    return tuple(sorted(site.path or str(site.id) for site in lacking))

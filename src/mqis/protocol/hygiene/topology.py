@@ -27,6 +27,15 @@ def topology_findings(snapshot: Snapshot, knowledge: Knowledge) -> Iterator[Hygi
         yield from rules.sites()
 
 
+def untold_gates(snapshot: Snapshot, knowledge: Knowledge) -> list[str]:
+    """The names of the sites that may have a gate or none: this copy cannot show it."""
+    rules = _TopologyRules(snapshot, knowledge)
+    open_ = (site for site in snapshot.sites if site not in snapshot.gates)
+    if len(snapshot.sites) < 2:
+        return []
+    return sorted(snapshot.sites[s].name or str(s) for s in open_ if not rules.has_no_gate(s))
+
+
 class _TopologyRules:
     def __init__(self, snapshot: Snapshot, knowledge: Knowledge) -> None:
         self._snapshot = snapshot
@@ -68,7 +77,7 @@ class _TopologyRules:
         return not sites or self._knowledge.knows_sites_of(sites[0])
 
     def sites(self) -> Iterator[HygieneFinding]:
-        closed = {site for site in self._snapshot.sites if self._has_no_gate(site)}
+        closed = {site for site in self._snapshot.sites if self.has_no_gate(site)}
         for site in closed:
             yield self._of_site(Check.NO_GATE, self._snapshot.sites[site])
         for group in islands(self._snapshot, closed)[1:]:
@@ -79,7 +88,7 @@ class _TopologyRules:
     def _of_site(self, check: Check, site: RoutingSite, detail: str = "") -> HygieneFinding:
         return finding(check, ObjectType.SITE, site.id, site.name, detail)
 
-    def _has_no_gate(self, site: Guid) -> bool:
+    def has_no_gate(self, site: Guid) -> bool:
         """True if the site certainly has no gate."""
         if site in self._snapshot.gates:
             return False

@@ -39,6 +39,12 @@ class GateColumns:
     def arrives(self) -> npt.NDArray[np.bool_]:
         return self.cost != UNREACHABLE
 
+    def next_site(self) -> Vertices:
+        """The next site of each path: the destination itself where the gate belongs to it."""
+        source = np.arange(len(self.hop))[:, np.newaxis]
+        there = np.broadcast_to(self.destinations, self.hop.shape)
+        return np.where(self.hop == source, there, self.hop).astype(np.int32)
+
 
 def gate_columns(graph: SiteGraph, roots: Sequence[Roots], wanted: npt.ArrayLike) -> GateColumns:
     """The routes between sites; ``roots`` are the sites of the gate in charge of each site."""
