@@ -12,11 +12,12 @@ from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, stor
 from mqis.cli.output import print_json, say
 from mqis.cli.spread import spread
 from mqis.protocol.errors import StorageError
-from mqis.protocol.routing.explain import Explanation, explain
+from mqis.protocol.routing.explain import Explanation
+from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.exported import snapshot_of_export
-from mqis.views.routes.finding import compared, find_links, find_machine, snapshot_of_server
+from mqis.views.routes.finding import compared, find_end, find_links, snapshot_of_server
 from mqis.views.routes.text import as_json, blame, explained, summary
 
 DirectoryOption = Annotated[
@@ -64,11 +65,11 @@ def route(
     If there is no route, the command names the cause, and its exit status is 1.
     """
     snapshot = read_directory(directory, store, config, access)
-    ends = find_machine(snapshot, source), find_machine(snapshot, destination)
+    ends = find_end(snapshot, source), find_end(snapshot, destination)
     removed = [link for text in without or () for link in find_links(snapshot, text)]
-    before = explain(snapshot, *ends) if removed else None
+    before = explain_between(snapshot, *ends) if removed else None
     left = snapshot.without_links(removed) if removed else snapshot
-    found = explain(left, *ends)
+    found = explain_between(left, *ends)
     if svg is not None:
         _draw(left, found, svg)
     if json:

@@ -88,9 +88,7 @@ def objects_from(rows: Iterable[Row | dict[str, object]]) -> Iterator[DirectoryO
         yield object_from(*(row[name] for name in OBJECT_COLUMNS))  # type: ignore[arg-type]
 
 
-def object_from(
-    kind: int, id_: bytes, partition: bytes, seq: int, props: str
-) -> DirectoryObject:
+def object_from(kind: int, id_: bytes, partition: bytes, seq: int, props: str) -> DirectoryObject:
     return DirectoryObject(
         ObjectType(kind),
         Guid(bytes(id_)),

@@ -138,8 +138,8 @@ class Knowledge:
         if lacking:
             yield KnowledgeLimit(
                 "",
-                f"this copy is not complete: it lacks objects of {listed(sorted(lacking))}. A reference to a "
-                "missing object is no finding, because the object may exist there",
+                f"this copy is not complete: it lacks objects of {listed(sorted(lacking))}. A "
+                "reference to a missing object is no finding, because the object may exist there",
                 "check the copy of a server that is up to date",
                 sum(left_out.values()),
             )

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from mqis.protocol.routing.breakage import Breakage
 from mqis.protocol.routing.diagnosis import no_gate
-from mqis.protocol.routing.explain import Explanation, ExplainStep, explain
+from mqis.protocol.routing.explain import ExplainStep, Explanation, explain
 from mqis.protocol.routing.model import RoutingQueueManager
 from mqis.protocol.routing.nexthops import decide
 from mqis.protocol.routing.snapshot import Snapshot
@@ -59,9 +59,7 @@ def _start(snapshot: Snapshot, source: Guid, destination: Guid) -> Guid | None:
     return min((m.id for m in snapshot.machines.values() if source in m.sites), default=None)
 
 
-def _into_site(
-    snapshot: Snapshot, start: Guid, site: Guid, tables: TableOf | None
-) -> Explanation:
+def _into_site(snapshot: Snapshot, start: Guid, site: Guid, tables: TableOf | None) -> Explanation:
     probe = RoutingQueueManager(site, snapshot.sites[site].name, (site,))
     found = explain(snapshot.with_machine(probe), start, site, tables)
     if found.breakage is not None:

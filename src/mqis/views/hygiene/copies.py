@@ -113,9 +113,7 @@ def _looked_up(remote: Source) -> Iterator[DirectoryObject]:
         columns = _columns(kind)
         for record in remote.lookup(kind, columns, (), ()):
             values = {int(p): value for p, value in record.values.items() if value is not None}
-            yield DirectoryObject(
-                kind, record.id, ENTERPRISE_PARTITION, SequenceNumber.MIN, values
-            )
+            yield DirectoryObject(kind, record.id, ENTERPRISE_PARTITION, SequenceNumber.MIN, values)
 
 
 def _columns(kind: ObjectType) -> tuple[PropId, ...]:
