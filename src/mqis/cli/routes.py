@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Annotated
 
 import typer
@@ -14,7 +13,7 @@ from mqis.cli.route import DirectoryOption, read_directory
 from mqis.cli.spread import spread
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.stuck import StuckMachines, StuckSites, stuck_machines, stuck_sites
-from mqis.views.routes.listing import StuckText, site_routes
+from mqis.views.routes.listing import StuckText, site_routes, untold
 from mqis.wire.errors import MqisError
 
 #: Pairs or machines that a row names.
@@ -52,19 +51,19 @@ def routes(
 
 
 def _all(snapshot: Snapshot, limit: int, json: bool) -> None:
-    found = site_routes(snapshot)
+    found = sorted(site_routes(snapshot), key=lambda route: (route.source, route.destination))
     if json:
         keys = "source", "destination", "cost", "next_hop"
         print_json([{key: getattr(route, key) for key in keys} for route in found])
         return
     shown = table("from", "to", "cost", "next site")
-    for route in islice(found, limit):
+    for route in found[:limit]:
         cost = "no route" if route.cost is None else f"{route.cost:,}"
         texts = route.source, route.destination, cost, route.next_hop or ""
         shown.add_row(*map(cell, texts))
     console().print(shown)
-    if left := sum(1 for _ in found):
-        say(f"and {left:,} more: --limit {limit + left}", "dim")
+    if len(found) > limit:
+        say(f"and {len(found) - limit:,} more: --limit {len(found)}", "dim")
 
 
 def _stuck(snapshot: Snapshot, limit: int, json: bool) -> None:
@@ -77,6 +76,7 @@ def _stuck(snapshot: Snapshot, limit: int, json: bool) -> None:
                 "pairs": pairs,
                 "sites": [words.sites_json(group) for group in sites],
                 "machines": [words.machines_json(group) for group in machines],
+                "unknown": untold(snapshot),
             }
         )
     else:
@@ -97,19 +97,23 @@ def _show(
     style = "bold red" if pairs else "green"
     every = f"{counted(number * (number - 1), 'pair')} of {counted(number, 'site')}"
     say(f"{pairs:,} of {every} without a route" if pairs else f"a route for all {every}", style)
-    if sites:
-        shown = table("pairs", "why", "from and to", "what to do")
-        for one in sites[:limit]:
-            texts = f"{len(one.pairs):,}", words.reason(one.breakage)
-            ends = _first(words.pairs(one.pairs))
-            shown.add_row(*map(cell, (*texts, ends, words.advice(one.breakage))))
-        console().print(shown)
+    for one in sites[:limit]:
+        say(f"{counted(len(one.pairs), 'pair')}: {words.reason(one.breakage)}", "red")
+        say(f"  {_first(words.pairs(one.pairs))}")
+        say(f"  what to do: {words.advice(one.breakage)}")
     for group in machines[:limit]:
         cannot = "cannot send to other sites" if group.sending else "gets nothing from other sites"
         named = _first(words.machines(group.machines))
         count = counted(len(group.machines), "machine")
-        say(f"{count} {cannot}: {words.reason(group.breakage)}", "bold red")
-        say(f"  {named}; {words.advice(group.breakage)}")
+        say(f"{count} {cannot}: {words.reason(group.breakage)}", "red")
+        say(f"  {named}")
+        say(f"  what to do: {words.advice(group.breakage)}")
+    if names := untold(snapshot):
+        say(
+            f"cannot tell: gates that links name are not replicated; {_first(names)} may have one "
+            "that only the enterprise's authority (PEC) knows; ask its copy",
+            "yellow",
+        )
 
 
 def _first(names: list[str]) -> str:

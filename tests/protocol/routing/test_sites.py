@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 
 from mqis.protocol.routing.breakage import RouteFault
@@ -85,7 +87,7 @@ def test_islands() -> None:
 
 def test_a_way_with_too_many_hops_is_none() -> None:
     letters = [chr(ord("A") + n) for n in range(26)] + [chr(ord("a") + n) for n in range(9)]
-    links = [f"{here}-{there} 1" for here, there in zip(letters, letters[1:], strict=False)]
+    links = [f"{here}-{there} 1" for here, there in pairwise(letters)]
     world = World(*links, **{f"gate{n}": f"{site} gate" for n, site in enumerate(letters)})
     (group,) = stuck_sites(world.snapshot)
 

@@ -117,12 +117,13 @@ def _router(network: RoutingArrays, paths: bool) -> Callable[[Batches], Batches]
         for batch in batches:
             wanted = batch.column(0).to_numpy()
             for begin in range(0, len(wanted), _BLOCK):
-                yield _block(network, wanted[begin : begin + _BLOCK], paths)
+                yield routes_block(network, wanted[begin : begin + _BLOCK], paths)
 
     return work
 
 
-def _block(network: RoutingArrays, destinations: Ints, paths: bool) -> pa.RecordBatch:
+def routes_block(network: RoutingArrays, destinations: Ints, paths: bool) -> pa.RecordBatch:
+    """The rows of ``routes`` for some destinations, by number; the same as of ``mqis route``."""
     found = gate_columns(network.graph, network.gates.roots(), destinations)
     count = network.graph.count
     # Every source with every destination, except a site with itself.

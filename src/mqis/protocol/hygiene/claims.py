@@ -64,14 +64,19 @@ REFERENCES: dict[ObjectType, tuple[tuple[int, ObjectType, Check], ...]] = {
     )
     for kind in ObjectType
 }
-#: The types of which other objects name one; a key per object is enough for the others.
 _QUEUE_SECURITY = SECURITY_PROPERTY[ObjectType.QUEUE]
+
+
+@lru_cache(maxsize=65_536)
+def _text(guid: Guid) -> str:
+    """Cached, because many objects name the same few."""
+    return str(guid)
 
 
 def claims_of(obj: DirectoryObject) -> Iterator[Claim]:
     """Yields all claims of an object. Its rules look at nothing else."""
     label, id_, path = obj.type.label, str(obj.id), obj.path
-    yield Claim(f"{label} {id_}", ClaimKind.IS, "", label, id_, path, str(obj.partition))
+    yield Claim(f"{label} {id_}", ClaimKind.IS, "", label, id_, path, _text(obj.partition))
     if path is not None:
         key = f"{label} named {name_key(path)}"
         yield Claim(key, ClaimKind.NAMED, "", label, id_, path, "")
@@ -80,8 +85,9 @@ def claims_of(obj: DirectoryObject) -> Iterator[Claim]:
         if not referred and check in _NEEDED:
             yield Claim(f"{label} {id_}", ClaimKind.FAULT, check.label, label, id_, path, "")
         for guid in referred:
-            key = f"{target.label} {guid}"
-            yield Claim(key, ClaimKind.REFERS, check.label, label, id_, path, str(guid))
+            referred_id = _text(guid)
+            key = f"{target.label} {referred_id}"
+            yield Claim(key, ClaimKind.REFERS, check.label, label, id_, path, referred_id)
     if obj.type is ObjectType.QUEUE and _is_open(obj):
         check = Check.WRITABLE
         yield Claim(f"{label} {id_}", ClaimKind.FAULT, check.label, label, id_, path, "")

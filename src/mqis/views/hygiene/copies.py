@@ -28,10 +28,16 @@ from mqis.protocol.hygiene.examining import HygieneReport, examine
 from mqis.protocol.hygiene.knowledge import Knowledge
 from mqis.protocol.ports import View
 from mqis.protocol.routing.model import PROPERTIES
+from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
+
+
+class HygieneError(MqisError):
+    """The copy of the directory cannot be judged."""
+
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 
@@ -105,7 +111,13 @@ def check_server(remote: Source) -> HygieneReport:
     asked for each missing object that others refer to.
     """
     knowledge = Knowledge((), permissions=False, checked=True)
-    return examine(_looked_up(remote), knowledge=knowledge, confirm=_Confirmation(remote).confirm)
+    confirm = _Confirmation(remote).confirm
+    report = examine(_looked_up(remote), knowledge=knowledge, confirm=confirm)
+    if not report.objects[ObjectType.SITE]:
+        raise HygieneError(
+            "the server shows no site to this user: name one that may read them with --user"
+        )
+    return report
 
 
 def _looked_up(remote: Source) -> Iterator[DirectoryObject]:

@@ -60,6 +60,23 @@ def site_routes(snapshot: Snapshot) -> Iterator[SiteRoute]:
                     yield SiteRoute(name, names[there], cost if known else None, hop)
 
 
+def untold(snapshot: Snapshot) -> list[str]:
+    """The names of sites without a gate that may have one which only links name.
+
+    Links' gates are not replicated. If no link names any, the copy may be that of a replica.
+    """
+    if any(link.gates for link in snapshot.links.values()):
+        return []
+    possible = (
+        site.name or str(site.id)
+        for site in snapshot.sites.values()
+        if site.id not in snapshot.gates
+        and snapshot.links_at.get(site.id)
+        and snapshot.routers.get(site.id)
+    )
+    return sorted(possible)
+
+
 # --- pairs without a route ------------------------------------------------------------------------
 
 
