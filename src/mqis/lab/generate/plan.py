@@ -57,6 +57,12 @@ class GeneratePlan:
                 "--faults 0"
             )
 
+        if self.machines < 3 * self.hygiene:
+            raise GenerateError(
+                f"{self.hygiene} faults of each kind in the directory need {3 * self.hygiene} "
+                f"machines, not {self.machines}: give more machines, or fewer with --hygiene"
+            )
+
     @property
     def backup_count(self) -> int:
         return self.sites * 2 // 3 if self.backups is None else self.backups
