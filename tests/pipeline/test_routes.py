@@ -128,15 +128,14 @@ def test_every_pair_as_mqis_route_finds_it(routed: TableDirectory) -> None:
 def test_the_table_and_mqis_route_never_contradict_each_other(drawn: Snapshot) -> None:
     """Compares the rows that a task computes with the routes that the command explains."""
     sites = (replace(site, name=str(site.id)) for site in drawn.sites.values())
-    others = (*drawn.links.values(), *drawn.machines.values())
-    snapshot = Snapshot.make([*sites, *others])
+    snapshot = Snapshot.make([*sites, *drawn.links.values(), *drawn.machines.values()])
     tables = RoutingTables(snapshot)
     count = len(snapshot.sites)
     rows = routes_block(RoutingArrays.of(snapshot), np.arange(count), paths=True).to_pylist()
     assert len(rows) == count * (count - 1)
     for row in rows:
-        ends = (find_end(snapshot, row[end]) for end in ("source", "destination"))
-        single = explain_between(snapshot, *ends, tables)
+        source, destination = (find_end(snapshot, row[end]) for end in ("source", "destination"))
+        single = explain_between(snapshot, source, destination, tables)
         assert (row["cost"] is None) == (single.breakage is not None)
         if single.breakage is None:
             assert row["cost"] == single.cost

@@ -22,7 +22,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
-from mqis.wire.propvariant import Value
+from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.seqnum import SequenceNumber
 
@@ -35,7 +35,9 @@ def guid(number: int) -> Guid:
 
 
 def made(kind: ObjectType, number: int, partition: Guid, **values: Value) -> DirectoryObject:
-    properties = props({PropId[name]: value for name, value in values.items()})
+    properties: dict[int, PropVariant] = props(
+        {PropId[name]: value for name, value in values.items()}
+    )
     return DirectoryObject(kind, guid(number), partition, SequenceNumber(number), properties)
 
 

@@ -115,7 +115,10 @@ class _Search:
                 own = found.subject == machine.id
                 key = found.fault, sending, None if own else found.subject
                 grouped.setdefault(key, (found, sending, []))[2].append(machine.id)
-        made = (StuckMachines(*two, tuple(sorted(ids))) for *two, ids in grouped.values())
+        made = (
+            StuckMachines(breakage, sending, tuple(sorted(ids)))
+            for breakage, sending, ids in grouped.values()
+        )
         return sorted(made, key=lambda one: (-len(one.machines), one.machines[0], one.sending))
 
     def _peers(self) -> dict[Guid, Guid]:

@@ -37,7 +37,7 @@ class GateColumns:
 
     @property
     def arrives(self) -> npt.NDArray[np.bool_]:
-        return self.cost != UNREACHABLE
+        return np.not_equal(self.cost, UNREACHABLE)
 
     def next_site(self) -> Vertices:
         """The next site of each path: the destination itself where the gate belongs to it."""
