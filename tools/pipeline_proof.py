@@ -4,9 +4,9 @@ Usage: python tools/pipeline_proof.py [--servers 200] [--changes 1000000] [--fau
                                       [--directory DIR] [--memory 4g] [--json]
 
 Journals and exports of so many servers are generated with known faults; then the pipeline ingests
-them, audits the replicas and looks for gaps. Every fault has to be in its tables with its cause,
-and nothing else: precision and recall 1. If not, it prints the missing and wrong findings, and the
-exit status is 1.
+them, audits the replicas, looks for gaps, and for faults of the directory itself. Every fault has
+to be in its tables with its cause, and nothing else: precision and recall 1. If not, it prints the
+missing and wrong findings, and the exit status is 1.
 
 A million changes that are each sent to 200 servers would be 200 million records, so only the last
 ones are (``--live``). Most servers get the earlier ones by synchronisation, as final objects. All
@@ -35,14 +35,18 @@ from rich.table import Table
 
 from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.jobs.audit import audit
+from mqis.pipeline.jobs.hygiene import hygiene
 from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.jobs.progress import lag
 from mqis.pipeline.session import Engine, session
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.watching import watched
+from mqis.views.hygiene.copies import check_export
 from tools.memory import watched_memory
 
 _FAULT = ("server", "difference", "cause", "type", "id", "partition", "seq", "source", "target")
+
+_HYGIENE = ("check", "type", "id")
 
 Key = tuple[object, ...]
 Manifest = dict[str, Any]
@@ -126,7 +130,11 @@ def prove(plan: GeneratePlan, directory: Path, memory: str, console: Console) ->
                 audit(tables)
             with step("lag and gaps") as progress, watched(spark, progress):
                 lag(tables)
+            with step("hygiene") as progress, watched(spark, progress):
+                hygiene(tables)
             _judge(proof, made, tables)
+        with step("hygiene of one export"):
+            proof.judged.append(_judged_alone(made, directory / "made/exports"))
     proof.peak_mib = peak.mib
     proof.numbers = {
         "servers": len(made["servers"]),
@@ -189,7 +197,29 @@ def _judge(proof: Proof, made: Manifest, tables: TableDirectory) -> None:
             for kind in sorted({row["kind"] for row in (*made["damage"], *errors)})
         ),
         *_judged_evidence(made, tables),
+        Judged.of(
+            "hygiene, all exports",
+            keys(made["hygiene"], *_HYGIENE),
+            keys((row.asDict() for row in tables.read("hygiene").collect()), *_HYGIENE),
+        ),
     ]
+
+
+def _judged_alone(made: Manifest, exports: Path) -> Judged:
+    """Compares the faults of the directory with those that one server's export shows: a PSC's,
+    whose copy of most partitions is a replica's."""
+    spoiled = {
+        Path(row["file"]).name for row in (*made["damage"], *made["evidence"]) if row["file"]
+    }
+    servers = [row for row in made["servers"] if row["role"] == "psc"]
+    names = [f"{row['name']}.jsonl" for row in servers]
+    name = next(name for name in names if name not in spoiled)
+    found = check_export(exports / name).findings
+    return Judged.of(
+        f"hygiene, {name} alone",
+        [tuple(row[key] for key in _HYGIENE) for row in made["hygiene"]],
+        [(row.check, row.type, row.id) for row in found],
+    )
 
 
 def _judged_evidence(made: Manifest, tables: TableDirectory) -> Iterator[Judged]:
@@ -259,6 +289,7 @@ def plan_of(arguments: argparse.Namespace) -> GeneratePlan:
         changes=arguments.changes,
         seed=arguments.seed,
         faults=arguments.faults,
+        hygiene=min(arguments.faults, max(3 * sites, 12) // 3),
         churn=arguments.churn,
         live=arguments.live if arguments.live is not None else max(2000, arguments.changes // 100),
     )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
 from pyspark.sql import SparkSession
 
 from mqis.pipeline.jobs.hygiene import hygiene
@@ -16,12 +20,15 @@ from mqis.pipeline.jobs.traffic import traffic
 from mqis.pipeline.report import report
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.hygiene import Check
+from mqis.pipeline.transforms.routes import RoutingArrays, routes_block
 from mqis.protocol.directory.export_format import ExportHeader, format_entry, format_header
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition
 from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.hygiene.checks import Check
+from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import build_table, roots_of
+from mqis.protocol.routing.trace import RoutingTables
+from mqis.views.routes.finding import find_end
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -30,6 +37,7 @@ from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.seqnum import SequenceNumber
 from tests.cli.commands import run
+from tests.strategies.routing import enterprises, unhurried
 
 OPEN, SHUT = "O:BAG:BAD:(A;;GA;;;WD)", "O:BAG:BAD:(A;;GA;;;BA)"
 
@@ -97,30 +105,44 @@ def routed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
     return tables
 
 
-def test_every_pair_as_a_server_routes_it(routed: TableDirectory) -> None:
+def test_every_pair_as_mqis_route_finds_it(routed: TableDirectory) -> None:
     done = routes(routed)
     found = {(row.source, row.destination): row for row in routed.read("routes").collect()}
     snapshot = Snapshot.of(objects())
-    graph = snapshot.graph
-    names = [snapshot.sites[site].name for site in graph.sites]
-    for source in names:
-        site = guid(SITES[source])
-        table = build_table(graph, roots_of(graph, [site]))
-        for destination in names:
-            if source == destination:
-                continue
-            row = table.get(guid(SITES[destination]))
-            got = found.pop((source, destination))
-            if row is None:
-                assert (got.cost, got.next_hop, got.path) == (None, None, [])
-            else:
-                assert got.cost == row.distance
-                assert got.next_hop == snapshot.sites[row.next_hop].name
-                assert got.path[0] == source
-                assert got.path[1] == got.next_hop
-                assert got.path[-1] == destination
+    for source, destination in permutations(SITES, 2):
+        single = explain_between(snapshot, guid(SITES[source]), guid(SITES[destination]))
+        got = found.pop((source, destination))
+        if single.breakage is not None:
+            assert (got.cost, got.next_hop, got.path) == (None, None, [])
+            assert {source, destination} & {"E", "F"}  # no gate, no link
+        else:
+            assert got.cost == single.cost
+            assert (got.path[0], got.path[1], got.path[-1]) == (source, got.next_hop, destination)
+            assert len(got.path) == len(single.machines)
     assert not found
-    assert done == Routed(6, 30, 10)
+    assert done == Routed(6, 30, 18)
+
+
+@unhurried
+@given(enterprises())
+def test_the_table_and_mqis_route_never_contradict_each_other(drawn: Snapshot) -> None:
+    """Compares the rows that a task computes with the routes that the command explains."""
+    sites = (replace(site, name=str(site.id)) for site in drawn.sites.values())
+    snapshot = Snapshot.make([*sites, *drawn.links.values(), *drawn.machines.values()])
+    tables = RoutingTables(snapshot)
+    count = len(snapshot.sites)
+    rows = routes_block(RoutingArrays.of(snapshot), np.arange(count), paths=True).to_pylist()
+    assert len(rows) == count * (count - 1)
+    for row in rows:
+        source, destination = (find_end(snapshot, row[end]) for end in ("source", "destination"))
+        single = explain_between(snapshot, source, destination, tables)
+        assert (row["cost"] is None) == (single.breakage is not None)
+        if single.breakage is None:
+            assert row["cost"] == single.cost
+            crossed = [str(step.crossing.to_site) for step in single.steps if step.crossing]
+            ended = [] if crossed[-1:] == [row["destination"]] else [row["destination"]]
+            assert row["path"] == [row["source"], *crossed, *ended]
+            assert row["next_hop"] == row["path"][1]
 
 
 def test_every_failure(routed: TableDirectory) -> None:
@@ -146,6 +168,7 @@ def test_hygiene(routed: TableDirectory) -> None:
         ("orphaned_machine", "lost"),
         ("unknown_site", str(guid(60))),
         ("no_gate", "E"),
+        ("cut_off", "F"),
         ("writable", "gA\\open"),
     }
     assert sum(counted.values()) == len(found)

@@ -37,6 +37,9 @@ def generate(
     queues: Annotated[int, typer.Option(min=1, help="Queues at the start.")] = 100,
     changes: Annotated[int, typer.Option(min=0, help="Changes after the start.")] = 2000,
     faults: Annotated[int, typer.Option(min=0, help="Faults of each kind.")] = 1,
+    hygiene: Annotated[
+        int, typer.Option(min=0, help="Faults of each kind in the directory itself ('mqis check').")
+    ] = 0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 1,
     churn: Annotated[
         float, typer.Option(min=0, max=0.5, help="Share of changes that create a queue.")
@@ -54,7 +57,9 @@ def generate(
 ) -> None:
     """Generate journals and exports of all servers, with planted faults listed in a manifest."""
     make_writable(directory)
-    plan = GeneratePlan(sites, machines, queues, changes, seed, backups, faults, churn, live)
+    plan = GeneratePlan(
+        sites, machines, queues, changes, seed, backups, faults, churn, live, hygiene
+    )
     console = error_console()
     visible = console.is_terminal
     with Progress(*_COLUMNS, console=console, transient=True, disable=not visible) as bar:

@@ -246,11 +246,15 @@ def hygiene(
 
         found = job(opened)
         rows = [row.asDict() for row in opened.read("hygiene").collect()]
+        limits = [row.asDict() for row in opened.read("hygiene_limits").collect()]
     if json:
         print_json(rows)
     else:
         _say_hygiene(found)
         _print([{name: row[name] for name in row if name != "explanation"} for row in rows])
+        for limit in limits:
+            about = f"{limit['check']}: " if limit["check"] else ""
+            say(f"cannot tell: {about}{limit['reason']}; {limit['advice']}", "yellow")
 
 
 @app.command()
@@ -507,7 +511,7 @@ def _say_conversations(done: dict[str, int]) -> None:
 
 def _say_hygiene(found: dict[str, int]) -> None:
     """Prints the number of findings of each check, and the check's explanation."""
-    from mqis.pipeline.transforms.hygiene import Check  # noqa: PLC0415 -- needs Spark
+    from mqis.protocol.hygiene.checks import Check  # noqa: PLC0415 -- only this needs it
 
     say(f"hygiene: {counted(sum(found.values()), 'finding')}", "bold")
     for name, number in sorted(found.items()):

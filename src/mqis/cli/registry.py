@@ -42,6 +42,7 @@ COMMAND_GROUPS: Final = {
     },
     "Follow messages": {
         "route": ("route", "Show the route of a message, and the reasons for it"),
+        "routes": ("routes", "Show the routes of all sites, or who is stuck"),
         "map": ("route", "Draw the enterprise: sites, links, gates"),
         "send": ("send", "Send a message and compare its path with the route"),
     },
@@ -55,6 +56,7 @@ COMMAND_GROUPS: Final = {
     },
     "Find and repair faults": {
         "doctor": ("doctor", "Look for problems, and say what to do about them"),
+        "check": ("check", "Look for faults in a directory's contents"),
         "logs": ("logs", "Show the logs of servers, merged by time"),
         "trace": ("trace", "Follow one change from the call to the last replica"),
         "journal": ("journal", "Follow, show and verify the journal of a server"),

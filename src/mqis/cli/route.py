@@ -13,7 +13,8 @@ from mqis.cli.output import print_json, say
 from mqis.cli.routed import opened_directory, read_directory
 from mqis.cli.spread import spread
 from mqis.protocol.errors import StorageError
-from mqis.protocol.routing.explain import Explanation, explain
+from mqis.protocol.routing.explain import Explanation
+from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.finding import compared, find_links
@@ -72,11 +73,11 @@ def route(
     """
     with opened_directory(directory, store, config, access) as routed:
         snapshot = routed.snapshot
-        ends = routed.machine(source), routed.machine(destination)
+        ends = routed.end(source), routed.end(destination)
     removed = [link for text in without or () for link in find_links(snapshot, text)]
-    before = explain(snapshot, *ends) if removed else None
+    before = explain_between(snapshot, *ends) if removed else None
     left = snapshot.without_links(removed) if removed else snapshot
-    found = explain(left, *ends)
+    found = explain_between(left, *ends)
     if svg is not None:
         _draw(left, found, svg)
     if json:

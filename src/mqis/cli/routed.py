@@ -15,7 +15,7 @@ from mqis.protocol.directory.sources import NoSuchObject, Source, StoreSource
 from mqis.protocol.queueing.message import PublicQueue
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.views.routes.exported import queue_of_export, snapshot_of_export
-from mqis.views.routes.finding import RouteError, find_machine, snapshot_of_server
+from mqis.views.routes.finding import RouteError, find_end, find_machine, snapshot_of_server
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -38,15 +38,20 @@ class RoutedDirectory:
             raise RouteError(f"there is no queue {path!r} in the directory")
         return PublicQueue(owner, identifier)
 
-    def machine(self, text: str) -> Guid:
-        """Finds an end of a route: a machine, a site, or the machine of a queue.
+    def end(self, text: str) -> Guid:
+        """Finds an end of a route: a machine, a site, or the machine of a queue."""
+        return self._find_end(text, find_end)
 
-        A directory does not know private queues; their path names the machine.
-        """
+    def machine(self, text: str) -> Guid:
+        """Finds a machine: by its name, that of its site (the gate), or the path of a queue."""
+        return self._find_end(text, find_machine)
+
+    def _find_end(self, text: str, find: Callable[[Snapshot, str], Guid]) -> Guid:
+        """A directory does not know private queues; their path names the machine."""
         machine, separator, queue = text.partition("\\")
         if separator and not queue.lower().startswith(_PRIVATE):
             return self.queue(text).queue_manager
-        return find_machine(self.snapshot, machine)
+        return find(self.snapshot, machine)
 
 
 @contextmanager

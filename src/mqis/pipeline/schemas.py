@@ -227,8 +227,15 @@ JOURNALED_STATE = _schema(
 #: A rebuilt export: ``place`` and ``key`` give the order of its lines.
 LINES = _schema(partition=_BINARY, at=_LONG, seq=_LONG, place=_INT, key=_BINARY, line=_TEXT)
 
+#: A claim of one object, in the order of ``protocol.hygiene.claims.Claim``.
+CLAIMS = _schema(key=_TEXT, kind=_INT, check=_TEXT, type=_TEXT, id=_TEXT, path=_TEXT, detail=_TEXT)
+
 # --- gold -----------------------------------------------------------------------------------------
 
+#: A fault of the directory; ``check`` is the name of a rule of ``protocol.hygiene``.
+HYGIENE = _schema(check=_TEXT, explanation=_TEXT, type=_TEXT, id=_TEXT, path=_TEXT, detail=_TEXT)
+#: Something that the exports cannot show; ``check`` is null if it limits several checks.
+HYGIENE_LIMITS = _schema(check=_TEXT, reason=_TEXT, advice=_TEXT, left_out=_LONG)
 ROUTES = _schema(source=_TEXT, destination=_TEXT, cost=_LONG, next_hop=_TEXT, path=ArrayType(_TEXT))
 #: ``changed`` and ``cut_off`` count pairs of sites. ``dearer_by`` is the added cost of all pairs,
 #: ``worst`` that of the pair with the highest.

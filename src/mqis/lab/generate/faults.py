@@ -77,6 +77,15 @@ class PlantedEvidence:
     last: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PlantedHygiene:
+    """A fault of the directory itself, as ``mqis check`` has to show it."""
+
+    check: str
+    type: str
+    id: str
+
+
 @dataclass(slots=True)
 class PlantedState:
     """The wrong object that a replica holds; None if it holds none."""

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from mqis.lab.generate.filefaults import SpoiledRun
+from mqis.lab.generate.hygiene import plant_hygiene
 from mqis.lab.generate.plan import GenerateError, GeneratePlan
 from mqis.lab.generate.result import Generated
 from mqis.lab.generate.run import Progress
@@ -23,6 +24,7 @@ def generate(
         run = SpoiledRun(plan, tx, directory)
         try:
             run.history_of_changes(progress)
+            plant_hygiene(run)
             if plan.faults:
                 run.plant()
         finally:

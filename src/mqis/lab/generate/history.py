@@ -60,7 +60,7 @@ class ChangeHistory:
         made, self._made = self._made, []
         return made
 
-    def _events(self) -> DirectoryEvents:
+    def events(self) -> DirectoryEvents:
         return DirectoryEvents(
             self.tx, self.now_us // 1_000_000, self.entropy, observe=self._made.append
         )
@@ -119,22 +119,26 @@ class ChangeHistory:
         )
 
     def _create(self, kind: ObjectType, **values: Value) -> None:
-        self._events().create_directory_object(kind, _properties(values))
+        self.events().create_directory_object(kind, _properties(values))
 
     # --- queues -----------------------------------------------------------------------------------
 
     def create_queue(
-        self, *, scope: Scope | None = None, site: Guid | None = None
+        self,
+        *,
+        scope: Scope | None = None,
+        site: Guid | None = None,
+        security: bytes = _DESCRIPTOR,
     ) -> DirectoryObject:
         self._numbers += 1
         machine = self.random.choice(self._machines[site])
         if scope is None:
             scope = Scope.SITE if self.random.random() < 0.05 else Scope.ENTERPRISE
-        queue = self._events().create(
+        queue = self.events().create(
             ObjectType.QUEUE,
             f"{machine}\\{self.random.choice(_WORDS)}{self._numbers}",
             _properties({"Q_LABEL": f"queue {self._numbers}", "Q_SCOPE": int(scope)}),
-            security=_DESCRIPTOR,
+            security=security,
         )
         self.queues.append(queue)
         return queue
@@ -145,14 +149,14 @@ class ChangeHistory:
         values: dict[str, Value] = {"Q_LABEL": f"label {self.random.getrandbits(48):012x}"}
         if self.random.random() < 0.2:
             values["Q_QUOTA"] = self.random.randint(1, 1 << 20)
-        self.queues[index] = self._events().update(self.queues[index], _properties(values))
+        self.queues[index] = self.events().update(self.queues[index], _properties(values))
         return self.queues[index]
 
     def delete_queue(self, queue: DirectoryObject | None = None) -> DirectoryObject:
         index = self._index(queue)
         gone, self.queues[index] = self.queues[index], self.queues[-1]
         self.queues.pop()
-        self._events().delete_directory_object(gone)
+        self.events().delete_directory_object(gone)
         return gone
 
     def _index(self, queue: DirectoryObject | None) -> int:

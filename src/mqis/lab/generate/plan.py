@@ -33,6 +33,8 @@ class GeneratePlan:
     #: servers get the earlier changes by synchronisation, as final objects: a million changes that
     #: are each sent to 200 servers would be 200 million records.
     live: int | None = None
+    #: The number of faults of each kind in the directory itself, which all replicas agree on.
+    hygiene: int = 0
 
     def __post_init__(self) -> None:
         if self.sites < 1 or self.machines < self.sites or self.queues < 1 or self.changes < 0:
@@ -53,6 +55,12 @@ class GeneratePlan:
             raise GenerateError(
                 "faults need at least two sites and two backup controllers: give more sites, or "
                 "--faults 0"
+            )
+
+        if self.machines < 3 * self.hygiene:
+            raise GenerateError(
+                f"{self.hygiene} faults of each kind in the directory need {3 * self.hygiene} "
+                f"machines, not {self.machines}: give more machines, or fewer with --hygiene"
             )
 
     @property

@@ -10,6 +10,7 @@ from mqis.lab.generate.faults import (
     JournalDamage,
     PlantedEvidence,
     PlantedFault,
+    PlantedHygiene,
 )
 from mqis.lab.generate.plan import GeneratePlan, PlannedServer
 
@@ -29,6 +30,8 @@ class Generated:
     damage: list[JournalDamage] = field(default_factory=list)
     #: Faults of the journals and exports themselves.
     evidence: list[PlantedEvidence] = field(default_factory=list)
+    #: Faults of the directory itself, which every complete copy shows.
+    hygiene: list[PlantedHygiene] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -44,4 +47,5 @@ class Generated:
             "duplicates": [asdict(duplicate) for duplicate in self.duplicates],
             "damage": [asdict(damage) for damage in self.damage],
             "evidence": [asdict(finding) for finding in self.evidence],
+            "hygiene": [asdict(fault) for fault in self.hygiene],
         }

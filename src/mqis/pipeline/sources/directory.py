@@ -43,8 +43,7 @@ from mqis.protocol.directory.export_format import (
     parse_header,
 )
 from mqis.protocol.directory.objects import DeletedObject
-from mqis.protocol.directory.types.catalogue import ROWS as ROWS_BY_ID
-from mqis.protocol.replication.replicated import TRAVELS_AS
+from mqis.protocol.replication.replicated import is_own
 
 PATTERN = "*.jsonl"
 #: The first words of the reasons for an export that was cut off, and for a line that is no text.
@@ -60,8 +59,6 @@ SHARE_BYTES = 16 << 20
 _BATCH = 5000
 _BATCH_BYTES = 32 << 20
 _DIGESTS = frozenset({"digest", "digests", "site_only"})
-#: Stored properties that never travel: only the authority that made an object has them.
-_STAYING = frozenset(row.id for row in ROWS_BY_ID.values() if row.stored) - TRAVELS_AS.keys()
 
 Row = dict[str, object]
 
@@ -269,7 +266,7 @@ def _entry(raw: bytes, columns: frozenset[str]) -> Row:
     if isinstance(entry, DeletedObject):
         return row | {"type": int(entry.object_type), "deleted": True}
     row |= {"type": int(entry.type), "deleted": False, "path": _plain(entry.path)}
-    row["own"] = not _STAYING.isdisjoint(entry.properties)
+    row["own"] = is_own(entry)
     if columns & _DIGESTS:
         try:
             row["digest"], row["digests"], row["site_only"] = digests(entry)

@@ -1,21 +1,70 @@
-"""The current directory: every object once, as the authority of its partition has it."""
+"""The current directory: every object once, from the best copy of its partition.
+
+The best copy is the authority's. If it was not exported, or its export is damaged, a replica's
+whole copy takes its place: every server holds the whole directory.
+"""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.transforms.divergence import authorities
+from mqis.pipeline.transforms.expressions import same_name
+from mqis.protocol.directory.export_format import parse_properties
+from mqis.protocol.directory.objects import DirectoryObject, PurgeState
+from mqis.protocol.hygiene.knowledge import PartitionCopy
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.seqnum import SequenceNumber
+
+_NORMAL = PurgeState.NORMAL.name.lower()
 
 
-def current(objects: DataFrame, partitions: DataFrame) -> DataFrame:
-    """The objects that are not deleted: (authority, partition, id, type, seq, path, props)."""
-    owners = F.broadcast(authorities(partitions))
+@dataclass(frozen=True, slots=True)
+class BestCopies:
+    """The copies that are used: rows of (partition, file, server, owner, own, whole, last_seq)."""
+
+    rows: tuple[Row, ...]
+
+    def partitions(self) -> Iterator[PartitionCopy]:
+        for row in self.rows:
+            id_ = Guid(bytes(row["partition"]))
+            yield PartitionCopy(id_, row["owner"] or "", row["own"], row["whole"])
+
+    def filled(self) -> set[Guid]:
+        return {Guid(bytes(row["partition"])) for row in self.rows if row["last_seq"]}
+
+
+def best_copies(partitions: DataFrame, errors: DataFrame) -> DataFrame:
+    """The best copy of each partition; an export with unreadable lines is not whole."""
+    damaged = errors.select(F.col("file").alias("damaged")).distinct()
+    joined = partitions.join(F.broadcast(damaged), F.col("file") == F.col("damaged"), "left")
+    judged = joined.select(
+        "partition",
+        "file",
+        "server",
+        "owner",
+        "last_seq",
+        same_name(F.col("owner"), F.col("server")).alias("own"),
+        (F.col("damaged").isNull() & (F.col("purge_state") == _NORMAL)).alias("whole"),
+    ).filter("partition is not null")
+    order = F.struct("whole", "own", "last_seq", "server", "file")
+    columns = [name for name in judged.columns if name != "partition"]
+    best = judged.groupBy("partition").agg(F.max_by(F.struct(*columns), order).alias("best"))
+    return best.select("partition", "best.*")
+
+
+def current(objects: DataFrame, copies: DataFrame) -> DataFrame:
+    """The objects that are not deleted:
+    (authority, server, partition, id, type, seq, path, props)."""
+    chosen = F.broadcast(copies.select("partition", "file", F.col("owner").alias("authority")))
     return (
         objects.filter(~F.col("deleted"))
-        .join(owners, "partition")
-        .filter(F.col("server") == F.col("authority"))
-        .select("authority", "partition", "id", "type", "seq", "path", "props")
+        .join(chosen, ["partition", "file"])
+        .select("authority", "server", "partition", "id", "type", "seq", "path", "props")
     )
 
 
@@ -27,3 +76,23 @@ def value(propid: int) -> Column:
 def values(propid: int) -> Column:
     """A stored list of GUIDs as an array of texts; empty if the object does not have it."""
     return F.coalesce(F.from_json(value(propid), "array<string>"), F.array().cast("array<string>"))
+
+
+#: The columns that ``objects_from`` needs.
+OBJECT_COLUMNS = ("type", "id", "partition", "seq", "props")
+
+
+def objects_from(rows: Iterable[Row | dict[str, object]]) -> Iterator[DirectoryObject]:
+    """The directory objects of rows with ``OBJECT_COLUMNS``."""
+    for row in rows:
+        yield object_from(*(row[name] for name in OBJECT_COLUMNS))  # type: ignore[arg-type]
+
+
+def object_from(kind: int, id_: bytes, partition: bytes, seq: int, props: str) -> DirectoryObject:
+    return DirectoryObject(
+        ObjectType(kind),
+        Guid(bytes(id_)),
+        Guid(bytes(partition)),
+        SequenceNumber(seq & ((1 << 64) - 1)),
+        parse_properties(props),
+    )

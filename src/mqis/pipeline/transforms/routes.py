@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from json import dumps, loads
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
-from mqis.pipeline.transforms.current import value
-from mqis.pipeline.transforms.expressions import guid_text
-from mqis.protocol.directory.export_format import parse_entry
-from mqis.protocol.directory.objects import DirectoryObject
+from mqis.pipeline.transforms.current import OBJECT_COLUMNS, objects_from, value
 from mqis.protocol.directory.service import ServiceBits
-from mqis.protocol.routing.bulk.allpairs import all_pairs, routes_to
+from mqis.protocol.routing.bulk.allpairs import all_pairs
+from mqis.protocol.routing.bulk.columns import GateColumns, gate_columns
 from mqis.protocol.routing.bulk.gates import Gates
 from mqis.protocol.routing.bulk.sitegraph import SiteGraph, site_graph
 from mqis.protocol.routing.bulk.whatif import Impact, WhatIf
@@ -75,33 +72,30 @@ def _link_name(snapshot: Snapshot, names: tuple[str, ...], link: object) -> str:
 
 
 def snapshot_of(directory: DataFrame) -> Snapshot:
-    """The part of a directory that routing needs: sites, links and machines that route."""
+    """The part of a directory that routing between sites needs."""
+    return Snapshot.of(objects_from(routing_rows(directory)))
+
+
+def routing_rows(directory: DataFrame) -> list[Row]:
+    """Sites, links, machines that route, and machines that are named as gates but do not."""
     routes = F.coalesce(
         value(PropId.QM_SERVICE).cast("int").bitwiseAND(int(ServiceBits.ROUTING)) != 0,
         F.lit(False),
     )
+    is_machine = F.col("type") == int(ObjectType.MACHINE)
     kinds = [int(ObjectType.SITE), int(ObjectType.ROUTINGLINK)]
-    wanted = F.col("type").isin(kinds) | ((F.col("type") == int(ObjectType.MACHINE)) & routes)
-    rows = directory.filter(wanted).select(
-        "type",
-        guid_text(F.col("id")).alias("id"),
-        guid_text(F.col("partition")).alias("partition"),
-        F.lpad(F.lower(F.hex("seq")), 16, "0").alias("seq"),
-        "path",
-        "props",
-    )
-    return Snapshot.of(_objects(rows))
+    rows = _collected(directory, F.col("type").isin(kinds) | (is_machine & routes))
+    snapshot = Snapshot.of(objects_from(rows))
+    named = {gate for site in snapshot.sites.values() for gate in site.gates}
+    named |= {gate for link in snapshot.links.values() for gate in link.gates}
+    others = [gate.raw.hex().upper() for gate in sorted(named - snapshot.machines.keys())]
+    if others:
+        rows += _collected(directory, is_machine & F.hex("id").isin(others))
+    return rows
 
 
-def _objects(rows: DataFrame) -> Iterator[DirectoryObject]:
-    for row in rows.toLocalIterator():
-        content = row.asDict() | {
-            "type": ObjectType(row["type"]).label,
-            "props": loads(row["props"]),
-        }
-        entry = parse_entry(dumps(content), 0)
-        assert isinstance(entry, DirectoryObject)
-        yield entry
+def _collected(directory: DataFrame, wanted: Column) -> list[Row]:
+    return directory.filter(wanted).select(*OBJECT_COLUMNS).collect()
 
 
 # --- routes ---------------------------------------------------------------------------------------
@@ -123,30 +117,31 @@ def _router(network: RoutingArrays, paths: bool) -> Callable[[Batches], Batches]
         for batch in batches:
             wanted = batch.column(0).to_numpy()
             for begin in range(0, len(wanted), _BLOCK):
-                yield _block(network, wanted[begin : begin + _BLOCK], paths)
+                yield routes_block(network, wanted[begin : begin + _BLOCK], paths)
 
     return work
 
 
-def _block(network: RoutingArrays, destinations: Ints, paths: bool) -> pa.RecordBatch:
-    distance, hop = routes_to(network.graph, destinations)
+def routes_block(network: RoutingArrays, destinations: Ints, paths: bool) -> pa.RecordBatch:
+    """The rows of ``routes`` for some destinations, by number; the same as of ``mqis route``."""
+    found = gate_columns(network.graph, network.gates.roots(), destinations)
     count = network.graph.count
     # Every source with every destination, except a site with itself.
     here, column = (index.ravel() for index in np.indices((count, len(destinations))))
     other = here != destinations[column]
     here, column = here[other], column[other]
     names = np.array([*network.sites, None], dtype=object)  # index -1 means no site
-    via = hop[here, column]
-    cut = via == UNREACHABLE
+    cut = ~found.arrives[here, column]
+    via = np.where(cut, UNREACHABLE, found.next_site()[here, column])
     made = {
         "source": pa.array(names[here], pa.string()),
         "destination": pa.array(names[destinations[column]], pa.string()),
-        "cost": pa.array(distance[here, column], pa.int64(), mask=cut),
-        "next_hop": pa.array(names[np.where(cut, -1, via)], pa.string()),
+        "cost": pa.array(found.cost[here, column], pa.int64(), mask=cut),
+        "next_hop": pa.array(names[via], pa.string()),
         "path": pa.nulls(len(here), pa.list_(pa.string())),
     }
     if paths:
-        steps = _steps(hop, destinations, here, column)
+        steps = _steps(found, here, column)
         known = (steps >= 0) & ~cut[:, None]
         ends = np.concatenate(([0], np.cumsum(known.sum(axis=1)))).astype(np.int32)
         listed = pa.array(names[steps[known]], pa.string())
@@ -155,16 +150,17 @@ def _block(network: RoutingArrays, destinations: Ints, paths: bool) -> pa.Record
     return pa.RecordBatch.from_arrays(arrays, schema=_ROUTES)
 
 
-def _steps(hop: npt.NDArray[np.int32], destinations: Ints, here: Ints, column: Ints) -> Ints:
+def _steps(found: GateColumns, here: Ints, column: Ints) -> Ints:
     """The sites of each path, one row a path, -1 after its end. All paths grow in parallel."""
-    end = destinations[column]
+    hop, end = found.next_site(), found.destinations[column]
     steps = [here]
-    while ((steps[-1] >= 0) & (steps[-1] != end)).any():
+    while True:
         at = steps[-1]
         following = hop[np.maximum(at, 0), column].astype(np.int64)
-        over = (at < 0) | (at == end) | (following == UNREACHABLE)
-        steps.append(np.where(over, -1, following))
-    return np.stack(steps, axis=1)
+        going = (at >= 0) & (at != end) & (following != UNREACHABLE)
+        if not going.any():
+            return np.stack(steps, axis=1)
+        steps.append(np.where(going, following, -1))
 
 
 # --- failures -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from mqis.pipeline import schemas
 from mqis.pipeline.transforms.current import values
 from mqis.pipeline.transforms.routes import RoutingArrays
-from mqis.protocol.routing.bulk.allpairs import routes_to
+from mqis.protocol.routing.bulk.columns import gate_columns
 from mqis.protocol.routing.bulk.sitegraph import SiteGraph
 from mqis.protocol.routing.table import UNREACHABLE
 from mqis.wire.mqds.objecttype import ObjectType
@@ -90,12 +90,14 @@ def _carrier(network: RoutingArrays) -> Callable[[pa.Table], pa.Table]:
 
 def _loads(network: RoutingArrays, destinations: Ints, flow: Flows) -> dict[str, list[object]]:
     graph = network.graph
-    _, hop = routes_to(graph, destinations)
+    routes = gate_columns(graph, network.gates.roots(), destinations)
+    hop = np.where(routes.arrives, routes.hop, UNREACHABLE).astype(np.int32)
     lost = float(flow[hop == UNREACHABLE].sum())
     flow[hop == UNREACHABLE] = 0
-    through = _flow_through(hop, destinations, flow)
+    through = _flow_through(hop, flow)
     on_link = np.zeros(len(network.links))
-    np.add.at(on_link, _edges(graph, hop), _leaving(hop, destinations, through).ravel())
+    leaving = np.where(_is_end(hop), 0, through)
+    np.add.at(on_link, _edges(network, hop), leaving.ravel())
     at_site = through.sum(axis=1)
     links = [(network.links[n], on_link[n]) for n in np.flatnonzero(on_link).tolist()]
     gates = [
@@ -110,9 +112,15 @@ def _loads(network: RoutingArrays, destinations: Ints, flow: Flows) -> dict[str,
     return {"kind": list(kinds), "name": list(names), "messages": [float(m) for m in messages]}
 
 
-def _flow_through(hop: npt.NDArray[np.int32], destinations: Ints, flow: Flows) -> Flows:
+def _is_end(hop: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """True where a message is not sent on: its gate belongs to the destination, or has no route."""
+    here = np.arange(len(hop))[:, None]
+    return np.logical_or(hop == UNREACHABLE, hop == here)
+
+
+def _flow_through(hop: npt.NDArray[np.int32], flow: Flows) -> Flows:
     """The flow through each site to each destination, added up from the farthest sites on."""
-    depth = _depths(hop, destinations)
+    depth = _depths(hop)
     through = flow.copy()
     for level in range(int(depth.max(initial=0)), 0, -1):
         site, column = np.nonzero(depth == level)
@@ -120,37 +128,48 @@ def _flow_through(hop: npt.NDArray[np.int32], destinations: Ints, flow: Flows) -
     return through
 
 
-def _depths(hop: npt.NDArray[np.int32], destinations: Ints) -> Ints:
+def _depths(hop: npt.NDArray[np.int32]) -> Ints:
     """The number of hops from each site to each destination; 0 if there is no route."""
     count, width = hop.shape
-    columns = np.arange(width)
+    columns = np.broadcast_to(np.arange(width), hop.shape)
     at = np.broadcast_to(np.arange(count)[:, None], hop.shape).astype(np.int64)
     depth = np.zeros(hop.shape, dtype=np.int64)
-    under_way = (at != destinations) & (hop != UNREACHABLE)
+    ends = _is_end(hop)
+    under_way = ~ends
     while under_way.any():
         depth += under_way
-        following = hop[at, np.broadcast_to(columns, at.shape)]
-        at = np.where(under_way, following, at)
-        under_way &= at != destinations
+        at = np.where(under_way, hop[at, columns], at)
+        under_way &= ~ends[at, columns]
     return depth
 
 
-def _leaving(hop: npt.NDArray[np.int32], destinations: Ints, through: Flows) -> Flows:
-    """The flow that each site sends on, without the messages for itself."""
-    leaving = np.where(hop == UNREACHABLE, 0, through)
-    leaving[destinations, np.arange(len(destinations))] = 0
-    return leaving
-
-
-def _edges(graph: SiteGraph, hop: npt.NDArray[np.int32]) -> Ints:
+def _edges(network: RoutingArrays, hop: npt.NDArray[np.int32]) -> Ints:
     """The number of the link to each next hop; of parallel links, the cheapest."""
+    graph = network.graph
     edge = graph.is_edge
     keys = graph.first[edge].astype(np.int64) * graph.count + graph.second[edge]
-    here = np.broadcast_to(np.arange(graph.count)[:, None], hop.shape)
+    here = _leaving_from(network, hop)
     there = np.maximum(hop, 0)
     wanted = np.minimum(here, there).astype(np.int64) * graph.count + np.maximum(here, there)
     place = np.minimum(np.searchsorted(keys, wanted.ravel()), max(len(keys) - 1, 0))
     return graph.link[edge][place] if len(keys) else np.zeros(hop.size, dtype=np.int64)
+
+
+def _leaving_from(network: RoutingArrays, hop: npt.NDArray[np.int32]) -> Ints:
+    """The site whose link is taken: one of the others, if the gate belongs to several sites."""
+    rows, roots = network.graph.rows, network.gates.roots()
+    here = np.repeat(np.arange(network.graph.count)[:, None], hop.shape[1], axis=1)
+    for site, own in enumerate(roots):
+        if len(own) > 1:
+            for there in np.unique(hop[site]):
+                offers = [
+                    (int(rows.cost[at]), root)
+                    for root in own
+                    for at in range(rows.start[root], rows.start[root + 1])
+                    if rows.neighbour[at] == there
+                ]
+                here[site][hop[site] == there] = min(offers, default=(0, site))[1]
+    return here
 
 
 def without_link(network: RoutingArrays, name: str) -> RoutingArrays:

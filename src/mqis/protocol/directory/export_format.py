@@ -206,6 +206,11 @@ def parse_entry(text: str, line: int) -> Change:
         raise ExportError(fault.reason, line, fault.key) from None
 
 
+def parse_properties(text: str) -> dict[int, PropVariant]:
+    """The properties of an object from their part of its line, which has been read before."""
+    return _properties(_decode(text))
+
+
 def check_against_catalogue(obj: DirectoryObject, line: int) -> None:
     """Refuse what no directory could hold: a property of another type, or of a wrong variant type.
 

@@ -27,6 +27,8 @@ TRAVELS_AS: dict[int, PropId] = {
     **{row.alias_of or row.id: row.id for row in ROWS.values() if row.replicated and row.stored},
     **{row.id: row.travels_as for row in ROWS.values() if row.travels_as is not None},
 }
+#: Stored properties that never travel: only the authority that made an object has them.
+STAYING = frozenset(row.id for row in ROWS.values() if row.stored) - TRAVELS_AS.keys()
 #: What is sent of these is computed, because received values are not kept as they are.
 _COMPUTED: dict[int, Compute] = {
     row.id: row.computed for row in ROWS.values() if row.replicated and row.store and row.computed
@@ -105,3 +107,8 @@ def content(obj: DirectoryObject) -> dict[int, PropVariant]:
     """Returns the properties that two replicas of an object have to agree on."""
     listed = (propid for propid in REPLICATED[obj.type] if propid not in FILLERS)
     return {propid: sent_value(obj, propid) for propid in listed}
+
+
+def is_own(obj: DirectoryObject) -> bool:
+    """True if only the authority can hold the object like this: with properties that stay there."""
+    return not STAYING.isdisjoint(obj.properties)

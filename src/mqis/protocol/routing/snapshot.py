@@ -113,6 +113,13 @@ class Snapshot:
         found = self.machines.get(machine)
         return found is not None and found.routing_server and site in found.sites
 
+    def with_machine(self, machine: RoutingQueueManager) -> Snapshot:
+        """The snapshot with one machine more, which is no routing server; keeps derived data."""
+        made = Snapshot(self.sites, self.links, {**self.machines, machine.id: machine})
+        derived = ("links_at", "gates", "routers", "graph")
+        made.__dict__.update({name: getattr(self, name) for name in derived})
+        return made
+
     def without_links(self, links: Iterable[Guid]) -> Snapshot:
         gone = set(links)
         left = {link.id: link for link in self.links.values() if link.id not in gone}

@@ -14,7 +14,8 @@ class ObjectNames:
         self._snapshot = snapshot
 
     def machine(self, guid: Guid) -> str:
-        found = self._snapshot.machines.get(guid)
+        """The name of a machine, or of a site that stands for its machines."""
+        found = self._snapshot.machines.get(guid) or self._snapshot.sites.get(guid)
         return str(guid) if found is None else found.name or str(guid)
 
     def site(self, guid: Guid) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mqis.protocol.routing.breakage import Breakage
-from mqis.protocol.routing.explain import Explanation, explain
+from mqis.protocol.routing.explain import Explanation
+from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import UNREACHABLE
 from mqis.protocol.routing.wording import ObjectNames
-from mqis.views.routes.finding import RouteError, compared, find_machine
+from mqis.views.routes.finding import RouteError, compared, find_end
 from mqis.views.routes.map import Box, draw_links, lay_out
 from mqis.views.routes.text import heading, reasons, title
 from mqis.wire.guid import Guid
@@ -132,7 +133,7 @@ def topology(
     try:
         case.switch_off(_links_of(snapshot, off))
         if source and destination:
-            case.find_route(find_machine(snapshot, source), find_machine(snapshot, destination))
+            case.find_route(find_end(snapshot, source), find_end(snapshot, destination))
     except RouteError as error:
         case.problem = str(error)
     return _page(case, roles)
@@ -157,9 +158,9 @@ class _Case:
             self.left = self.snapshot.without_links(links)
 
     def find_route(self, source: Guid, destination: Guid) -> None:
-        self.found = explain(self.left, source, destination)
+        self.found = explain_between(self.left, source, destination)
         if self.removed:
-            self.before = explain(self.snapshot, source, destination)
+            self.before = explain_between(self.snapshot, source, destination)
 
 
 def _links_of(snapshot: Snapshot, off: Sequence[str]) -> list[Guid]:

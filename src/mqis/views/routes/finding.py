@@ -33,12 +33,27 @@ def snapshot_of_server(remote: Source) -> Snapshot:
     return found
 
 
-def find_machine(snapshot: Snapshot, text: str) -> Guid:
-    """Finds a machine by name or GUID; for a site, its first gate, else its first machine."""
+def find_end(snapshot: Snapshot, text: str) -> Guid:
+    """Finds an end of a route: a machine by name or GUID, else a site (``explain_between``)."""
+    for site in snapshot.sites.values():
+        if name_key(text) in (name_key(site.name), str(site.id)) and not _machine(snapshot, text):
+            return site.id
+    return find_machine(snapshot, text)
+
+
+def _machine(snapshot: Snapshot, text: str) -> Guid | None:
     wanted = {name_key(text), name_key(text.partition(".")[0])}
     for machine in snapshot.machines.values():
         if str(machine.id) == text.strip("{}").lower() or name_key(machine.name) in wanted:
             return machine.id
+    return None
+
+
+def find_machine(snapshot: Snapshot, text: str) -> Guid:
+    """Finds a machine by name or GUID; for a site, its first gate, else its first machine."""
+    found = _machine(snapshot, text)
+    if found is not None:
+        return found
     for site in snapshot.sites.values():
         if name_key(text) in (name_key(site.name), str(site.id)):
             lives = sorted(m.id for m in snapshot.machines.values() if site.id in m.sites)

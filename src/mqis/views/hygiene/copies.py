@@ -1,0 +1,175 @@
+"""Reads a copy of the directory for its hygiene: an export, a store, or a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from mqis.protocol.directory.export_format import (
+    MAX_LINE,
+    ORDER,
+    TOO_LONG,
+    ExportError,
+    parse_entry,
+    parse_header,
+)
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    IDENTIFIER_PROPERTY,
+    NAME_PROPERTY,
+    DirectoryObject,
+)
+from mqis.protocol.directory.sources import Source
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.hygiene.checks import HygieneFinding
+from mqis.protocol.hygiene.claims import REFERENCES
+from mqis.protocol.hygiene.examining import HygieneReport, examine
+from mqis.protocol.hygiene.knowledge import Knowledge
+from mqis.protocol.ports import View
+from mqis.protocol.routing.model import PROPERTIES
+from mqis.wire.errors import MqisError
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.seqnum import SequenceNumber
+
+
+class HygieneError(MqisError):
+    """The copy of the directory cannot be judged."""
+
+
+SQLITE_MAGIC = b"SQLite format 3\0"
+
+
+def is_store(source: str) -> bool:
+    """True for the URL of a store and for an SQLite file; anything else is taken as an export."""
+    if source.startswith(("postgresql:", "postgres:", "sqlite:", "memory:")):
+        return True
+    try:
+        with Path(source).open("rb") as file:
+            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+    except OSError:
+        return False
+
+
+# --- exports --------------------------------------------------------------------------------------
+
+
+def check_export(path: Path) -> HygieneReport:
+    """Examines an export; raises ``ExportError`` with file, line and key if it is damaged."""
+    try:
+        with path.open("rb") as file:
+            lines = _numbered(file)
+            header = parse_header(next(lines, (1, ""))[1])
+            return examine(_objects(lines, header.lines), header.partitions)
+    except ExportError as error:
+        raise ExportError(error.reason, error.line, error.key, str(path)) from error
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _numbered(file: BinaryIO) -> Iterator[tuple[int, str]]:
+    number = 0
+    while data := file.readline(MAX_LINE + 1):
+        number += 1
+        if len(data) > MAX_LINE:
+            raise ExportError(TOO_LONG, number)
+        try:
+            yield number, data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ExportError(f"this line is not UTF-8: {error.reason}", number) from None
+
+
+def _objects(lines: Iterator[tuple[int, str]], announced: int | None) -> Iterator[DirectoryObject]:
+    count = 0
+    for number, text in lines:
+        count += 1
+        entry = parse_entry(text, number)
+        if isinstance(entry, DirectoryObject):
+            yield entry
+    if announced not in (None, count):
+        reason = f"announces {announced} more lines, but {count} follow: the file was cut off"
+        raise ExportError(reason, 1, "lines")
+
+
+# --- stores ---------------------------------------------------------------------------------------
+
+
+def check_view(view: View) -> HygieneReport:
+    """Examines a store as one view shows it."""
+    return examine((obj for kind in ORDER for obj in view.objects(kind)), view.partitions())
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+
+def check_server(remote: Source) -> HygieneReport:
+    """Examines what a server shows to this user, by lookups (MS-MQDS).
+
+    An object that is not among the rows may still exist, hidden from the user. So the server is
+    asked for each missing object that others refer to.
+    """
+    knowledge = Knowledge((), permissions=False, checked=True)
+    confirm = _Confirmation(remote).confirm
+    report = examine(_looked_up(remote), knowledge=knowledge, confirm=confirm)
+    if not report.objects[ObjectType.SITE]:
+        raise HygieneError(
+            "the server shows no site to this user: name one that may read them with --user"
+        )
+    return report
+
+
+def _looked_up(remote: Source) -> Iterator[DirectoryObject]:
+    for kind in ORDER:
+        columns = _columns(kind)
+        for record in remote.lookup(kind, columns, (), ()):
+            values = {int(p): value for p, value in record.values.items() if value is not None}
+            yield DirectoryObject(kind, record.id, ENTERPRISE_PARTITION, SequenceNumber.MIN, values)
+
+
+def _columns(kind: ObjectType) -> tuple[PropId, ...]:
+    """The properties that the rules look at; a lookup needs one at least."""
+    referring = [PropId(propid) for propid, _, _ in REFERENCES[kind]]
+    named = [NAME_PROPERTY[kind]] if kind in NAME_PROPERTY else []
+    found = tuple(dict.fromkeys([*PROPERTIES.get(kind, ()), *named, *referring]))
+    return found or (IDENTIFIER_PROPERTY[kind],)
+
+
+class _Confirmation:
+    """Asks a server for the missing objects that others refer to, each once."""
+
+    def __init__(self, remote: Source) -> None:
+        self._remote = remote
+        self._absent: dict[tuple[ObjectType, str], bool] = {}
+        self._targets = {
+            (kind.label, check.label): target
+            for kind, references in REFERENCES.items()
+            for _, target, check in references
+        }
+
+    def confirm(
+        self, findings: list[HygieneFinding]
+    ) -> tuple[list[HygieneFinding], dict[str, int]]:
+        kept: list[HygieneFinding] = []
+        hidden: dict[str, int] = {}
+        for found in findings:
+            target = self._targets.get((found.type, found.check))
+            if target is None or not found.detail or self._is_absent(target, found.detail):
+                kept.append(found)
+            else:
+                hidden[found.check] = hidden.get(found.check, 0) + 1
+        return kept, hidden
+
+    def _is_absent(self, kind: ObjectType, id_: str) -> bool:
+        key = kind, id_
+        if key not in self._absent:
+            self._absent[key] = self._ask(kind, id_)
+        return self._absent[key]
+
+    def _ask(self, kind: ObjectType, id_: str) -> bool:
+        try:
+            self._remote.get(kind, id_, [IDENTIFIER_PROPERTY[kind]])
+        except DirectoryError as error:
+            return error.hresult != HResult.MQ_ERROR_ACCESS_DENIED
+        return False
