@@ -110,6 +110,21 @@ class PropertyBag(Mapping[int, PropVariant]):
         starts = (start + offset for offset in self._table[2::3])
         return list(zip(self._ids, self._table[1::3], starts, strict=True))
 
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return self._ids
+
+    @property
+    def types(self) -> tuple[int, ...]:
+        """The numbers of the variant types, in the order of ``ids``."""
+        return self._table[1::3]
+
+    def between(self, first: int, last: int) -> bytes:
+        """The encoded values from one place of ``ids`` through another, not decoded."""
+        table, start, after = self._table, self.values_at, 3 * last + 5
+        end = start + table[after] if after < len(table) else None
+        return self.data[start + table[3 * first + 2] : end]
+
     def __getitem__(self, propid: int) -> PropVariant:
         found: PropVariant | None = self.get(propid)
         if found is None:

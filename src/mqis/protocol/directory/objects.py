@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
+from typing import ClassVar
 
 from mqis.protocol.directory.types.catalogue import by_role
 from mqis.protocol.directory.types.columns import PropertyRole
@@ -154,3 +155,48 @@ class Partition:
             self.allowed_purge_seq,
             self.purge_state,
         )
+
+
+#: The digests of the same contents are equal; see ``replication.digest``.
+_DIGEST_BYTES = 32
+_MODULUS = 1 << 8 * _DIGEST_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDigest:
+    """The sum of the hashes of a partition's objects (``replication.digest``)."""
+
+    #: Of the objects that every server has.
+    shared: int = 0
+    #: Of the queues that only the site knows, and their number.
+    site: int = 0
+    site_only: int = 0
+
+    SIZE: ClassVar[int] = 2 * _DIGEST_BYTES + 8
+
+    def plus(self, value: int, sign: int, *, site_only: bool) -> PartitionDigest:
+        """With the hash of one object added (1) or removed (-1)."""
+        if site_only:
+            count = (self.site_only + sign) % (1 << 64)
+            return PartitionDigest(self.shared, (self.site + sign * value) % _MODULUS, count)
+        shared = (self.shared + sign * value) % _MODULUS
+        return PartitionDigest(shared, self.site, self.site_only)
+
+    def with_changes(self, changes: PartitionDigest) -> PartitionDigest:
+        """After changes that were summed apart."""
+        return PartitionDigest(
+            (self.shared + changes.shared) % _MODULUS,
+            (self.site + changes.site) % _MODULUS,
+            (self.site_only + changes.site_only) % (1 << 64),
+        )
+
+    def to_bytes(self) -> bytes:
+        sums = (value.to_bytes(_DIGEST_BYTES, "big") for value in (self.shared, self.site))
+        return b"".join(sums) + self.site_only.to_bytes(8, "big")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PartitionDigest:
+        if len(data) != cls.SIZE:
+            raise ValueError(f"a digest has {cls.SIZE} bytes, not {len(data)}")
+        parts = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:-8], data[-8:]
+        return cls(*(int.from_bytes(part, "big") for part in parts))

@@ -39,6 +39,13 @@ _STORED_AS: dict[int, PropId] = {
 }
 
 
+#: The properties that two replicas of an object have to agree on, in the order of the table.
+CONTENT: dict[ObjectType, tuple[PropId, ...]] = {
+    kind: tuple(propid for propid in listed if propid not in FILLERS)
+    for kind, listed in REPLICATED.items()
+}
+
+
 class _NoObjects:
     """The lookup for values that are computed from one object alone."""
 
@@ -61,8 +68,13 @@ _ZEROS: dict[VarType, Value] = {
 }
 
 
+def stored_as(propid: PropId) -> PropId | None:
+    """Returns the property that holds the value of a replicated one; None if it is computed."""
+    return _STORED_AS.get(propid)
+
+
 @cache
-def _zero(propid: int) -> PropVariant:
+def zero(propid: int) -> PropVariant:
     """Returns the value to send for a property without one: its type has to be right (E68)."""
     vt = ROWS[propid].vt
     return DEFAULTS.get(propid) or PropVariant(vt, _ZEROS[vt])
@@ -75,14 +87,14 @@ def sent_value(obj: DirectoryObject, propid: PropId) -> PropVariant:
         return _computed(obj, propid)
     found = obj.properties.get(stored)
     if found is None:
-        return _zero(propid)
+        return zero(propid)
     return found if stored is propid else PropVariant(ROWS[propid].vt, found.value)
 
 
 def _computed(obj: DirectoryObject, propid: PropId) -> PropVariant:
     compute = _COMPUTED.get(propid)
     value = None if compute is None else compute(obj, _NO_OBJECTS)
-    return ROWS[propid].variant(value) or _zero(propid)
+    return ROWS[propid].variant(value) or zero(propid)
 
 
 def whole_object(obj: DirectoryObject) -> tuple[tuple[int, PropVariant], ...]:
@@ -103,5 +115,4 @@ def changed_properties(
 
 def content(obj: DirectoryObject) -> dict[int, PropVariant]:
     """Returns the properties that two replicas of an object have to agree on."""
-    listed = (propid for propid in REPLICATED[obj.type] if propid not in FILLERS)
-    return {propid: sent_value(obj, propid) for propid in listed}
+    return {propid: sent_value(obj, propid) for propid in CONTENT[obj.type]}

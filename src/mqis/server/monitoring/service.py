@@ -21,7 +21,7 @@ from mqis.protocol.errors import REPORTED, StorageError
 from mqis.protocol.ports import Store
 from mqis.runtime.http import HttpAnswer, HttpServer
 from mqis.server.monitoring.gather import server_status, update_lag
-from mqis.server.monitoring.health import UNREADABLE, problems, trouble_of
+from mqis.server.monitoring.health import UNREADABLE, health_json, own_verdict, trouble_of
 from mqis.server.monitoring.sources import Sources
 
 if TYPE_CHECKING:
@@ -100,9 +100,13 @@ class MonitoringService:
         return HttpAnswer(self._exposition.text(), CONTENT_TYPE)
 
     def _health(self) -> HttpAnswer:
-        found = problems(self._sources)
-        status = HTTPStatus.SERVICE_UNAVAILABLE if found else HTTPStatus.OK
-        return HttpAnswer.json({"healthy": not found, "problems": found}, status)
+        try:
+            status = server_status(self._sources)
+        except StorageError:  # it is among the problems
+            status = None
+        healthy, document = health_json(self._sources, own_verdict(self._sources, status))
+        code = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
+        return HttpAnswer.json(document, code)
 
 
 def _explained(make: Callable[[], HttpAnswer], store: Store) -> HttpAnswer:
