@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from mqis.protocol.directory.indexing import index_keys
-from mqis.protocol.directory.objects import DirectoryObject, PartitionDigest
+from mqis.protocol.directory.objects import PartitionDigest
 from mqis.protocol.errors import DamagedStore
 from mqis.storage.faults import view_faults
 from mqis.storage.outbox import split_row
@@ -116,8 +116,14 @@ def _tombstone_faults(connection: DatabaseConnection) -> Iterator[str]:
 
 
 def _digest_faults(connection: DatabaseConnection) -> Iterator[str]:
-    """Yields the partitions whose digest is not that of their objects."""
-    right = stored_digests(connection, _readable)
+    """Yields the partitions whose digest is not that of their objects.
+
+    Objects that cannot be read are faults of their own, and then no digest fits.
+    """
+    try:
+        right = stored_digests(connection, read_whole_object)
+    except DamagedStore:
+        return
     for row in connection.run("SELECT id, digest FROM partitions ORDER BY id"):
         try:
             found = read_digest(row)
@@ -129,14 +135,6 @@ def _digest_faults(connection: DatabaseConnection) -> Iterator[str]:
                 f"partition {hex_id(row[0])}: its digest differs from its objects, so an object "
                 "was changed, added or removed by something else than mqis"
             )
-
-
-def _readable(row: Any) -> list[DirectoryObject]:
-    """The object of a row; none if it is damaged, which is a fault of its own."""
-    try:
-        return [read_object(row)]
-    except DamagedStore:
-        return []
 
 
 def _outbox_faults(connection: DatabaseConnection) -> Iterator[str]:

@@ -90,7 +90,7 @@ def _owner_keys(connection: DatabaseConnection, _blob: str) -> None:
 def _digests(connection: DatabaseConnection, blob: str) -> None:
     """Adds the digest of each partition's objects, which every change keeps up to date."""
     connection.run(f"ALTER TABLE partitions ADD COLUMN digest {blob}")
-    digests = stored_digests(connection, lambda row: [read_object(row)])
+    digests = stored_digests(connection)
     for (partition,) in connection.run("SELECT id FROM partitions"):
         digest = digests.get(Guid(partition), PartitionDigest())
         connection.run("UPDATE partitions SET digest=? WHERE id=?", (digest.to_bytes(), partition))

@@ -67,9 +67,9 @@ _NOTHING = PartitionDigest()
 
 
 def stored_digests(
-    connection: DatabaseConnection, read: Callable[[Any], Iterable[DirectoryObject]]
+    connection: DatabaseConnection, read: Callable[[Any], DirectoryObject] = read_object
 ) -> dict[Guid, PartitionDigest]:
-    """Computes the digests of all partitions from the objects, which ``read`` reads row by row."""
+    """Computes the digests of all partitions from their objects."""
     sql = (
         f"{_OBJECT} WHERE object_type>? OR (object_type=? AND id>?) "
         f"ORDER BY object_type, id LIMIT {PAGE}"
@@ -78,8 +78,9 @@ def stored_digests(
     last: tuple[int, bytes] = (-1 << 31, b"")
     while rows := connection.run(sql, (last[0], *last)):
         for row in rows:
-            for obj in read(row):
-                found[obj.partition] = with_object(found.get(obj.partition, _NOTHING), obj)
+            obj = read(row)
+            known = found.get(obj.partition, _NOTHING)
+            found[obj.partition] = with_object(known, obj, row[4])
         last = rows[-1][0], rows[-1][1]
     return found
 
@@ -88,7 +89,7 @@ def partition_digest(connection: DatabaseConnection, partition: Guid) -> Partiti
     """Computes the digest of a new partition, which has objects only by way of exception."""
     if not connection.run("SELECT 1 FROM objects WHERE partition_id=? LIMIT 1", (partition.raw,)):
         return _NOTHING
-    return stored_digests(connection, lambda row: [read_object(row)]).get(partition, _NOTHING)
+    return stored_digests(connection).get(partition, _NOTHING)
 
 
 class SqlView:

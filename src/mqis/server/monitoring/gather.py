@@ -24,6 +24,7 @@ from mqis.protocol.replication.jumps import jumps_of
 from mqis.protocol.replication.memory import Memory
 from mqis.server.monitoring.counters import counters_of
 from mqis.server.monitoring.health import problems
+from mqis.server.monitoring.naming import partition_name
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import NeighbourStatus, PartitionStatus, ServerStatus
 from mqis.server.replication import ReplicationService
@@ -112,13 +113,6 @@ def partitions_of(view: View, sources: Sources) -> tuple[PartitionStatus, ...]:
         _partition(view, state, owns(view, me, state.id), me.name, memory)
         for state in view.partitions()
     )
-
-
-def partition_name(view: View, partition: Guid) -> str:
-    if partition == ENTERPRISE_PARTITION:
-        return "enterprise"
-    site = view.get(ObjectType.SITE, partition)
-    return (None if site is None else site.path) or str(partition)
 
 
 def _partition(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 from mqis.protocol.errors import REPORTED, StorageError
 from mqis.protocol.ports import Store
 from mqis.server.monitoring.comparing import Comparison
-from mqis.server.monitoring.replicas import ReplicaStatus
+from mqis.server.monitoring.contents import ComparedServer
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import ServerStatus
 from mqis.server.monitoring.verdict import Absence, FindingKind, Grade, HealthVerdict, judge
@@ -50,30 +49,20 @@ def problems(sources: Sources) -> list[str]:
     journal = None if sources.replication is None else sources.replication.journal
     if journal is not None and journal.thread.failed:
         found.append("the journal is not written; the log says why")
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _OwnServer:
-    """This server, for the verdict."""
-
-    name: str
-    absence: Absence | None
-    problems: tuple[str, ...]
-    partitions: tuple[ReplicaStatus, ...] | None
-    at_rest: bool = False
+    return found + sources.contents.problems
 
 
 def own_verdict(sources: Sources, status: ServerStatus | None) -> HealthVerdict:
     """The verdict about this server; ``status`` is None if its store cannot be read."""
     absence = None if sources.serving else NOT_SERVING
-    found, replicas = tuple(problems(sources)), None
+    replicas = None
     if status is not None:
         comparison = Comparison({}, 0.0)
         comparison.add(sources.name, status)
         replicas = comparison.replicas(sources.name, status)
-    server = _OwnServer(sources.name, absence, found, replicas)
-    return judge([server]).about(sources.name)
+    server = ComparedServer(sources.name, replicas, absence, tuple(problems(sources)))
+    found = judge([server]).about(sources.name)
+    return HealthVerdict((*sources.contents.findings, *found.findings), found.good)
 
 
 def health_json(sources: Sources, verdict: HealthVerdict) -> tuple[bool, dict[str, Any]]:
