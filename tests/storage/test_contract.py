@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Thread
@@ -710,14 +710,14 @@ def test_every_change_counts_in_the_digest(store: Store) -> None:
         transaction.put_partition(partition())
         transaction.insert(queue(1))
     seen = set()
-    for change in (
-        lambda tx: tx.insert(queue(2, others={PropId.Q_SCOPE: Scope.SITE})),
+    of_site = queue(2, others={PropId.Q_SCOPE: Scope.SITE})
+    changes: list[Callable[[Transaction], None]] = [
+        lambda tx: tx.insert(of_site),
         lambda tx: tx.update(queue(1), queue(1, label="x", seq=9)),
-        lambda tx: tx.update(
-            queue(2, others={PropId.Q_SCOPE: Scope.SITE}), queue(2, label="y", seq=10)
-        ),
+        lambda tx: tx.update(of_site, queue(2, label="y", seq=10)),
         lambda tx: tx.delete(queue(1, label="x", seq=9)),
-    ):
+    ]
+    for change in changes:
         with store.write() as transaction:
             change(transaction)
         with store.read() as view:

@@ -209,4 +209,6 @@ def test_a_run_directory_tells_who_is_behind(tmp_path: Path) -> None:
     reports = examine_run(tmp_path)
     assert [report.server for report in reports] == ["pec1", "psc2", ""]
     late = told(list(reports[-1].findings), Severity.WARNING)
-    assert "numbers: Delft: psc2 lacks 3 changes of pec1" in late
+    assert "health: psc2: 3 changes behind" in late
+    down = told(list(reports[-1].findings), Severity.ERROR)
+    assert down == ["health: pec1, psc2 do not answer"]

@@ -148,7 +148,7 @@ async def _edited_file(both: Enterprise) -> None:
     obj = both.queue()
     body = encode_properties(obj.properties)
     more = props({PropId.Q_QUOTA: int(str(obj.value(PropId.Q_QUOTA))) ^ 1})
-    edited = encode_properties(obj.with_properties(more, obj.seq).properties)
+    edited = encode_properties({**obj.properties, **more})
     assert sum(a != b for a, b in zip(body, edited, strict=True)) == 1
     _write(both.store, edited, obj)
     await both.become(pec1="green")

@@ -99,7 +99,9 @@ def as_tables(found: EnterpriseStatus, width: int) -> RenderableType:
         for server in found.servers
         if server.reason and not server.up
     ]
-    return Group(title, summary, *todo, "", _servers(found, width), *away, "", _partitions(found, width))
+    return Group(
+        title, summary, *todo, "", _servers(found, width), *away, "", _partitions(found, width)
+    )
 
 
 def _explanation(server: MemberStatus) -> str:

@@ -16,28 +16,29 @@ choose thousands of objects at will; signatures do that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterator
 from hashlib import sha256
-from itertools import groupby
 from struct import Struct
 from typing import Protocol
 
-from mqis.protocol.directory.objects import DirectoryObject, Partition, PartitionDigest, Scope
+from mqis.protocol.directory.objects import (
+    SECURITY_PROPERTY,
+    DirectoryObject,
+    Partition,
+    PartitionDigest,
+    Scope,
+)
 from mqis.protocol.directory.types.catalogue import ROWS
-from mqis.protocol.replication.replicated import CONTENT, sent_value, stored_as, zero
+from mqis.protocol.replication.replicated import CONTENT, content, may_be_absent, stored_as
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propertybag import PropertyBag, encode_properties
+from mqis.wire.propertybag import TableShape, encode_properties
 
 _HEAD = Struct("<H16s")
 #: What a damaged object raises: its bytes are hashed as they are.
 _DAMAGE = (WireError, ValueError, TypeError, AttributeError)
-
-#: A constant value, or the first and the last of consecutive values in the body of an object.
-_Piece = bytes | tuple[int, int]
 
 
 class _ObjectsView(Protocol):
@@ -69,63 +70,55 @@ def without_object(digest: PartitionDigest, obj: DirectoryObject) -> PartitionDi
 
 
 def _is_site_only(obj: DirectoryObject) -> bool:
-    return obj.type is ObjectType.QUEUE and obj.value(PropId.Q_SCOPE) == Scope.SITE
+    if obj.type is not ObjectType.QUEUE:
+        return False
+    try:
+        return obj.value(PropId.Q_SCOPE) == Scope.SITE
+    except _DAMAGE:
+        return False
 
 
 def _hash(obj: DirectoryObject, body: bytes | None) -> int:
     data = encode_properties(obj.properties) if body is None else body
-    head = _HEAD.pack(obj.type, obj.id.raw)
     try:
-        canonical = _canonical(obj, PropertyBag(data))
+        if not _is_canonical(obj, data):
+            data = _canonical(obj)
     except _DAMAGE:
-        canonical = data
-    return int.from_bytes(sha256(head + canonical).digest(), "little")
+        pass
+    return int.from_bytes(sha256(_HEAD.pack(obj.type, obj.id.raw) + data).digest(), "little")
 
 
-def _canonical(obj: DirectoryObject, bag: PropertyBag) -> bytes:
-    """The values of what replicates: those that are stored, by number, then the computed ones."""
-    pieces, computed = _plan(obj.type, bag.ids, bag.types)
-    found = [p if isinstance(p, bytes) else bag.between(*p) for p in pieces]
-    found += [sent_value(obj, propid).packed() for propid in computed]
-    return b"".join(found)
+def _canonical(obj: DirectoryObject) -> bytes:
+    """The encoded content. What may be absent is left out if it is empty, as replicas do."""
+    omitted = _OPTIONAL[obj.type]
+    found = content(obj)
+    return encode_properties({p: v for p, v in found.items() if v.value or p not in omitted})
 
 
-@lru_cache(1024)
-def _plan(
-    kind: ObjectType, ids: tuple[int, ...], types: tuple[int, ...]
-) -> tuple[tuple[_Piece, ...], tuple[PropId, ...]]:
-    """Where to find the values in a body that has these properties.
+def _is_canonical(obj: DirectoryObject, body: bytes) -> bool:
+    """Returns whether the stored form is the canonical one, as it is of most queues."""
+    for shape, optional in _SHAPES[obj.type]:
+        if shape.fits(body):
+            return all(obj.value(propid) for propid in optional)
+    return False
 
-    A property that is absent has the value that replication would send. Objects of a type have a
-    few sets of properties, so the plans are kept.
+
+def _shapes(kind: ObjectType) -> Iterator[tuple[TableShape, tuple[PropId, ...]]]:
+    """The shapes of an object that stores exactly its content: with a descriptor, and without.
+
+    Each comes with the properties that must not be empty.
     """
-    stored = {stored_as(propid): propid for propid in CONTENT[kind]}
-    computed = [propid for propid in CONTENT[kind] if stored_as(propid) is None]
-    places: list[int | bytes] = []
-    for number, propid in sorted((n, p) for n, p in stored.items() if n is not None):
-        if number not in ids:
-            places.append(zero(propid).packed())
-        elif types[ids.index(number)] == ROWS[propid].vt:
-            places.append(ids.index(number))
-        else:  # stored with another type than it is sent with
-            computed.append(propid)
-    return tuple(_runs(places)), tuple(computed)
+    listed, optional = CONTENT[kind], _OPTIONAL[kind]
+    if any(stored_as(propid) is not propid for propid in listed):
+        return
+    for missing in (None, SECURITY_PROPERTY.get(kind)):
+        types = {propid: ROWS[propid].vt for propid in listed if propid != missing}
+        yield TableShape(types), tuple(propid for propid in types if propid in optional)
 
 
-def _runs(places: list[int | bytes]) -> Iterable[_Piece]:
-    """Joins consecutive places to one piece."""
-    known = list(enumerate(places))
-
-    def run(entry: tuple[int, int | bytes]) -> object:
-        at, place = entry
-        return (True, at) if isinstance(place, bytes) else (False, place - at)
-
-    for (constant, _), grouped in groupby(known, key=run):  # type: ignore[misc]
-        values = [place for _, place in grouped]
-        if constant:
-            assert isinstance(values[0], bytes)
-            yield values[0]
-        else:
-            assert isinstance(values[0], int)
-            assert isinstance(values[-1], int)
-            yield values[0], values[-1]
+#: By type, the properties that a replica does not store if they are empty.
+_OPTIONAL = {
+    kind: frozenset(propid for propid in listed if may_be_absent(propid))
+    for kind, listed in CONTENT.items()
+}
+_SHAPES = {kind: tuple(_shapes(kind)) for kind in CONTENT}

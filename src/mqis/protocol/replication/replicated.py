@@ -55,6 +55,7 @@ class _NoObjects:
 
 _NO_OBJECTS = _NoObjects()
 
+_EMPTIABLE = frozenset({VarType.BLOB, VarType.LPWSTR, VarType.CLSID, VarType.VECTOR_CLSID})
 _ZEROS: dict[VarType, Value] = {
     VarType.UI1: 0,
     VarType.I2: 0,
@@ -74,7 +75,13 @@ def stored_as(propid: PropId) -> PropId | None:
 
 
 @cache
-def zero(propid: int) -> PropVariant:
+def may_be_absent(propid: int) -> bool:
+    """Returns whether an empty value means that the authority has none: replicas drop it."""
+    return propid not in DEFAULTS and ROWS[propid].vt in _EMPTIABLE
+
+
+@cache
+def _zero(propid: int) -> PropVariant:
     """Returns the value to send for a property without one: its type has to be right (E68)."""
     vt = ROWS[propid].vt
     return DEFAULTS.get(propid) or PropVariant(vt, _ZEROS[vt])
@@ -87,14 +94,14 @@ def sent_value(obj: DirectoryObject, propid: PropId) -> PropVariant:
         return _computed(obj, propid)
     found = obj.properties.get(stored)
     if found is None:
-        return zero(propid)
+        return _zero(propid)
     return found if stored is propid else PropVariant(ROWS[propid].vt, found.value)
 
 
 def _computed(obj: DirectoryObject, propid: PropId) -> PropVariant:
     compute = _COMPUTED.get(propid)
     value = None if compute is None else compute(obj, _NO_OBJECTS)
-    return ROWS[propid].variant(value) or zero(propid)
+    return ROWS[propid].variant(value) or _zero(propid)
 
 
 def whole_object(obj: DirectoryObject) -> tuple[tuple[int, PropVariant], ...]:

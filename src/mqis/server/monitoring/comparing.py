@@ -1,4 +1,4 @@
-"""Compares the partitions of several servers: their numbers, and at equal numbers their contents."""
+"""Compares the partitions of several servers: numbers, and at equal numbers contents."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ class Comparison:
     def _replica(self, server: str, own: PartitionStatus) -> ReplicaStatus:
         copies = [each.status for each in self._copies.get(own.id, ())]
         owned = [copy for copy in copies if copy.authority]
-        reference = max((_number(c.last_seq) for c in owned or copies), default=_number(own.last_seq))
+        reference = max(
+            (_number(c.last_seq) for c in owned or copies), default=_number(own.last_seq)
+        )
         apart = reference - _number(own.last_seq)
         behind = max(0, apart) if owned or apart else None
         skipped = Distance.between(reference - max(0, apart), reference, _jumps(owned or copies))

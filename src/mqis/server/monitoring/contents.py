@@ -57,7 +57,7 @@ class ContentWatch:
     @property
     def findings(self) -> tuple[HealthFinding, ...]:
         """What comparisons with peers found."""
-        return tuple(list(self._peers.values()))
+        return tuple(self._peers.values())
 
     def verify(self, store: Store) -> None:
         """Computes all digests anew and compares them with those that the store keeps."""
@@ -100,7 +100,7 @@ class ContentWatch:
                 continue
             contents = compare_contents(partition, theirs[partition.id])
             key = peer.server, partition.id
-            if contents is Contents.EQUAL or contents is Contents.UNPROVED:
+            if contents in (Contents.EQUAL, Contents.UNPROVED):
                 self._peers.pop(key, None)
             elif contents is Contents.DIFFERENT:
                 pair = replace(mine, partitions=(partition,)), theirs[partition.id]

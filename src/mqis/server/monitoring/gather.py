@@ -28,7 +28,6 @@ from mqis.server.monitoring.naming import partition_name
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import NeighbourStatus, PartitionStatus, ServerStatus
 from mqis.server.replication import ReplicationService
-from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 
 _STATES = {

@@ -70,7 +70,5 @@ def health_json(sources: Sources, verdict: HealthVerdict) -> tuple[bool, dict[st
     found = ["clients are not served yet"] if not sources.serving else []
     found += problems(sources)
     reported = FindingKind.PROBLEM, FindingKind.SERVER
-    found += [
-        f.text for f in verdict.findings if f.grade is Grade.RED and f.kind not in reported
-    ]
+    found += [f.text for f in verdict.findings if f.grade is Grade.RED and f.kind not in reported]
     return not found, {"healthy": not found, "problems": found, "verdict": verdict.to_json()}

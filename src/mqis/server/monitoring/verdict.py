@@ -160,9 +160,11 @@ def _problems(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
 
 def _at_rest(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
     """Yields the stores at rest of which no other copy proves that they are up to date."""
+    equal = {copy.id for _, copy in _copies(servers) if copy.contents is Contents.EQUAL}
     for server in servers:
-        copies = server.partitions or ()
-        if server.at_rest and not any(c.contents is Contents.EQUAL for c in copies):
+        own = server.partitions or ()
+        proved = (c.contents is Contents.EQUAL or (c.authority and c.id in equal) for c in own)
+        if server.at_rest and not any(proved):
             text = f"{server.name}: a store at rest, compared with no other copy"
             yield HealthFinding(Grade.AMBER, FindingKind.SERVER, (server.name,), text)
 
@@ -189,7 +191,9 @@ def _different(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
             "but different contents"
         )
         # With an authority the replica is wrong; without one, either may be.
-        blamed = (server.name,) if _is_measured(copy, servers) else (server.name, *copy.differs_from)
+        blamed = (
+            (server.name,) if _is_measured(copy, servers) else (server.name, *copy.differs_from)
+        )
         todo = f"'mqis diff {server.name} {copy.differs_from[0]}' finds the objects"
         yield HealthFinding(Grade.RED, FindingKind.CONTENTS, blamed, text, todo)
 
@@ -232,8 +236,8 @@ def _resyncing(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
     found: dict[str, dict[str, list[str]]] = {}
     for server, copy in _ordered(servers):
         if copy.is_resyncing:
-            words = found.setdefault(waiting_text(copy.state), {})
-            words.setdefault(copy.name, []).append(server.name)
+            partitions = found.setdefault(waiting_text(copy.state), {})
+            partitions.setdefault(copy.name, []).append(server.name)
     for words, partitions in found.items():
         names = tuple(dict.fromkeys(name for each in partitions.values() for name in each))
         text = f"{', '.join(partitions)}: {words}"
@@ -253,8 +257,7 @@ def partition_order(copy: ReplicaStatus) -> tuple[bool, str, str]:
 def _incomplete(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
     """Yields partitions without a known authority, and servers that lack a partition."""
     kind, ordered = FindingKind.PARTITIONS, _ordered(servers)
-    known = {copy.id: copy.name for _, copy in reversed(ordered)}
-    known = {copy.id: known[copy.id] for _, copy in ordered}
+    known = {copy.id: copy.name for _, copy in ordered}
     if not known:
         names = tuple(server.name for server in servers)
         yield HealthFinding(Grade.AMBER, kind, names, "No server reports a partition")

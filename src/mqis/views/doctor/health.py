@@ -29,7 +29,7 @@ def check_server(config: Config) -> list[Finding]:
     section = config.monitoring
     if not section.enabled or not section.port:
         return []
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(section.listen, section.listen)  # noqa: S104
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(section.listen, section.listen)
     host = f"[{host}]" if ":" in host else host
     entry = RosterEntry(server_name(config), monitor=f"http://{host}:{section.port}")
     found = collect(Roster("", None, (entry,)), read=None)
