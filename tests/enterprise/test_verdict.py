@@ -183,6 +183,16 @@ def test_the_role_of_the_directory_wins() -> None:
     assert status(told).servers[0].role == "psc"
 
 
+def test_a_lost_server_that_was_replaced() -> None:
+    """The others know a new authority; the lost one's store still names itself."""
+    lost = polled("z", None)
+    found = status(copy("a"), replace(lost, entry=replace(lost.entry, role="psc")))
+    assert found.servers[1].role == "former psc"
+    owner = polled("a", None)
+    found = status(copy("b"), replace(owner, entry=replace(owner.entry, role="psc")))
+    assert found.servers[1].role == "psc", "nobody took its place"
+
+
 # --- what a hostile server answers ----------------------------------------------------------------
 
 

@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mqis.enterprise.plan import ServerRole
 from mqis.enterprise.polling import Polled, ReadStore, poll, read_store
 from mqis.enterprise.roster import Roster, RosterEntry, roster_of_run
 from mqis.enterprise.states import ProcessState
 from mqis.enterprise.status import EnterpriseStatus, MemberState, MemberStatus
+from mqis.protocol.directory.objects import name_key
 from mqis.server.monitoring.comparing import Comparison
 from mqis.server.monitoring.replicas import Since
 
@@ -52,13 +54,33 @@ def compare(roster: Roster, polled: Sequence[Polled], since: Since, now: float) 
     for each in polled:
         if each.status is not None:
             comparison.add(each.entry.name, each.status)
-    servers = tuple(_member(each, comparison) for each in polled)
+    owners = _owners(polled)
+    servers = tuple(_member(each, comparison, owners) for each in polled)
     names = (each.status.enterprise for each in polled if each.status is not None)
     enterprise = roster.enterprise or next(filter(None, names), "")
     return EnterpriseStatus(enterprise, now, roster.supervisor, servers)
 
 
-def _member(polled: Polled, comparison: Comparison) -> MemberStatus:
+def _owners(polled: Sequence[Polled]) -> set[str]:
+    """The authorities of all partitions, as the servers that answer know them."""
+    statuses = (each.status for each in polled if each.answered and each.status is not None)
+    return {name_key(p.owner) for status in statuses for p in status.partitions if p.owner}
+
+
+def _role(polled: Polled, owners: set[str]) -> str:
+    """The role by the server's own directory, which knows of a promotion at once.
+
+    The run directory knows of it at the next 'mqis up', and the server that was replaced never
+    does if it is lost.
+    """
+    role = (polled.status.role if polled.status else "") or polled.entry.role
+    replaced = owners and name_key(polled.entry.name) not in owners
+    if not polled.answered and replaced and role in (ServerRole.PEC, ServerRole.PSC):
+        return f"former {role}"
+    return role
+
+
+def _member(polled: Polled, comparison: Comparison, owners: set[str]) -> MemberStatus:
     entry, status = polled.entry, polled.status
     replicas = None
     if status is not None:
@@ -66,8 +88,7 @@ def _member(polled: Polled, comparison: Comparison) -> MemberStatus:
     state, since, reason = _condition(polled, comparison)
     return MemberStatus(
         entry.name,
-        # The directory knows of a promotion at once, the run directory at the next 'mqis up'.
-        (status.role if status else "") or entry.role,
+        _role(polled, owners),
         entry.site or (status.site if status else ""),
         entry.address,
         _pid(polled),

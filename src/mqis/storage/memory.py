@@ -120,7 +120,7 @@ class _Layer:
             self.partitions.update(upper.partitions)
             self._listed = None
         for id_, changes in upper.digests.items():
-            self.digests[id_] = self.digests.get(id_, _NOTHING).with_changes(changes)
+            self.digests[id_] = self.digests.get(id_, _NOTHING).plus(*changes)
         self.states.update(upper.states)
         self.outbox += upper.outbox
         self.last_lsn, self.trimmed = upper.last_lsn, upper.trimmed
@@ -230,7 +230,7 @@ class _LayerView:
         found = PartitionDigest()
         for layer in self._top.chain():
             if id in layer.digests:
-                found = found.with_changes(layer.digests[id])
+                found = found.plus(*layer.digests[id])
         return found
 
     def count(self, object_type: ObjectType) -> int:

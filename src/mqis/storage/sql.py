@@ -362,7 +362,7 @@ class SqlTransaction(SqlView):
         if written is None:
             return partition_digest(self._connection, id_)
         changes = self._summed.get(id_)
-        return written if changes is None else written.with_changes(changes)
+        return written if changes is None else written.plus(*changes)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
