@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
-from struct import Struct
 from typing import Protocol
 
 from mqis.protocol.directory.objects import (
@@ -36,7 +35,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import TableShape, encode_properties
 
-_HEAD = Struct("<H16s")
+_HEADS = {kind: bytes([kind]) for kind in ObjectType}
 #: Looking a member up in its class takes longer than comparing it.
 _QUEUE, _SCOPE, _SITE = ObjectType.QUEUE, PropId.Q_SCOPE, Scope.SITE
 _Shape = tuple[TableShape | None, tuple[PropId, ...]]
@@ -91,7 +90,8 @@ def _hash(obj: DirectoryObject, body: bytes | None) -> int:
             data = _canonical(obj)
     except _DAMAGE:
         pass
-    return int.from_bytes(sha256(_HEAD.pack(obj.type, obj.id.raw) + data).digest(), "little")
+    head = _HEADS[obj.type] + obj.id.raw
+    return int.from_bytes(sha256(head + data).digest(), "little")
 
 
 def _canonical(obj: DirectoryObject) -> bytes:

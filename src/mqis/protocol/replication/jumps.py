@@ -9,10 +9,10 @@ from __future__ import annotations
 from mqis.protocol.ports import View
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
+from mqis.wire.reader import Reader
 from mqis.wire.seqnum import SequenceNumber
 
 _FAMILY = "jumps"
-_SIZE = 2 * SequenceNumber.SIZE
 #: The number of ranges that are kept; older ones are forgotten.
 MAX_JUMPS = 8
 
@@ -28,11 +28,7 @@ def jumped(work: Work, partition: Guid, before: SequenceNumber, after: SequenceN
 
 def jumps_of(view: View, partition: Guid) -> list[Jump]:
     """The ranges as (last number before, last number skipped), ascending."""
-    value = view.state(_FAMILY, partition.raw) or b""
-    whole = len(value) - len(value) % _SIZE
-    return [_read(value[at : at + _SIZE]) for at in range(0, whole, _SIZE)]
-
-
-def _read(data: bytes) -> Jump:
-    half = SequenceNumber.SIZE
-    return SequenceNumber.from_bytes(data[:half]), SequenceNumber.from_bytes(data[half:])
+    reader, found = Reader(view.state(_FAMILY, partition.raw) or b""), list[Jump]()
+    while reader.remaining >= 2 * SequenceNumber.SIZE:
+        found.append((SequenceNumber.decode(reader), SequenceNumber.decode(reader)))
+    return found
