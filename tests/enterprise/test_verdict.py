@@ -213,7 +213,8 @@ def test_a_lost_server_that_was_replaced() -> None:
     ],
 )
 def test_a_malformed_status_is_no_status(values: dict[str, object]) -> None:
-    partition = PartitionStatus(SITE, "Delft", "a", True, *[number(1)] * 3, "normal", 0)
+    one = number(1)
+    partition = PartitionStatus(SITE, "Delft", "a", True, one, one, one, "normal", 0)
     answer = ServerStatus("a", "psc", "A", "E", 1, 1.0, (partition,), (), {}).to_json()
     content = json.loads(json.dumps(answer))
     with closing_monitors() as monitors:

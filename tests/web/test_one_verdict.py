@@ -28,6 +28,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import encode_properties
+from mqis.wire.propvariant import PropVariant
 from tests.server.enterprises import Site, create
 from tests.server.monitoring.pair import fetch
 from tests.waiting import until
@@ -147,7 +148,7 @@ async def _edited_file(both: Enterprise) -> None:
     """One byte of a quota changes in the file of the PSC: neither numbers nor digest tell."""
     obj = both.queue()
     body = encode_properties(obj.properties)
-    more = props({PropId.Q_QUOTA: int(str(obj.value(PropId.Q_QUOTA))) ^ 1})
+    more: dict[int, PropVariant] = props({PropId.Q_QUOTA: int(str(obj.value(PropId.Q_QUOTA))) ^ 1})
     edited = encode_properties({**obj.properties, **more})
     assert sum(a != b for a, b in zip(body, edited, strict=True)) == 1
     _write(both.store, edited, obj)

@@ -124,8 +124,9 @@ def _shapes(kind: ObjectType) -> dict[bytes, _Shape]:
         return {}
     found: dict[bytes, _Shape] = {}
     for missing in (SECURITY_PROPERTY.get(kind), None):
-        types = {propid: ROWS[propid].vt for propid in listed if propid != missing}
-        filled = tuple(propid for propid in types if propid in optional)
+        stored = [propid for propid in listed if propid != missing]
+        types: dict[int, int] = {propid: ROWS[propid].vt for propid in stored}
+        filled = tuple(propid for propid in stored if propid in optional)
         found[bytes([len(types)])] = TableShape(types), filled
     return found
 
