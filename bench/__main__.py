@@ -22,6 +22,7 @@ from bench import (
     capture,
     check,
     codecs,
+    digests,
     directory,
     discovery,
     journal,
@@ -43,6 +44,7 @@ ENTRIES: dict[str, Bench] = {
     entry.BENCH.name: entry.BENCH
     for entry in (
         stores,
+        digests,
         lookup100k,
         transfer,
         check,

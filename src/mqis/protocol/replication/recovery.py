@@ -42,7 +42,12 @@ def begin_if_new(work: Work, state: Partition) -> None:
 
 
 def is_running(work: Work, partition: Guid) -> bool:
-    return work.tx.state(_FAMILY, partition.raw) == _RESTORING
+    return is_restoring(work.tx, partition)
+
+
+def is_restoring(view: View, partition: Guid) -> bool:
+    """``is_running``, by the store alone."""
+    return view.state(_FAMILY, partition.raw) == _RESTORING
 
 
 def has_served(view: View, partition: Guid) -> bool:
