@@ -22,6 +22,7 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.sources import ReferenceNames
 from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
+from mqis.protocol.directory.types.words import property_word
 from mqis.views.presentation.rendering import REFERENCES, WORDS, meaning_of
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
@@ -53,7 +54,7 @@ class PropertyError(MqisError):
 
 def friendly(propid: int) -> str:
     """The word for a property: ``label`` for Q_LABEL; the number of an unknown one."""
-    return PropId(propid).name.partition("_")[2].lower() if propid in PROPERTIES else str(propid)
+    return property_word(propid)
 
 
 def names_of(object_type: ObjectType) -> dict[str, PropId]:
