@@ -237,6 +237,7 @@ def test_the_pipelines_input_is_gathered_while_it_runs(acme: Acme) -> None:
     before = [path.stat().st_ino for path in (acme.run / "servers").rglob("*.db")]
     found = gather(acme.run)
     assert (found.enterprise, list(found.servers), found.problems) == ("Acme", SERVERS, ())
+    assert found.journals is not None
     for server in SERVERS:
         checked = check_journal(found.journals / server)
         assert checked.faults == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -25,18 +26,19 @@ def segment(number: int, first: int, count: int) -> bytes:
 
 def node(run: Path, name: str, pid: int | None = None) -> NodePlace:
     home = run / "servers" / name
-    ports = dict.fromkeys(("rpc_port", "mapper_port", "queue_port", "discovery_port"), 1)
+    ports = (1, 2, 3, 4, 5)
     return NodePlace(
         name,
-        *("psc", "Delft", "127.0.0.1"),
-        **ports,
-        monitor_port=1,
-        home=str(home),
-        config=str(home / "mqis.toml"),
-        store=f"sqlite:{home / 'directory.db'}",
-        journal=str(home / "journal"),
-        log=str(home / "log"),
-        pid=pid,
+        "psc",
+        "Delft",
+        "127.0.0.1",
+        *ports,
+        str(home),
+        str(home / "mqis.toml"),
+        f"sqlite:{home / 'directory.db'}",
+        str(home / "journal"),
+        str(home / "log"),
+        pid,
     )
 
 
@@ -61,6 +63,7 @@ def test_a_stopped_enterprise_is_read_and_what_is_missing_is_told(run: Path) -> 
     assert len(found.problems) == 1
     assert found.problems[0].startswith("b: ")
     assert (found.exports / "a.jsonl").read_text().count("\n") > 10
+    assert found.journals is not None
     copies = sorted((found.journals / "a").iterdir())
     assert [path.name for path in copies] == ["segment-0000000001.mqj", "segment-0000000002.mqj"]
     source = run / "servers" / "a" / "journal"
@@ -74,6 +77,7 @@ def test_a_record_that_is_being_written_is_cut_off(run: Path) -> None:
     save_nodes(run, Nodes("Acme", (node(run, "a", pid=1),)))
     drain(run)
     found = gather(run)
+    assert found.journals is not None
     copy = found.journals / "a" / "segment-0000000002.mqj"
     assert copy.read_bytes() == segment(2, 4, 2)
     assert [entry.lsn for entry in records(found.journals / "a")] == [1, 2, 3, 4, 5]
@@ -93,6 +97,12 @@ def test_the_next_time_replaces_the_last(run: Path) -> None:
     assert sorted(path.name for path in again.exports.iterdir()) == ["a.jsonl"]
 
 
+def test_servers_without_journals_give_exports(run: Path) -> None:
+    shutil.rmtree(run / "servers" / "a" / "journal")
+    found = gather(run)
+    assert (found.servers, found.journals) == (("a",), None)
+
+
 def test_nothing_at_all_is_an_error_and_leaves_nothing(run: Path) -> None:
     (run / "servers" / "a" / "directory.db").unlink()
     with pytest.raises(NodesError, match="no server's directory can be read: a: "):
@@ -100,6 +110,7 @@ def test_nothing_at_all_is_an_error_and_leaves_nothing(run: Path) -> None:
     assert [path.name for path in run.iterdir() if "gathered" in path.name] == []
 
 
+@pytest.mark.req("SEC-10-07")
 def test_a_directory_that_others_can_write_to_is_refused(run: Path) -> None:
     run.chmod(0o777)
     with pytest.raises(NodesError, match="others can write"):

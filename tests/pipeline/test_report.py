@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
 
-import pytest
-
 from mqis.pipeline.report.content import ReportContent
 from mqis.pipeline.report.findings import Urgency, findings
 from mqis.pipeline.report.page import headings, html_page
@@ -63,6 +61,7 @@ WELL = ReportContent(
     datetime(2026, 11, 9, 7, 0, tzinfo=UTC),
     datetime(2026, 11, 13, 18, 45, tzinfo=UTC),
     servers=5,
+    changes=4321,
     inventory=[
         {"partition": "Amsterdam", "type": "site", "count": 1},
         {"partition": "Amsterdam", "type": "queue", "count": 1200},
@@ -114,7 +113,7 @@ def test_single_rules() -> None:
     assert worst.sentence == (
         "If link A - B fails, 3 pairs of sites are cut off; 1 other failure would do the same."
     )
-    assert worst.action == "add a second way beside link A - B"
+    assert worst.action == "add a second link for the sites of link A - B"
     (open_, *_) = findings(with_rows(hygiene=[finding("writable"), finding("writable")]))
     assert open_.sentence == (
         "2 objects need attention; most often (2) everyone may send to the queue."
@@ -147,6 +146,14 @@ def test_no_tables_no_sentences() -> None:
 
 def test_every_cause_has_words_and_advice() -> None:
     assert set(CAUSES) == set(ADVICE) == set(Cause)
+
+
+def test_codes_in_words() -> None:
+    content = with_rows(divergence=[difference("expired", reason="message class 0x8002")])
+    assert "not delivered in time" in html_page(content)
+    assert "message class 0x9999" in html_page(
+        with_rows(divergence=[difference("expired", reason="message class 0x9999")])
+    )
 
 
 def test_numbers_in_words() -> None:
@@ -197,6 +204,7 @@ def test_findings_inventory_pictures_then_tables() -> None:
     ]
     assert names.index("Single failures") < names.index("All differences")
     assert "1,200" in page.text
+    assert "4,321" in page.text
     assert "label, quota" in page.text
     assert "lost on the way" in page.text
     assert not re.search(r"\bnever_sent|\blost\n|export_older", page.text)
@@ -219,7 +227,6 @@ def test_more_rows_than_fit_are_counted() -> None:
 NASTY = "</style><script>alert(1)</script>\"'&\x1b[31m<img src=x onerror=alert(2)>"
 
 
-@pytest.mark.req("SEC-10-05")
 def test_names_stay_text() -> None:
     """Everybody who may create a queue chooses words of this page."""
     rows = {

@@ -62,7 +62,6 @@ def test_a_wrong_query_is_one_line(few: TableDirectory, query: str, reason: str)
     assert "SQLSTATE" not in str(caught.value)
 
 
-@pytest.mark.req("SEC-10-05")
 @pytest.mark.parametrize(
     "query",
     [
@@ -104,3 +103,15 @@ def test_the_command(few: TableDirectory) -> None:
     assert listed == {"lag": ["server", "p95_ms"], "records": ["server", "object_id", "kind"]}
     wrong = run("pipeline", "sql", "DROP VIEW lag", *place).exception
     assert isinstance(wrong, SqlError)
+
+
+def test_ctrl_c_ends_a_command_with_one_line(
+    few: TableDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mqis.pipeline.sql.ask", interrupt)
+    ended = run("pipeline", "sql", "SELECT 1", "--tables", str(few.directory))
+    assert (ended.exit_code, ended.stdout) == (130, "")
+    assert ended.stderr == "mqis: interrupted; each table is either as it was or new\n"

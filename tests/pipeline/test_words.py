@@ -129,3 +129,7 @@ def test_an_exported_object_in_words(tables: TableDirectory) -> None:
     assert all(value.endswith(" bytes") for value in values["security"])
     assert all("T" in value and value.endswith("Z") for value in values["create_time"])
     assert not any(key.isdigit() for key in values)
+    machines = in_words(objects.filter("type = 2"), site_names_of(objects))
+    placed = machines.select("partition", "properties.site_ids").distinct().collect()
+    assert placed
+    assert all(row.site_ids == row.partition for row in placed)

@@ -37,9 +37,10 @@ _LOOK_S = 0.1
 @dataclass(frozen=True, slots=True)
 class Gathered:
     enterprise: str
-    #: Directories with one export, and one directory of segments, for each server.
+    #: The directory with one export for each server.
     exports: Path
-    journals: Path
+    #: The directory with one directory of segments for each server; None if no server has any.
+    journals: Path | None
     servers: tuple[str, ...]
     #: What could not be read, each with the server and the reason.
     problems: tuple[str, ...]
@@ -66,8 +67,9 @@ def gather(run: Path) -> Gathered:
         raise NodesError(f"{run}: cannot be gathered: {error}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    exports, journals = final / "exports", final / "journals"
-    return Gathered(nodes.enterprise, exports, journals, read, tuple(problems))
+    journals = final / "journals"
+    kept = journals if any(journals.glob("*/*.mqj")) else None
+    return Gathered(nodes.enterprise, final / "exports", kept, read, tuple(problems))
 
 
 def _export_of(node: NodePlace, exports: Path) -> Path:

@@ -36,10 +36,10 @@ def local_path(place: str | Path) -> Path:
             "file:///PATH of a directory that all machines of the Spark share, such as a mounted "
             f"bucket (./{scheme}:... is a local directory of that name)"
         )
-    host, _, path = rest.removeprefix("//").partition("/") if rest[:2] == "//" else ("", "", rest)
+    host, _, below = rest.removeprefix("//").partition("/") if rest[:2] == "//" else ("", "", rest)
     if host not in _LOCAL_HOSTS:
         raise LocationError(f"file:{rest}: the file is at {host!r}; give a path of this computer")
-    return Path(unquote(f"/{path.lstrip('/')}"))
+    return Path(unquote(f"/{below.lstrip('/')}"))
 
 
 def local_paths(listed: str) -> Iterator[Path]:

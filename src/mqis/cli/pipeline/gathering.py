@@ -32,8 +32,8 @@ def gathered(inputs: InputOptions, run: Path | None) -> InputOptions:
         target.print(cell(f"warning: {problem}", "yellow"), soft_wrap=True)
     servers = counted(len(found.servers), "server")
     target.print(cell(f"{run}: read {servers} of {found.enterprise}"), soft_wrap=True)
-    journals, exports = _one(found.journals), _one(found.exports)
-    return replace(inputs, journals=journals, exports=exports)
+    journals = "" if found.journals is None else _one(found.journals)
+    return replace(inputs, journals=journals, exports=_one(found.exports))
 
 
 def journals_of(run: Path | None) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.readable import readable_tables
+from mqis.pipeline.readable import site_names
 from mqis.pipeline.report.wording import CLOCKS, TABLES
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.current import current
-from mqis.pipeline.transforms.words import in_words, site_names_of
+from mqis.pipeline.transforms.words import in_words
 from mqis.pipeline.trusted import objects_of, partitions_of
 
 Rows = Sequence[Mapping[str, Any]]
@@ -36,6 +36,8 @@ class ReportContent:
     began: datetime | None = None
     ended: datetime | None = None
     servers: int = 0
+    #: All changes; None if the history was not computed.
+    changes: int | None = None
     #: (partition, type, count): the objects of each site.
     inventory: Rows = ()
     #: (moment, origin, changes) and (moment, server, p95_ms), over the period.
@@ -55,7 +57,8 @@ class ReportContent:
 
 def read_content(tables: TableDirectory, written: datetime | None = None) -> ReportContent:
     """Reads everything that the report shows."""
-    rows = {name: _rows(frame) for name, frame in _frames(tables).items()}
+    sites = site_names(tables)
+    rows = {name: _rows(frame) for name, frame in _frames(tables, sites).items()}
     totals = {name: tables.read(name).count() for name in rows if len(rows[name]) == MOST_ROWS}
     began, ended = _period(tables, rows.get("evidence", ()))
     step = _step(began, ended)
@@ -66,7 +69,8 @@ def read_content(tables: TableDirectory, written: datetime | None = None) -> Rep
         began,
         ended,
         _servers(tables),
-        _inventory(tables),
+        tables.read("changes").count() if tables.has("changes") else None,
+        _inventory(tables, sites),
         _within(began, ended, _over_time(tables, "changes", changes_over_time, step)),
         _within(began, ended, _over_time(tables, "lag_by_minute", lag_over_time, step)),
         cut,
@@ -76,8 +80,8 @@ def read_content(tables: TableDirectory, written: datetime | None = None) -> Rep
     )
 
 
-def _frames(tables: TableDirectory) -> dict[str, DataFrame]:
-    frames = readable_tables(tables, TABLES, paths=False)
+def _frames(tables: TableDirectory, sites: DataFrame | None) -> dict[str, DataFrame]:
+    frames = {name: in_words(tables.read(name), sites) for name in TABLES if tables.has(name)}
     if "what_if" in frames:
         worst = (F.desc("cut_off"), F.desc("dearer_by"), "kind", "name")
         frames["what_if"] = frames["what_if"].orderBy(*worst)
@@ -123,12 +127,11 @@ def _servers(tables: TableDirectory) -> int:
     return both.distinct().count()
 
 
-def _inventory(tables: TableDirectory) -> Rows:
+def _inventory(tables: TableDirectory, sites: DataFrame | None) -> Rows:
     if not (tables.has("objects") and tables.has("partitions")):
         return ()
-    objects = objects_of(tables)
-    held = current(objects, partitions_of(tables)).groupBy("partition", "type").count()
-    return _rows(in_words(held, site_names_of(objects)))
+    held = current(objects_of(tables), partitions_of(tables)).groupBy("partition", "type").count()
+    return _rows(in_words(held, sites))
 
 
 def _pairs(tables: TableDirectory) -> tuple[int | None, int]:

@@ -134,6 +134,12 @@ def _hygiene(content: ReportContent) -> ReportFinding | None:
     return ReportFinding(Urgency.LOOK, text, f"start with {example['type']} {name}")
 
 
+_SECOND = {
+    "link": "add a second link for the sites of link {name}",
+    "gate": "give the site of gate {name} a second gate",
+}
+
+
 def _single_failures(content: ReportContent) -> ReportFinding | None:
     rows = content.tables.get("what_if")
     if not rows:
@@ -148,7 +154,7 @@ def _single_failures(content: ReportContent) -> ReportFinding | None:
         Urgency.LOOK,
         f"If {worst['kind']} {worst['name']} fails, {number_of(worst['cut_off'], 'pair')} of sites "
         f"{'is' if worst['cut_off'] == 1 else 'are'} cut off{others}.",
-        f"add a second way beside {worst['kind']} {worst['name']}",
+        _SECOND.get(worst["kind"], _SECOND["link"]).format(name=worst["name"]),
     )
 
 

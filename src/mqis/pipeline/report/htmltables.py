@@ -14,18 +14,25 @@ Rows = Sequence[Mapping[str, Any]]
 SHOWN = 100
 #: With more rows, a table is folded.
 _SHORT = 15
+#: The columns of tables that have too many for a page.
+_CHOSEN = {
+    "divergence": (
+        *("server", "type", "path", "difference", "properties", "cause", "reason", "source"),
+        *("target", "id"),
+    )
+}
 _HIDDEN = frozenset({"partition_id"})
 
 
-def html_table(rows: Rows, total: int = 0, *, unfolded: bool = False) -> str:
+def html_table(name: str, rows: Rows, total: int = 0, *, unfolded: bool = False) -> str:
     """A table of the first rows; ``total`` counts all of them, if there are more than given."""
     if not rows:
         return "<p class=good>None.</p>"
-    columns = [name for name in rows[0] if name not in _HIDDEN]
+    columns = [column for column in _columns(name, rows) if _says_something(rows, column)]
     count = max(total, len(rows))
-    head = "".join(_th(name, rows[0][name]) for name in columns)
+    head = "".join(_th(column, rows[0][column]) for column in columns)
     body = "".join(
-        f"<tr>{''.join(_td(phrase(name, row[name])) for name in columns)}</tr>"
+        f"<tr>{''.join(_td(phrase(column, row[column])) for column in columns)}</tr>"
         for row in rows[:SHOWN]
     )
     left = count - min(len(rows), SHOWN)
@@ -36,6 +43,16 @@ def html_table(rows: Rows, total: int = 0, *, unfolded: bool = False) -> str:
         f"{'row' if count == 1 else 'rows'}</summary><div class=wide><table><thead><tr>{head}</tr>"
         f"</thead><tbody>{body}</tbody></table></div>{more}</details>"
     )
+
+
+def _columns(name: str, rows: Rows) -> list[str]:
+    chosen = [column for column in _CHOSEN.get(name, ()) if column in rows[0]]
+    return chosen or [column for column in rows[0] if column not in _HIDDEN]
+
+
+def _says_something(rows: Rows, column: str) -> bool:
+    """True if the column is not empty in all rows that are shown."""
+    return any(row[column] not in (None, "", [], 0) or row[column] is False for row in rows[:SHOWN])
 
 
 def _th(name: str, value: object) -> str:

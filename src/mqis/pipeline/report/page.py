@@ -29,9 +29,9 @@ _VERDICTS = {
 def html_page(content: ReportContent, *, unfolded: bool = False) -> str:
     """The page; ``unfolded`` opens all tables, for paper."""
     sections = [*_sections(content, unfolded)]
-    links = "".join(f'<a href="#{_anchor(name)}">{escape(name)}</a>' for name, _ in sections)
+    links = "".join(_links([name for name, _ in sections]))
     body = "".join(
-        f'<section id="{_anchor(name)}"><h2>{escape(name)}</h2>{text}</section>'
+        f'<section id="{_anchor(name)}"{_mark(name)}><h2>{escape(name)}</h2>{text}</section>'
         for name, text in sections
     )
     title = escape(title_of(content))
@@ -79,7 +79,21 @@ def _sections(content: ReportContent, unfolded: bool) -> Iterator[tuple[str, str
     for table, name in TABLES.items():
         if table in content.tables:
             rows, total = content.tables[table], content.count(table)
-            yield name, html_table(rows, total, unfolded=unfolded)
+            yield name, html_table(table, rows, total, unfolded=unfolded)
+
+
+def _mark(name: str) -> str:
+    return " class=rows" if name in TABLES.values() else ""
+
+
+def _links(names: list[str]) -> Iterator[str]:
+    """Links to the sections; one for all tables."""
+    tables = [name for name in names if name in TABLES.values()]
+    for name in names:
+        if name not in tables:
+            yield f'<a href="#{_anchor(name)}">{escape(name)}</a>'
+    if tables:
+        yield f'<a href="#{_anchor(tables[0])}">Tables</a>'
 
 
 def _findings(made: list[ReportFinding]) -> str:
@@ -114,10 +128,10 @@ def _numbers(content: ReportContent) -> Iterator[tuple[str, str, str]]:
     for row in content.inventory:
         held[row["type"]] += row["count"]
     for kind, plural in INVENTORY.items():
-        if content.inventory:
+        if held[kind]:
             yield plural, f"{held[kind]:,}", ""
-    if content.activity:
-        yield "changes", f"{sum(point['changes'] for point in content.activity):,}", ""
+    if content.changes is not None:
+        yield "changes", f"{content.changes:,}", ""
     if lag := content.tables.get("lag"):
         yield "longest delay (95 %)", duration(max(row["p95_ms"] for row in lag)), ""
     for table, name in (

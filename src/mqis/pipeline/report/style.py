@@ -11,7 +11,8 @@ STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:0;color:var(--fg);background:var(--bg)}
 header{padding:1.4rem 1.5rem .6rem;max-width:1000px;margin:auto}
 h1{font-size:1.5rem;margin:0 0 .5rem}h2{font-size:1.1rem;margin:0 0 .8rem}h3{font-size:.95rem}
-nav{line-height:1.9}nav a{color:var(--soft);font-size:13px;margin-right:1rem;text-decoration:none}
+nav{line-height:1.9}
+nav a{display:inline-block;color:var(--soft);font-size:13px;margin-right:1rem;text-decoration:none}
 nav a:hover{text-decoration:underline}
 main{max-width:1000px;margin:auto;padding:0 1.5rem 3rem}
 section{background:var(--paper);border:1px solid var(--rule);border-radius:8px;
@@ -49,8 +50,9 @@ border-radius:1rem;font-weight:600}
 body{font-size:10.5pt}nav,summary{display:none}
 header,main{max-width:none;padding-left:0;padding-right:0}
 section{border:0;border-top:1px solid var(--rule);border-radius:0;padding:.7rem 0}
-h2,h3{break-after:avoid}svg,.cards,.findings li,tr{break-inside:avoid}
+h2,h3,h2+.note{break-after:avoid}section:not(.rows),svg,.cards,.findings li,tr{break-inside:avoid}
 .wide{overflow:visible}table{font-size:7.5pt;width:100%}
-td,th{white-space:normal;overflow-wrap:anywhere;padding:.15rem .35rem}.number{white-space:nowrap}
+td,th{white-space:normal;overflow-wrap:break-word;padding:.15rem .35rem}
+td.number{white-space:nowrap}
 .matrix{width:auto}}
 """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from mqis.pipeline.evidence.findings import EvidenceKind
 from mqis.pipeline.transforms.causes import Cause
 from mqis.protocol.replication.convergence import DifferenceKind
+from mqis.wire.mqqb.properties import MessageClass
 
 #: Causes as phrases that complete "the change was ...".
 CAUSES: dict[str, str] = {
@@ -99,6 +102,17 @@ INVENTORY: dict[str, str] = {
 }
 
 
+_CLASS = re.compile(r"message class 0x([0-9A-Fa-f]{4})")
+_CLASSES: dict[int, str] = {
+    MessageClass.NACK_BAD_DST_Q: "the receiver has no such queue",
+    MessageClass.NACK_REACH_QUEUE_TIMEOUT: "not delivered in time",
+    MessageClass.NACK_Q_EXCEED_QUOTA: "the receiver's queue is full",
+    MessageClass.NACK_ACCESS_DENIED: "the receiver denied access",
+    MessageClass.NACK_HOP_COUNT_EXCEEDED: "sent on too often",
+    MessageClass.NACK_BAD_SIGNATURE: "the signature is wrong",
+}
+
+
 def heading(column: str) -> str:
     return HEADINGS.get(column, column.replace("_", " "))
 
@@ -109,9 +123,15 @@ def phrase(column: str, value: object) -> object:
         return CAUSES.get(str(value), value)
     if column == "difference":
         return DIFFERENCES.get(str(value), value)
+    if column == "reason" and isinstance(value, str):
+        return _CLASS.sub(_delivery, value)
     if column in ("kind", "check", "purge_state") and isinstance(value, str):
         return value.replace("_", " ")
     return value
+
+
+def _delivery(match: re.Match[str]) -> str:
+    return _CLASSES.get(int(match[1], 16), match[0])
 
 
 def number_of(count: int, noun: str, plural: str = "") -> str:

@@ -15,6 +15,7 @@ from mqis.protocol.directory.types.words import NUMBER_WORDS, property_word
 #: A property in the JSON of an export's line.
 _STORED = "map<string,struct<vt:string,value:string>>"
 _BINARY = ("VT_BLOB", "VT_UI1|VT_VECTOR")
+_GUID, _LIST = "VT_CLSID", "|VT_VECTOR"
 _TIME = "yyyy-MM-dd'T'HH:mm:ss'Z'"
 #: Times have 32 bits; Spark fails on numbers that no time has.
 _LAST_TIME = 0xFFFFFFFF
@@ -36,21 +37,39 @@ def change_values(properties: Column) -> Column:
     return F.map_from_entries(F.transform(properties, entry))
 
 
-def stored_values(props: Column) -> Column:
-    """The values of an exported object by the word for the property."""
+def stored_values(props: Column, sites: Column | None = None) -> Column:
+    """The values of an exported object by the word for the property.
+
+    ``sites`` is a map from identifiers to names; with it, sites have their names.
+    """
 
     def entry(held: Column) -> Column:
-        propid, value = held["key"].try_cast("int"), held["value"]["value"]
-        is_binary = held["value"]["vt"].isin(*_BINARY)
+        propid, kind, value = (
+            held["key"].try_cast("int"),
+            held["value"]["vt"],
+            held["value"]["value"],
+        )
         size = F.length(F.try_to_binary(value, F.lit("base64")))
-        text = F.when(is_binary, _bytes(size)).otherwise(
-            F.coalesce(_number(propid, value.try_cast("long")), value)
+        text = (
+            F.when(kind.isin(*_BINARY), _bytes(size))
+            .when(kind == _GUID, _named(value, sites))
+            .when(kind.endswith(_LIST), _list(value, sites))
+            .otherwise(F.coalesce(_number(propid, value.try_cast("long")), value))
         )
         word = F.coalesce(_property(propid), held["key"])
         return F.struct(word.alias("key"), text.alias("value"))
 
     parsed = F.from_json(props, _STORED)
     return F.map_from_entries(F.transform(F.map_entries(parsed), entry))
+
+
+def _named(identifier: Column, sites: Column | None) -> Column:
+    return identifier if sites is None else F.coalesce(sites[identifier], identifier)
+
+
+def _list(value: Column, sites: Column | None) -> Column:
+    listed = F.from_json(value, "array<string>")
+    return F.array_join(F.transform(listed, lambda one: _named(one, sites)), ", ")
 
 
 def _property(number: Column) -> Column:

@@ -37,6 +37,8 @@ _GUIDS = ("partition", "id", "object_id", "server_id", "message_source", "queue_
 _CONTENT = ("body", "header")
 #: Columns that only the audit's comparison needs.
 _DIGESTS = ("digest", "digests")
+#: The column that holds the names of sites while a frame is translated.
+_SITES = "names of sites"
 #: The columns that identify an object, by the column of its name.
 _OBJECTS = {"path": "id", "object": "object_id"}
 
@@ -45,6 +47,13 @@ def names_of(objects: DataFrame) -> DataFrame:
     """The names of all objects that some server holds: (named_id as text, name)."""
     held = objects.filter(F.col("path").isNotNull() & ~F.col("deleted"))
     return held.groupBy(guid_text(F.col("id")).alias("named_id")).agg(F.max("path").alias("name"))
+
+
+def with_names_of_changes(names: DataFrame, changes: DataFrame) -> DataFrame:
+    """Adds the names that objects had when they were created: some of them are deleted since."""
+    given = changes.filter("path is not null").groupBy(F.col("id").alias("named_id"))
+    made = given.agg(F.max("path").alias("name"))
+    return names.unionByName(made.join(names.select("named_id"), "named_id", "left_anti"))
 
 
 def site_names_of(objects: DataFrame) -> DataFrame:
@@ -60,7 +69,8 @@ def in_words(
     ``sites`` and ``objects`` are names from ``site_names_of`` and ``names_of``. With them,
     ``partition`` is the name of a site and ``partition_id`` its GUID, and objects have their path.
     """
-    readable = frame.select(*chain.from_iterable(_texts(frame, f) for f in frame.schema.fields))
+    known = _with_site_map(frame, sites)
+    readable = known.select(*chain.from_iterable(_texts(known, f) for f in frame.schema.fields))
     named = _with_paths(readable, objects)
     return _with_partitions(named, sites)
 
@@ -76,7 +86,8 @@ def _texts(frame: DataFrame, field: StructField) -> list[Column]:
     if name in _DIGESTS and not isinstance(field.dataType, BinaryType):
         return []
     if name == "props" and isinstance(field.dataType, StringType):
-        return [stored_values(column).alias("properties")]
+        sites = F.col(_SITES) if _SITES in frame.columns else None
+        return [stored_values(column, sites).alias("properties")]
     if isinstance(field.dataType, BinaryType):
         return [_octets(name).alias(name)]
     if isinstance(field.dataType, IntegerType | LongType):
@@ -132,6 +143,14 @@ def _listed(field: StructField) -> Column:
     if isinstance(kind.elementType, StructType):
         return change_values(column)
     return column
+
+
+def _with_site_map(frame: DataFrame, sites: DataFrame | None) -> DataFrame:
+    """Adds the names of sites as a map, for the properties that refer to sites; sites are few."""
+    if sites is None or "props" not in frame.columns:
+        return frame
+    entries = F.collect_list(F.struct("named_id", "name"))
+    return frame.crossJoin(F.broadcast(sites.agg(F.map_from_entries(entries).alias(_SITES))))
 
 
 # --- names ----------------------------------------------------------------------------------------
