@@ -17,7 +17,12 @@ import pytest
 from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.enterprise.control import LOCK
+from mqis.enterprise.gather import gather
 from mqis.enterprise.plan import load_plan
+from mqis.protocol.directory.export_format import parse_header
+from mqis.storage.journal.checking import check_journal
+from mqis.storage.journal.reader import records
+from mqis.wire.journal import RecordState
 from tests.cli.commands import run
 from tests.waiting import DEADLINE_S, wait_until
 
@@ -224,6 +229,32 @@ def test_logs_follow_what_is_written(acme: Acme) -> None:
             assert line, "it ended; the server itself may write meanwhile, and that comes too"
         process.send_signal(signal.SIGINT)
         assert process.wait(DEADLINE_S) == 0
+
+
+def test_the_pipelines_input_is_gathered_while_it_runs(acme: Acme) -> None:
+    """Each journal is whole and has everything that the export of its server has."""
+    acme.until(agreed)
+    before = [path.stat().st_ino for path in (acme.run / "servers").rglob("*.db")]
+    found = gather(acme.run)
+    assert (found.enterprise, list(found.servers), found.problems) == ("Acme", SERVERS, ())
+    assert found.journals is not None
+    for server in SERVERS:
+        checked = check_journal(found.journals / server)
+        assert checked.faults == ()
+        assert checked.notices == ()
+        made = {
+            (entry.record.partition, entry.record.seq.value)
+            for entry in records(found.journals / server)
+            if entry.record.state in (RecordState.LOCAL, RecordState.APPLIED)
+        }
+        with (found.exports / f"{server}.jsonl").open(encoding="ascii") as file:
+            header = parse_header(file.readline())
+        owned = [state for state in header.partitions if state.owner == server]
+        assert owned or server == "lei-dir2"
+        assert all((state.id, state.last_seq.value) in made for state in owned)
+    assert before == [path.stat().st_ino for path in (acme.run / "servers").rglob("*.db")]
+    assert [path.name for path in acme.run.glob("*gathered*")] == ["gathered"]
+    assert (acme.run / "gathered").stat().st_mode & 0o077 == 0
 
 
 def test_what_is_wrong_is_told(acme: Acme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

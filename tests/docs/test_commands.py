@@ -32,7 +32,7 @@ def test_a_line_is_a_command_with_its_options(arguments: list[str]) -> None:
     command: Any = typer.main.get_command(app)
     context = click.Context(command)
     rest = list(arguments)
-    while hasattr(command, "get_command") and rest:
+    while hasattr(command, "get_command") and rest and not rest[0].startswith("-"):
         found = command.get_command(context, rest[0])
         assert found is not None, f"{rest[0]}: no such command"
         command, rest = found, rest[1:]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
+import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,10 +17,14 @@ from pyspark.sql import SparkSession
 
 from examples.pipeline import audit
 from mqis.cli.pipeline import NoSparkError
-from mqis.pipeline.session import PipelineError
+from mqis.config.nodes import Nodes, save_nodes
+from mqis.config.stores import open_store
+from mqis.lab import demo as demo_directory
 from mqis.pipeline.sources.files import SourceError
 from tests.bench.running import bench
 from tests.cli.commands import run
+from tests.enterprise.test_gather import node
+from tests.waiting import DEADLINE_S, wait_until
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "pipeline.md"
 
@@ -55,7 +63,8 @@ def test_everything_in_one_run(spark: SparkSession, demo: Path) -> None:
     for fault in manifest["faults"]:
         assert fault["id"] in page
     assert page.count("<svg") >= 4
-    assert "http" not in page  # it opens offline
+    assert "://" not in page  # it opens offline
+    assert "Action needed" in page
     check_in_a_browser(out)
 
 
@@ -90,8 +99,9 @@ def test_what_is_wrong_is_said(
     spark: SparkSession, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = ["--tables", str(tmp_path / "tables")]
-    nothing = run("pipeline", "ingest", *tables).exception
-    assert isinstance(nothing, PipelineError)
+    nothing = run("pipeline", "ingest", *tables)
+    assert nothing.exit_code == 2
+    assert "nothing to read: give --run" in nothing.stderr
     missing = run("pipeline", "ingest", "--journals", str(tmp_path / "none"), *tables).exception
     assert isinstance(missing, SourceError)
     assert "no such file" in str(missing)
@@ -106,6 +116,56 @@ def test_what_is_wrong_is_said(
     without = run("pipeline", "audit", *tables).exception
     assert isinstance(without, NoSparkError)
     assert "make pipeline" in str(without)
+
+
+def test_a_run_directory_needs_no_exports_by_hand(spark: SparkSession, tmp_path: Path) -> None:
+    """One stopped server without a journal; the report is where the console looks for it."""
+    directory = tmp_path / "run"
+    home = directory / "servers" / "ams-dir1"
+    home.mkdir(parents=True)
+    directory.chmod(0o700)
+    with closing(open_store(f"sqlite:{home / 'directory.db'}", create=True)) as store:
+        demo_directory.build(store)
+    save_nodes(directory, Nodes("Meridian", (node(directory, "ams-dir1"),)))
+    result = run("pipeline", "--run", directory)
+    assert result.exit_code == 0, result.output
+    assert f"wrote {directory}/tables/report.html" in result.stdout
+    page = (directory / "tables" / "report.html").read_text("utf-8")
+    assert "Meridian: state of the directory" in page
+    rows = run("pipeline", "--run", directory, "sql", "SELECT path FROM directory", "--json")
+    assert {"path": "Berlin"} in json.loads(rows.stdout)
+    both = run("pipeline", "run", "--run", directory, "--exports", tmp_path)
+    assert both.exit_code == 2
+
+
+def test_ctrl_c_ends_it_with_one_line(tmp_path: Path) -> None:
+    """A real SIGINT to a real process whose Spark is at work."""
+    endless = "SELECT count(*) FROM range(1000000) a, range(100000000) b WHERE a.id = b.id % 7"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mqis.cli.main", "pipeline", "sql", endless],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        wait_until(lambda: any(_children(process.pid)), "Java")
+        time.sleep(10)  # it may be starting or computing: both have to end
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=DEADLINE_S)
+    finally:
+        process.kill()
+    assert (process.returncode, out) == (130, b"")
+    lines = [line for line in errors.decode().splitlines() if line and not _is_of_java(line)]
+    assert lines == ["mqis: interrupted; each table is either as it was or new"]
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+
+
+def _is_of_java(line: str) -> bool:
+    """Java and Spark warn when they start."""
+    return line.startswith(("WARNING: Using incubator", "Setting default log", "To adjust logging"))
 
 
 def test_the_example_runs(

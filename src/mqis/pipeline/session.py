@@ -22,6 +22,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from mqis.pipeline.java import java_home
+from mqis.pipeline.locations import local_paths
 from mqis.pipeline.shipping import ship
 from mqis.wire.errors import MqisError
 
@@ -63,6 +64,8 @@ _COMMON = {
     "spark.sql.maxConcurrentOutputFileWriters": "8",
     # A server's name may look like a number, such as 007.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # A change of a stranger may set a property twice; the view that maps them must not fail.
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
 }
 _LOCAL = {
     "spark.ui.enabled": "false",
@@ -185,8 +188,7 @@ def _class_archive(home: Path) -> list[str]:
 def is_large(*places: str | Path) -> bool:
     """True if the files and directories (several with commas) are so large that jobs are slow."""
     size = 0
-    for place in (part for listed in places for part in str(listed).split(",") if part.strip()):
-        path = Path(place.strip())
+    for path in (path for listed in places for path in local_paths(str(listed))):
         for file in path.rglob("*") if path.is_dir() else [path]:
             size += file.stat().st_size if file.is_file() else 0
             if size >= _LARGE_BYTES:

@@ -20,6 +20,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from mqis.pipeline.failures import SPARK_ERRORS, explained
+from mqis.pipeline.locations import local_path
 from mqis.wire.errors import MqisError
 
 _ERRORS: tuple[type[Exception], ...] = (OSError, *SPARK_ERRORS)
@@ -39,7 +40,7 @@ class TableDirectory:
 
     def __init__(self, session: SparkSession, directory: str | Path) -> None:
         self.session = session
-        self.directory = Path(directory).resolve()
+        self.directory = local_path(directory).resolve()
 
     def names(self) -> list[str]:
         return sorted(path.parent.name for path in self.directory.glob(f"*/{_POINTER}"))

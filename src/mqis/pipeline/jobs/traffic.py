@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.jobs.hygiene import directory
+from mqis.pipeline.locations import local_path
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.routes import RoutingArrays, snapshot_of
@@ -59,9 +59,10 @@ def traffic(
 
 
 def _read(tables: TableDirectory, path: str) -> DataFrame:
-    if not Path(path).exists():
+    place = local_path(path)
+    if not place.exists():
         raise PipelineError(f"{path}: there is no such file (a CSV of messages)")
-    return tables.session.read.csv(path, header=True, schema=_SCHEMA)
+    return tables.session.read.csv(str(place), header=True, schema=_SCHEMA)
 
 
 def made_up(held: DataFrame, seed: int) -> DataFrame:

@@ -1,5 +1,26 @@
-"""A report of the tables: one HTML file, which needs no network and no server."""
+"""The report: one HTML file for people who run no server, and the same as PDF."""
 
-from mqis.pipeline.report.page import report
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from mqis.pipeline.outputs import write_whole
+from mqis.pipeline.printing import print_pdf
+from mqis.pipeline.report.content import read_content
+from mqis.pipeline.report.page import headings, html_page
+from mqis.pipeline.tables import TableDirectory
+
+
+def report(
+    tables: TableDirectory, out: Path, *, pdf: Path | None = None, written: datetime | None = None
+) -> list[str]:
+    """Writes the report, and as PDF if ``pdf`` is given; returns the headings of its sections."""
+    content = read_content(tables, written)
+    write_whole(out, html_page(content).encode(errors="backslashreplace"))
+    if pdf is not None:
+        print_pdf(html_page(content, unfolded=True).encode(errors="backslashreplace"), pdf)
+    return headings(content)
+
 
 __all__ = ["report"]

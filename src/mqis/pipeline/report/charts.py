@@ -11,7 +11,9 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 820, 260, 64, 16, 14, 34
 #: Colour-blind readers can distinguish these (Okabe and Ito).
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a800")
 _SERIES = len(_COLOURS)
-_BAR, _LABEL = 22, 250
+_BAR = 22
+#: The room for the labels of bars, by their length; longer ones are cut.
+_NARROWEST, _WIDEST, _LETTER = 120, 330, 6.6
 
 Points = Sequence[tuple[float, float]]
 
@@ -71,6 +73,8 @@ class _Frame:
         time = datetime.fromtimestamp(moment, tz=UTC)
         if self.right - self.left > 2 * 86_400:
             return f"{time:%d %b}"
+        if 0 < self.right - self.left < 600:
+            return f"{time:%H:%M:%S}"
         return f"{time:%d %b %H:%M}" if moment == self.left else f"{time:%H:%M}"
 
 
@@ -91,27 +95,30 @@ def bar_chart(
         return _nothing()
     values = [value for _, value in bars] + list(after or ())
     top = max(values) or 1.0
-    room = _WIDTH - _LABEL - 120
+    label = min(max(_LETTER * max(len(name) for name, _ in bars) + 10, _NARROWEST), _WIDEST)
+    room = _WIDTH - label - 120
     step = _BAR if after is None else 2 * _BAR - 6
     parts = []
     for index, (name, value) in enumerate(bars):
         y = 4 + index * step
         parts.append(
-            f'<text x="{_LABEL - 8}" y="{y + 12}" text-anchor="end">{escape(_short(name))}'
+            f'<text x="{label - 8:.1f}" y="{y + 12}" text-anchor="end">{escape(_short(name))}'
             f"<title>{escape(name)}</title></text>"
         )
-        parts.append(_bar(y, value / top * room, f"{_number(value)} {unit}", _COLOURS[0]))
+        parts.append(_bar((label, y), value / top * room, f"{_number(value)} {unit}", _COLOURS[0]))
         if after is not None:
             wide = after[index] / top * room
-            parts.append(_bar(y + _BAR - 6, wide, f"{_number(after[index])} after", _COLOURS[1]))
+            text = f"{_number(after[index])} after"
+            parts.append(_bar((label, y + _BAR - 6), wide, text, _COLOURS[1]))
     return _svg(parts, 8 + step * len(bars), unit)
 
 
-def _bar(y: float, width: float, text: str, colour: str) -> str:
+def _bar(at: tuple[float, float], width: float, text: str, colour: str) -> str:
+    x, y = at
     return (
-        f'<rect x="{_LABEL}" y="{y:.1f}" width="{max(width, 1):.1f}" height="15" rx="2" '
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="15" rx="2" '
         f'fill="{colour}"/>'
-        f'<text x="{_LABEL + 6 + width:.1f}" y="{y + 12:.1f}">{escape(text)}</text>'
+        f'<text x="{x + 6 + width:.1f}" y="{y + 12:.1f}">{escape(text)}</text>'
     )
 
 
@@ -154,7 +161,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.3g}"
 
 
-def _short(name: str, most: int = 38) -> str:
+def _short(name: str, most: int = 48) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 STYLE = """
 :root{--fg:#1c2128;--soft:#57606a;--bg:#f6f8fa;--paper:#fff;--rule:#d0d7de;--good:#1a7f37;
---bad:#b42318;--hit:180,35,24}
+--bad:#b42318;--warn:#8a5a00;--hit:180,35,24}
 @media(prefers-color-scheme:dark){:root{--fg:#e6edf3;--soft:#9198a1;--bg:#0d1117;--paper:#161b22;
---rule:#30363d;--good:#4ac26b;--bad:#ff7b72;--hit:255,123,114}}
+--rule:#30363d;--good:#4ac26b;--bad:#ff7b72;--warn:#d29922;--hit:255,123,114}}
 *{box-sizing:border-box}
 body{font:15px/1.5 system-ui,sans-serif;margin:0;color:var(--fg);background:var(--bg)}
 header{padding:1.4rem 1.5rem .6rem;max-width:1000px;margin:auto}
 h1{font-size:1.5rem;margin:0 0 .5rem}h2{font-size:1.1rem;margin:0 0 .8rem}h3{font-size:.95rem}
-nav a{color:var(--soft);font-size:13px;margin-right:1rem;text-decoration:none}
+nav{line-height:1.9}
+nav a{display:inline-block;color:var(--soft);font-size:13px;margin-right:1rem;text-decoration:none}
 nav a:hover{text-decoration:underline}
 main{max-width:1000px;margin:auto;padding:0 1.5rem 3rem}
 section{background:var(--paper);border:1px solid var(--rule);border-radius:8px;
@@ -33,4 +34,25 @@ th{color:var(--soft);font-weight:600}.number{text-align:right}
 .legend{margin:.4rem 0 0}.legend span{margin-right:1.1rem;font-size:12px;white-space:nowrap}
 .legend i{display:inline-block;width:.75rem;height:.75rem;border-radius:2px;margin-right:.35rem}
 summary{cursor:pointer;color:var(--soft);font-size:13px;margin-top:.6rem}
+.verdict{display:inline-block;margin:0 0 .6rem;padding:.15rem .8rem;border:1px solid;
+border-radius:1rem;font-weight:600}
+.verdict.good,.findings .good::marker{color:var(--good)}
+.verdict.warn,.findings .warn::marker{color:var(--warn)}
+.verdict.bad,.findings .bad::marker{color:var(--bad)}
+.findings{margin:0;padding-left:1.4rem}.findings li{margin:.5rem 0}
+.findings li::marker{font-weight:700}
+.first{color:var(--soft)}
+@page{size:A4;margin:14mm 12mm}
+@media print{
+:root{--fg:#1c2128;--soft:#57606a;--bg:#fff;--paper:#fff;--rule:#d0d7de;--good:#1a7f37;
+--bad:#b42318;--warn:#8a5a00;--hit:180,35,24;color-scheme:light}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+body{font-size:10.5pt}nav,summary{display:none}
+header,main{max-width:none;padding-left:0;padding-right:0}
+section{border:0;border-top:1px solid var(--rule);border-radius:0;padding:.7rem 0}
+h2,h3,h2+.note{break-after:avoid}section:not(.rows),svg,.cards,.findings li,tr{break-inside:avoid}
+.wide{overflow:visible}table{font-size:7.5pt;width:100%}
+td,th{white-space:normal;overflow-wrap:break-word;padding:.15rem .35rem}
+td.number{white-space:nowrap}
+.matrix{width:auto}}
 """

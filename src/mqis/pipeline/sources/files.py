@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from pyspark.sql.datasource import InputPartition
 
+from mqis.pipeline.locations import local_path
 from mqis.wire.errors import MqisError
 
 
@@ -40,8 +41,7 @@ def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[Path]:
     if not given:
         raise SourceError(f"no path to {what} was given; give one: .load('directory')")
     found: list[Path] = []
-    for part in given.split(","):
-        place = Path(part.strip().removeprefix("file:"))
+    for place in [local_path(part.strip()) for part in given.split(",")]:
         if place.is_file():  # a symbolic link that the user names is followed
             found.append(place.resolve() if place.is_symlink() else place)
         elif place.is_dir():

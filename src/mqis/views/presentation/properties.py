@@ -13,15 +13,10 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 
-from mqis.protocol.directory.objects import (
-    IDENTIFIER_PROPERTY,
-    NAME_PROPERTY,
-    PARTITION_PROPERTY,
-    SEQUENCE_PROPERTY,
-)
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.sources import ReferenceNames
 from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
+from mqis.protocol.directory.types.words import own_word, property_word
 from mqis.views.presentation.rendering import REFERENCES, WORDS, meaning_of
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
@@ -51,29 +46,12 @@ class PropertyError(MqisError):
 # --- names ----------------------------------------------------------------------------------------
 
 
-#: The words that mean the same for every type that has them.
-_COMMON = (
-    ("path", NAME_PROPERTY),
-    ("id", IDENTIFIER_PROPERTY),
-    ("partition", PARTITION_PROPERTY),
-    ("seq", SEQUENCE_PROPERTY),
-)
-_COMMON_WORDS = {propid: word for word, table in _COMMON for propid in table.values()}
-
-
 def friendly(propid: int) -> str:
     """The word for a property, in every command and document: ``label`` for Q_LABEL.
 
     Returns the number of an unknown property.
     """
-    if propid not in PROPERTIES:
-        return str(propid)
-    return _COMMON_WORDS.get(PropId(propid)) or _own_word(propid)
-
-
-def _own_word(propid: int) -> str:
-    """The specification's name without PROPID and the letters of the type: ``pathname``."""
-    return PropId(propid).name.partition("_")[2].lower()
+    return property_word(propid)
 
 
 def names_of(object_type: ObjectType) -> dict[str, PropId]:
@@ -97,7 +75,7 @@ def find_property(object_type: ObjectType, text: str) -> PropId:
 
 def _other_words(propid: PropId) -> tuple[str, ...]:
     name = propid.name.lower()
-    return _own_word(propid), str(int(propid)), name, f"propid_{name}"
+    return own_word(propid), str(int(propid)), name, f"propid_{name}"
 
 
 # --- values ---------------------------------------------------------------------------------------

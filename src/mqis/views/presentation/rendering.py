@@ -13,6 +13,7 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.directory.sources import ReferenceNames
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
+from mqis.protocol.directory.types.words import NUMBER_WORDS
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.address import AddressList
@@ -25,12 +26,7 @@ from mqis.wire.security.sddl import to_sddl
 from mqis.wire.security.sid import Sid
 from mqis.wire.seqnum import SequenceNumber
 
-#: The names of numbers: ``yes`` for a flag, ``IP`` for a protocol.
-WORDS: dict[int, Mapping[int, str]] = {
-    row.id: {0: "no", 1: "yes"} if row.meaning is ValueMeaning.FLAG else row.words or {}
-    for row in ROWS.values()
-    if row.meaning in (ValueMeaning.FLAG, ValueMeaning.WORD)
-}
+WORDS: dict[int, Mapping[int, str]] = NUMBER_WORDS
 #: The type of what a GUID in the property identifies, so that people read and write its name.
 REFERENCES: dict[int, ObjectType] = {
     row.id: row.refers_to for row in ROWS.values() if row.refers_to is not None

@@ -1,0 +1,80 @@
+"""Opens the tables in a Spark session, and ends a command that is interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from mqis.cli.output import error_console, print_error
+from mqis.cli.pipeline.options import TableOptions
+from mqis.wire.errors import MqisError
+
+if TYPE_CHECKING:
+    from mqis.pipeline.tables import TableDirectory
+
+#: As shells report a program that SIGINT ended.
+INTERRUPTED = 130
+
+
+class NoSparkError(MqisError):
+    """Spark is not installed."""
+
+
+@contextmanager
+def opened_tables(place: TableOptions, *inputs: str) -> Iterator[TableDirectory]:
+    """Opens the tables in one Spark session, with a progress bar.
+
+    The amount of data in them and in ``inputs`` decides the options that Java is started with.
+    """
+    from mqis.pipeline.locations import local_paths  # noqa: PLC0415
+
+    directory = place.directory
+    for listed in inputs:  # a wrong place is reported before Spark starts
+        list(local_paths(listed))
+    try:
+        import pyspark  # noqa: F401, PLC0415
+    except ImportError:
+        raise NoSparkError(
+            "the pipeline needs Spark: run 'make pipeline', or install mqis[pipeline]"
+        ) from None
+    from mqis.pipeline.session import Engine, is_large, session  # noqa: PLC0415
+    from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
+    from mqis.pipeline.watching import watched  # noqa: PLC0415
+
+    large = is_large(directory, *inputs)
+    engine = Engine(place.master, place.remote, place.tuned, place.memory, large=large)
+    target = error_console()
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
+        task = bar.add_task("starting Spark", total=None)
+        with session(engine) as opened:
+
+            def show_progress(done: int, total: int) -> None:
+                bar.update(task, description="computing", completed=done, total=total)
+
+            with watched(opened, show_progress):
+                yield TableDirectory(opened, directory)
+
+
+def interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """Ends the command with one line and status 130 if the user presses Ctrl-C."""
+
+    @wraps(command)
+    def run(*given: Any, **named: Any) -> None:
+        try:
+            command(*given, **named)
+        except KeyboardInterrupt:
+            interrupted("interrupted; each table is either as it was or new")
+
+    return run
+
+
+def interrupted(text: str) -> None:
+    """Prints why the command ends, and ends it."""
+    print_error(text)
+    raise typer.Exit(INTERRUPTED)

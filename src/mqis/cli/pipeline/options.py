@@ -1,0 +1,100 @@
+"""The options that the commands of the pipeline share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TablesOption = Annotated[
+    str,
+    typer.Option(
+        "--tables",
+        "-t",
+        metavar="DIRECTORY",
+        help="The tables' directory. Default: tables, or tables in the directory of --run.",
+        show_default=False,
+    ),
+]
+PipelineRunOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--run",
+        metavar="DIRECTORY",
+        help="The run directory of 'mqis up': its tables, and its journals and directories as "
+        "input.",
+        show_default=False,
+    ),
+]
+JournalsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PATH",
+        help="Directories of journals, of any number of servers; separate several by commas.",
+        show_default=False,
+    ),
+]
+ExportsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PATH",
+        help="Exports, named SERVER.jsonl; separate several by commas.",
+        show_default=False,
+    ),
+]
+CapturesOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PATH",
+        help="Captured traffic, pcap or pcapng; separate several by commas.",
+        show_default=False,
+    ),
+]
+MasterOption = Annotated[
+    str,
+    typer.Option(metavar="URL", help="The Spark master: local[*], spark://..., yarn or k8s://..."),
+]
+RemoteOption = Annotated[
+    str,
+    typer.Option(metavar="URL", help="A Spark Connect server, sc://...", show_default=False),
+]
+MemoryOption = Annotated[str, typer.Option(help="Memory for a local Spark.")]
+TunedOption = Annotated[
+    bool,
+    typer.Option("--tuned/--untuned", help="Start a local Spark with settings for a quick start."),
+]
+
+
+DEFAULT_TABLES = "tables"
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """The options that name what is read."""
+
+    journals: JournalsOption = ""
+    exports: ExportsOption = ""
+    captures: CapturesOption = ""
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """The options that select the tables and the Spark that computes them."""
+
+    tables: TablesOption = ""
+    run: PipelineRunOption = None
+    master: MasterOption = "local[*]"
+    remote: RemoteOption = ""
+    memory: MemoryOption = "2g"
+    tuned: TunedOption = True
+
+    @property
+    def directory(self) -> Path:
+        """The tables' directory; raises ``LocationError`` if it is none of this computer."""
+        from mqis.pipeline.locations import local_path  # noqa: PLC0415
+
+        if self.tables or self.run is None:
+            return local_path(self.tables or DEFAULT_TABLES)
+        return self.run / DEFAULT_TABLES

@@ -1,0 +1,112 @@
+"""The text output of the pipeline's commands, and rows as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mqis.cli.output import cell, console, counted, say, table
+from mqis.protocol.directory.types.words import property_word
+from mqis.wire.guid import Guid
+
+if TYPE_CHECKING:
+    from mqis.pipeline.tables import TableDirectory
+
+
+def divergence_rows(tables: TableDirectory) -> list[dict[str, Any]]:
+    return [row.asDict() for row in tables.read("divergence").collect()]
+
+
+def say_ingested(done: dict[str, Any], tables: Path) -> None:
+    say(
+        f"{tables}: {counted(done['records'], 'record')} and {counted(done['objects'], 'object')} "
+        f"of {counted(done['servers'], 'server')}"
+        + (f", {counted(done['packets'], 'captured message')}" if done["packets"] else "")
+    )
+    if done["errors"]:
+        say(f"{counted(done['errors'], 'place')} could not be read: table errors", "yellow")
+    if done["evidence"]:
+        found = counted(done["evidence"], "finding")
+        say(f"{found} about the journals and exports themselves: table evidence", "yellow")
+
+
+def say_audited(done: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    for partition in done["unaudited"]:
+        say(f"partition {partition}: not audited, there is no export of its authority", "yellow")
+    if not rows:
+        say(f"all replicas of {counted(done['servers'], 'server')} agree", "green")
+        return
+    say(counted(len(rows), "difference"), "bold red")
+    shown = table("server", "difference", "object", "properties", "cause", "where")
+    for row in rows:
+        where = f"{row['source']} to {row['target']}" if row["source"] else ""
+        reason = f" ({row['reason']})" if row["reason"] else ""
+        subject = f"{row['type']} {row['path'] or row['id']}"
+        listed = ", ".join(map(property_word, row["properties"]))
+        texts = (row["server"], row["difference"], subject, listed, row["cause"] + reason, where)
+        shown.add_row(*map(cell, texts))
+    console().print(shown)
+
+
+def say_lag(done: dict[str, Any]) -> None:
+    say(
+        f"{counted(done['ways'], 'way')} from authorities to replicas; "
+        f"{counted(done['gaps'], 'gap')}, {counted(done['duplicates'], 'duplicate')}: "
+        "tables lag, gaps, rounds"
+    )
+
+
+def say_conversations(done: dict[str, int]) -> None:
+    counts = ", ".join(f"{number} {protocol}" for protocol, number in done.items())
+    say(f"captured messages: {counts or 'none'}; tables packets, conversations")
+
+
+def say_hygiene(found: dict[str, int]) -> None:
+    """Prints the number of findings of each check, and the check's explanation."""
+    from mqis.protocol.hygiene.checks import Check  # noqa: PLC0415 -- only this needs it
+
+    say(f"hygiene: {counted(sum(found.values()), 'finding')}", "bold")
+    for name, number in sorted(found.items()):
+        say(f"  {name} {number:,}: {Check[name.upper()].value}")
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
+    """Prints a table; nothing if there are neither rows nor named columns."""
+    if not rows and not columns:
+        return
+    shown = table(*(columns or rows[0]))
+    for row in rows:
+        shown.add_row(*(cell(_shown(value)) for value in plain_row(row).values()))
+    console().print(shown)
+
+
+def _shown(value: Any) -> str:
+    """A cell's text: lists and maps without the marks of a programming language."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_shown(item)}" for key, item in value.items())
+    return str(value)
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: plain_value(value) for name, value in row.items()}
+
+
+def plain_value(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray):
+        return str(Guid(bytes(value))) if len(value) == 16 else bytes(value).hex()
+    if isinstance(value, float):
+        return round(value, 3)
+    if isinstance(value, int | str) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(item) for item in value]
+    return str(value)

@@ -1,0 +1,43 @@
+"""The tables in words (``transforms.words``), read from a directory of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame
+
+from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.transforms.settling import settled
+from mqis.pipeline.transforms.words import (
+    in_words,
+    names_of,
+    site_names_of,
+    with_names_of_changes,
+)
+from mqis.pipeline.trusted import readable_objects
+
+
+def site_names(tables: TableDirectory) -> DataFrame | None:
+    """The names of sites, computed: several queries use them. None if nothing was exported."""
+    if not tables.has("objects"):
+        return None
+    return settled(site_names_of(readable_objects(tables)))
+
+
+def object_names(tables: TableDirectory) -> DataFrame | None:
+    """The names of all objects; those of deleted ones come from the history, if there is one."""
+    if not tables.has("objects"):
+        return None
+    held = names_of(readable_objects(tables))
+    if not tables.has("changes"):
+        return held
+    return with_names_of_changes(held, tables.read("changes"))
+
+
+def readable_tables(tables: TableDirectory, names: Iterable[str]) -> dict[str, DataFrame]:
+    """The tables of these names in words, as far as there are such tables."""
+    wanted = [name for name in names if tables.has(name)]
+    if not wanted:
+        return {}
+    sites, objects = site_names(tables), object_names(tables)
+    return {name: in_words(tables.read(name), sites, objects) for name in wanted}

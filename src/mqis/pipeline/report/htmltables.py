@@ -1,0 +1,88 @@
+"""Rows as HTML tables, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from html import escape
+from typing import Any
+
+from mqis.pipeline.report.wording import heading, phrase
+
+Rows = Sequence[Mapping[str, Any]]
+#: The rows of a table that are shown; a page with more cannot be read or printed.
+SHOWN = 100
+#: With more rows, a table is folded.
+_SHORT = 15
+#: The columns of tables that have too many for a page.
+_CHOSEN = {
+    "divergence": (
+        *("server", "type", "path", "difference", "properties", "cause", "reason", "source"),
+        *("target", "id"),
+    )
+}
+_HIDDEN = frozenset({"partition_id"})
+
+
+def html_table(name: str, rows: Rows, total: int = 0, *, unfolded: bool = False) -> str:
+    """A table of the first rows; ``total`` counts all of them, if there are more than given."""
+    if not rows:
+        return "<p class=good>None.</p>"
+    columns = [column for column in _columns(name, rows) if _says_something(rows, column)]
+    count = max(total, len(rows))
+    head = "".join(_th(column, rows[0][column]) for column in columns)
+    body = "".join(
+        f"<tr>{''.join(_td(phrase(column, row[column])) for column in columns)}</tr>"
+        for row in rows[:SHOWN]
+    )
+    left = count - min(len(rows), SHOWN)
+    more = f"<p class=note>{left:,} more rows are in the tables.</p>" if left > 0 else ""
+    is_open = unfolded or count <= _SHORT
+    return (
+        f"<details{' open' if is_open else ''}><summary>{count:,} "
+        f"{'row' if count == 1 else 'rows'}</summary><div class=wide><table><thead><tr>{head}</tr>"
+        f"</thead><tbody>{body}</tbody></table></div>{more}</details>"
+    )
+
+
+def _columns(name: str, rows: Rows) -> list[str]:
+    chosen = [column for column in _CHOSEN.get(name, ()) if column in rows[0]]
+    return chosen or [column for column in rows[0] if column not in _HIDDEN]
+
+
+def _says_something(rows: Rows, column: str) -> bool:
+    """True if the column is not empty in all rows that are shown."""
+    return any(row[column] not in (None, "", [], 0) or row[column] is False for row in rows[:SHOWN])
+
+
+def _th(name: str, value: object) -> str:
+    mark = " class=number" if _is_number(value) else ""
+    return f"<th scope=col{mark}>{escape(heading(name))}</th>"
+
+
+def _td(value: object) -> str:
+    return f"<td{' class=number' if _is_number(value) else ''}>{escape(text_of(value))}</td>"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def text_of(value: object) -> str:
+    """A value as text, without the marks of a programming language."""
+    for kind, convert in _TEXTS:
+        if isinstance(value, kind):
+            return convert(value)
+    return str(value)
+
+
+#: Conversions by type; the first match counts, as a boolean is an integer too.
+_TEXTS: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
+    (type(None), lambda _: ""),
+    (bool, lambda value: "yes" if value else "no"),
+    (float, lambda value: f"{value:,.6g}"),
+    (int, lambda value: f"{value:,}"),
+    (datetime, lambda value: f"{value:%Y-%m-%d %H:%M:%S}"),
+    (dict, lambda value: ", ".join(f"{key}: {text_of(item)}" for key, item in value.items())),
+    ((list, tuple), lambda value: ", ".join(map(text_of, value))),
+)

@@ -1,0 +1,91 @@
+"""Printing the report as PDF, with browsers that behave and browsers that do not."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from mqis.pipeline.outputs import ReportError
+from mqis.pipeline.printing import BROWSERS, VARIABLE, find_browser, print_pdf
+from mqis.pipeline.report.page import html_page
+from tests.pipeline.test_report import difference, with_rows
+
+CHROMIUM = next(filter(None, map(which, BROWSERS)), None)
+PRINTS = """for a; do case "$a" in
+--print-to-pdf=*) printf "%s" "%PDF-1.4 x" > "${a#*=}";;
+esac; done"""
+
+
+def browser(directory: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = directory / "browser"
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o700)
+    monkeypatch.setenv(VARIABLE, str(path))
+
+
+def test_a_pdf_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser(tmp_path, PRINTS, monkeypatch)
+    out = tmp_path / "new" / "report.pdf"
+    print_pdf(b"<p>x", out)
+    assert out.read_bytes() == b"%PDF-1.4 x"
+    assert [path.name for path in out.parent.iterdir()] == ["report.pdf"]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("exit 3", "ended with status 3"),
+        ("exit 0", "printed nothing"),
+        (PRINTS.replace("%PDF-1.4 x", "<html>"), "did not print a PDF"),
+    ],
+)
+def test_a_failure_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, reason: str
+) -> None:
+    browser(tmp_path, script, monkeypatch)
+    out = tmp_path / "report.pdf"
+    out.write_bytes(b"old")
+    with pytest.raises(ReportError, match=reason):
+        print_pdf(b"<p>x", out)
+    assert out.read_bytes() == b"old"
+
+
+def test_a_browser_that_hangs_is_ended_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/child; wait", monkeypatch)
+    with pytest.raises(ReportError, match="did not print within"):
+        print_pdf(b"<p>x", tmp_path / "report.pdf", limit_s=1)
+    child = int((tmp_path / "child").read_text())
+    state = re.search(r"^State:\s+(\w)", _status(child), re.M)
+    assert state is None or state[1] == "Z"
+
+
+def _status(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return ""
+
+
+def test_no_browser_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(ReportError, match="print the HTML file in your browser"):
+        find_browser(lambda _: None)
+    monkeypatch.setenv(VARIABLE, os.devnull)
+    with pytest.raises(ReportError, match=f"{VARIABLE}={os.devnull}"):
+        find_browser()
+
+
+@pytest.mark.interop
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_chromium_prints_it(tmp_path: Path) -> None:
+    out = tmp_path / "report.pdf"
+    content = with_rows(divergence=[difference()] * 60)
+    print_pdf(html_page(content, unfolded=True).encode(), out)
+    pages = len(re.findall(rb"/Type\s*/Page\b", out.read_bytes()))
+    assert 2 <= pages <= 12
