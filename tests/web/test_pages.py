@@ -112,7 +112,7 @@ def test_the_overview_draws_the_recent_past_and_tells_it(
     assert figures == ["lag", "changes", "waiting", "sessions"]
     described = 'aria-labelledby="chart-lag chart-lag-text"'
     assert described in answer.html
-    assert re.search(r'<p id="chart-lag-text">Now \d+ changes behind', answer.html)
+    assert re.search(r'<p id="chart-lag-text">Now [\d,]+ changes behind', answer.html)
     assert "in the last 5 min" in answer.text
     alone = visitor.get(f"/?of={PSC}")
     assert f"The last hour of {PSC}" in alone.text
