@@ -15,6 +15,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.describing import Style, describe
+from mqis.wire.seqnum import SequenceNumber
 
 #: A longer body is not decoded for a line of a list.
 _MOST_BODY = 64 << 10
@@ -68,7 +69,7 @@ class RecordedNames:
             return ""
         if message is None or isinstance(message, DirectoryChange):
             return ""
-        return describe(message, Style(self._any, lambda seq: f"{seq.value:x}", _LISTED))
+        return describe(message, Style(self._any, _short, _LISTED))
 
     def find(self, text: str) -> Guid | None:
         """The identifier of the object with that name, of any type."""
@@ -99,6 +100,11 @@ class RecordedNames:
         if object_type is ObjectType.ROUTINGLINK:
             return _link_name(self._source, id)
         return self._source.name_of(object_type, id)
+
+
+def _short(seq: SequenceNumber) -> str:
+    """A number without leading zeros; a request for all changes names the greatest."""
+    return "the last" if seq == SequenceNumber.MAX else f"{seq.value:x}"
 
 
 def _link_name(source: Source, id: Guid) -> str:  # noqa: A002
