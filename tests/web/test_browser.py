@@ -362,7 +362,7 @@ def test_trouble_is_amber_and_red(chromium: Any, tmp_path: Path) -> None:
         note = page.locator("[data-live=sentence]")
         sync_api.expect(note).to_have_class("note bad")
         colours = {
-            word: page.locator(".tag", has_text=word).first.evaluate(COLOUR)
+            word: page.locator("tbody .tag", has_text=word).first.evaluate(COLOUR)
             for word in ("up", "stopped", "does not answer")
         }
         assert len(set(colours.values())) == 3, colours
