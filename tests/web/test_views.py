@@ -25,6 +25,8 @@ from mqis.wire.journal import (
     encode_record,
 )
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,
@@ -191,6 +193,29 @@ def test_the_content_of_a_message_is_named(traffic: Path) -> None:
     assert lines[7].content == "heartbeat: Berlin up to 1014"
     hidden = journal_page(traffic, RecordFilter(), judge=lambda record: Sight.LINE, names=names)
     assert {line.content for line in hidden.lines} == {""}
+
+
+def test_a_deleted_object_is_named_after_its_older_records(tmp_path: Path) -> None:
+    name = ((PropId.Q_PATHNAME, prop(PropId.Q_PATHNAME, "a\\orders")),)
+    create = replace(CREATE, properties=name)
+    change = JournalRecord(
+        0, RecordKind.CHANGE, RecordState.LOCAL, object_type=ObjectType.QUEUE, object_id=QUEUE
+    )
+    written = (
+        replace(change, operation=Command.CREATE, body=create.encoded),
+        replace(change, object_id=OBJECT, operation=Command.DELETE),
+        replace(change, operation=Command.DELETE),
+    )
+    header = SegmentHeader("s1", Guid(b"s" * 16), 1, 1)
+    data = b"".join(encode_record(*each) for each in enumerate(written, 1))
+    (tmp_path / segment_name(1)).write_bytes(header.to_bytes() + data)
+    lines = journal_page(tmp_path, RecordFilter(), size=2).lines
+    assert [(line.named.name, line.named.exists) for line in lines] == [
+        ("a\\orders", False),
+        ("", False),
+    ]
+    hidden = journal_page(tmp_path, RecordFilter(), judge=lambda record: Sight.LINE)
+    assert {line.named.name for line in hidden.lines} == {""}
 
 
 def test_damaged_headers_are_not_taken_for_heartbeats(traffic: Path) -> None:

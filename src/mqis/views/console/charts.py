@@ -115,7 +115,7 @@ class _Axis:
             measure.name.lower(),
             title,
             number_text(last.value),
-            unit,
+            "" if isnan(last.value) else unit,
             _tone(measure, curve),
             self._text(measure, curve, known),
             " ".join(_line(piece) for piece in pieces),
@@ -133,7 +133,7 @@ class _Axis:
         unit = _TITLES[measure][1]
         unit = f" {unit}" if unit else ""
         last, peak = curve[-1], max(known, key=lambda point: point.value)
-        sentence = f"Now {number_text(last.value)}{unit}"
+        sentence = "Not known now" if isnan(last.value) else f"Now {number_text(last.value)}{unit}"
         sentence += f" ({last.server})" if last.server and last.value else ""
         if not peak.value:
             return f"{sentence}; never more {self.period}."

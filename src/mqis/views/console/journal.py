@@ -19,7 +19,7 @@ from mqis.views.console.sight import Judge, Sight, see_everything
 from mqis.views.presentation.records import everything, moment, record_summary
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole
-from mqis.wire.journal.headers import end_of, lsn_at, matching
+from mqis.wire.journal.headers import about, end_of, lsn_at, matching
 from mqis.wire.journal.segment import offsets, walk
 
 PAGE = 50
@@ -173,6 +173,8 @@ class _Search:
         self.found: list[JournalLine] = []
         self.damage: list[str] = []
         self.hidden = 0
+        #: The lines about an object without a name, by its identifier: most were deleted.
+        self._unnamed: dict[bytes, list[int]] = {}
         #: Records with smaller numbers were not searched.
         self.stopped_at: int | None = None
 
@@ -192,6 +194,7 @@ class _Search:
                 self.stopped_at = lsn_at(data, at) + 1
                 break
             self._decode(segment, at, messages)
+        self._name_deleted(segment, starts[:end])
         return lsn_at(data, starts[-1])
 
     def _candidates(self, data: bytes, starts: list[int], end: int) -> Iterator[int]:
@@ -211,7 +214,21 @@ class _Search:
         record = messages.completed(entry)
         sight = self._judge(record) if self._wanted.takes(record) else Sight.NOTHING
         if sight is not Sight.NOTHING:
-            self.found.append(_line(entry.lsn, record, sight, self._names))
+            line = _line(entry.lsn, record, sight, self._names)
+            self.found.append(line)
+            if sight is Sight.EVERYTHING and line.object and not line.named.name:
+                lines = self._unnamed.setdefault(record.object_id.raw, [])
+                lines.append(len(self.found) - 1)
+
+    def _name_deleted(self, segment: Segment, starts: list[int]) -> None:
+        """Names objects that the directory does not have any more, after their older records."""
+        for at in about(segment.data, starts, self._unnamed) if self._unnamed else ():
+            entry = next(walk(segment.data, at))
+            if not isinstance(entry, Whole):
+                continue
+            named = self._names.of(entry.record, itself=True)
+            for line in self._unnamed.pop(entry.record.object_id.raw) if named.name else ():
+                self.found[line] = replace(self.found[line], named=named)
 
     def _find_damage(self, segment: Segment, starts: list[int]) -> None:
         """Notes damage after the last record; a record that is being written is not damage."""

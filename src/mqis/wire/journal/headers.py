@@ -5,7 +5,7 @@ No checksum is looked at: decode what is found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from struct import Struct
 
 from mqis.wire.guid import Guid
@@ -53,6 +53,13 @@ def matching(
         if state is not None and its_state != state:
             continue
         if raw is None or data[at + _OBJECT_AT : at + _OBJECT_AT + 16] == raw:
+            yield at
+
+
+def about(data: bytes, starts: Sequence[int], objects: Container[bytes]) -> Iterator[int]:
+    """The offsets of the records about one of these objects, the last first."""
+    for at in reversed(starts):
+        if data[at + _OBJECT_AT : at + _OBJECT_AT + 16] in objects:
             yield at
 
 
