@@ -84,6 +84,13 @@ def test_the_history_is_limited_and_takes_a_sample_now_and_then() -> None:
     assert history.is_due(NOON + times[-1] + 10)
 
 
+def test_a_poll_that_overlaps_another_changes_nothing() -> None:
+    """A page and the sampler poll at the same time, and the slower one began first."""
+    history = filled(*(taken(10 * n, server("a", calls=1)) for n in range(5)))
+    history.add(taken(38, server("a", calls=1)))
+    assert [sample.time - NOON for sample in history.samples()] == [0, 10, 20, 30, 40]
+
+
 def test_a_clock_that_is_set_back_starts_the_history_again() -> None:
     history = filled(taken(0, server("a", changes_made=1)), taken(-3600, server("a")))
     assert [sample.time for sample in history.samples()] == [NOON - 3600]

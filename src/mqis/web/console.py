@@ -62,6 +62,8 @@ class Console:
         self._collector = collector_of(settings.places, self.stores)
         self.history = SampleHistory(settings.sample_every_s, settings.most_samples)
         self.sampler = Sampler(self._sample, settings.sample_every_s)
+        #: The time of the sample that was drawn last, and the drawing.
+        self._drawing = -1.0, ""
         self.sessions = Sessions(settings.idle_s, settings.lifetime_s, settings.most_sessions)
         self.by_address = Limiter(settings.logins_per_address)
         self.by_name = Limiter(settings.logins_per_name)
@@ -160,9 +162,18 @@ class Console:
                 "parts/counters.html", servers=servers, counters=counters(servers)
             ),
             "servers": self.fragment("parts/servers.html", servers=servers),
-            "charts": self.fragment("parts/charts.html", found=self.charts()),
+            "charts": self._drawn(),
             "sentence": _sentence(status.summary, tone_of_status(status)),
         }
+
+    def _drawn(self) -> str:
+        """The charts of all servers, drawn once for each sample."""
+        samples = self.history.samples()
+        latest = samples[-1].time if samples else 0.0
+        if self._drawing[0] != latest:
+            drawing = self.fragment("parts/charts.html", found=self.charts())
+            self._drawing = latest, drawing
+        return self._drawing[1]
 
     # --- pages ----------------------------------------------------------------------------------
 

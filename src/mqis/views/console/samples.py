@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import isnan, nan
@@ -18,6 +17,8 @@ from mqis.enterprise.status import EnterpriseStatus, MemberStatus
 
 #: No server counts further; a greater number is an error of the server.
 _MOST = 1e15
+#: Two threads may poll at once, and the one that began earlier may end later.
+_OVERLAP_S = 60.0
 
 
 class Measure(IntEnum):
@@ -80,17 +81,22 @@ class SampleHistory:
     def is_due(self, now: float) -> bool:
         """Returns whether the last sample is old enough for another; also after a clock change."""
         with self._lock:
-            return not self._kept or not 0 <= now - self._kept[-1].time < self.every_s
+            return self._is_due(now)
 
     def add(self, status: EnterpriseStatus) -> None:
         """Keeps the numbers of a status, unless the last sample is too recent."""
-        if not self.is_due(status.taken):
-            return
         with self._lock:
-            if self._kept and status.taken <= self._kept[-1].time:
+            if not self._is_due(status.taken):
+                return
+            if self._kept and status.taken < self._kept[-1].time:
                 self._kept.clear()  # the clock was set back
                 self._made.clear()
             self._kept.append(self._sample(status))
+
+    def _is_due(self, now: float) -> bool:
+        if not self._kept:
+            return True
+        return not -_OVERLAP_S <= now - self._kept[-1].time < self.every_s
 
     def _sample(self, status: EnterpriseStatus) -> StatusSample:
         names = tuple(server.name for server in status.servers)
@@ -130,9 +136,3 @@ def _sound(value: object) -> float:
     """A number that a server reports; NaN for anything that cannot be such a number."""
     sound = isinstance(value, int | float) and 0 <= value <= _MOST
     return float(value) if sound else nan  # type: ignore[arg-type]
-
-
-def known_servers(samples: Iterable[StatusSample]) -> tuple[str, ...]:
-    """The servers of the last sample."""
-    last = deque(samples, maxlen=1)
-    return last[0].servers if last else ()
