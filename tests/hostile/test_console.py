@@ -87,6 +87,7 @@ class Attacked:
     file: Path
     secret: str
     shy: str
+    open: str
     visitors: dict[str, Visitor] = field(default_factory=dict)
 
     @property
@@ -153,11 +154,13 @@ def attacked(enterprise: Enterprise) -> Iterator[Attacked]:
     secret = enterprise.run(create(enterprise, SECRET_PATH, SECRET_LABEL, ADMINISTRATORS_ONLY))
     shy = "D:P(A;;GA;;;BA)(A;;0x20;;;AU)"
     shy_id = enterprise.run(create(enterprise, SHY_PATH, "shy", shy))
+    everyones = "D:P(A;;GA;;;BA)(A;;GR;;;WD)"
+    open_id = enterprise.run(create(enterprise, "ams-app1\\open", "open", everyones))
     tables = enterprise.home / "tables"
     tables.mkdir()
     (tables / "report.html").write_text(f"<p>{SECRET_LABEL}", encoding="utf-8")
     with console_process(enterprise.home) as (process, url, file):
-        yield Attacked(enterprise, process, url, file, secret, shy_id)
+        yield Attacked(enterprise, process, url, file, secret, shy_id, open_id)
 
 
 def ask(
@@ -361,6 +364,17 @@ def test_permissions_are_for_those_who_may_read_them(attacked: Attacked) -> None
     assert "S-1-5-32-544" in attacked.visitor(ALICE, ALICES_PASSWORD).get(page).text
 
 
+@pytest.mark.req("SEC-9-02")
+def test_who_has_no_account_learns_no_name_of_one(attacked: Attacked) -> None:
+    """They would know whom to guess passwords of."""
+    page = f"/directory/queue/{attacked.open}"
+    anonymous = attacked.visitor().get(page)
+    assert anonymous.status == 200
+    assert "S-1-5-21-" in anonymous.text
+    assert "alice" not in anonymous.text
+    assert ALICE in attacked.visitor(BOB, BOBS_PASSWORD).get(page).text
+
+
 def records(visitor: Visitor, query: str) -> list[str]:
     listed = visitor.get(f"/journal?server={PEC}&{query}")
     assert listed.status == 200
@@ -376,10 +390,18 @@ def test_the_journal_tells_nothing_of_what_the_visitor_may_not_read(attacked: At
     told = [administrator.get(f"/journal/{PEC}/{number}").text for number in numbers]
     assert any(SECRET_LABEL in text for text in told), "what is to be kept is there"
     messages = records(administrator, "kind=message&state=queued")
+    by_name = f"/journal?server={PEC}&object={quote(SECRET_PATH)}"
+    assert administrator.get(by_name).status == 200
     for name, password in (("", ""), (BOB, BOBS_PASSWORD)):
         visitor = attacked.visitor(name, password)
         assert records(visitor, about) == []
-        assert attacked.secret not in visitor.get(f"/journal?server={PEC}").html
+        listed = visitor.get(f"/journal?server={PEC}&heartbeats=yes").html
+        assert attacked.secret not in listed
+        assert SECRET_PATH not in listed
+        assert visitor.get(by_name).status == 400
+        assert visitor.get(by_name).text.replace("salaries", "nothing") == (
+            visitor.get(by_name.replace("salaries", "nothing")).text
+        ), "as if there were no such object"
         for number in numbers:
             assert visitor.get(f"/journal/{PEC}/{number}").status == 404
         for number in messages:  # which carry objects of anybody

@@ -63,6 +63,7 @@ def settings(enterprise: Enterprise, tables: Path) -> ConsoleSettings:
         tables,
         port=0,
         live_every_s=0.2,
+        sample_every_s=0.2,
         logins_per_address=1000,
         logins_per_name=1000,
         requests_per_address=100_000,

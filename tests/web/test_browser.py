@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
 from typing import Any
 
 import pytest
 
+from mqis.config.nodes import Nodes, save_nodes
+from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
+from mqis.views.console.places import Places
+from mqis.web.serving import running_console
+from mqis.web.settings import ConsoleSettings
+from tests.enterprise.monitors import closing_monitors, node, told
 from tests.waiting import DEADLINE_S
 from tests.web.enterprise import ALICE, ALICES_PASSWORD, BOB, BOBS_PASSWORD, PEC, Enterprise
 
@@ -32,7 +39,17 @@ ARGUMENTS = [
 #: Busy machines take their time; nothing here is about speed.
 PATIENCE_MS = 1000 * DEADLINE_S
 sync_api.expect.set_options(timeout=PATIENCE_MS)
+COLOUR = "element => getComputedStyle(element).color"
 ROUTE = "map?from=ams-desk1&to=chi-app1"
+#: The screens that every page is looked at on; a phone shows the bar with the menu.
+SCREENS = {"wide": {"width": 1280, "height": 860}, "phone": {"width": 390, "height": 844}}
+SMALLEST = {"width": 360, "height": 740}
+WIDTH = "document.documentElement.scrollWidth"
+#: The rules of axe whose result depends on the width; all others are tried on the wide screen.
+LAYOUT_RULES = (
+    *("aria-hidden-focus", "color-contrast", "link-name", "nested-interactive", "region"),
+    *("scrollable-region-focusable", "skip-link"),
+)
 #: Every page, by the name of its screenshot; PAYMENTS and RECORD are found on the way.
 PAGES = {
     "overview": "",
@@ -40,6 +57,8 @@ PAGES = {
     "replication": "replication",
     "directory": "directory?q=orders",
     "object": "PAYMENTS",
+    "create": "directory/create",
+    "users": "directory?type=user",
     "journal": f"journal?server={PEC}&state=queued",
     "record": "RECORD",
     "pipeline": "pipeline",
@@ -75,16 +94,14 @@ class Watched:
             self.complaints.append(message.text)
 
 
-def context_of(chromium: Any, console: str, **options: Any) -> Any:
+def context_of(chromium: Any, console: str, *, heading: str = "Meridian", **options: Any) -> Any:
     """A browser that has opened the address that the console printed."""
     base = console.partition("?")[0]
-    context = chromium.new_context(
-        **{"base_url": base, "viewport": {"width": 1280, "height": 860}, **options}
-    )
+    context = chromium.new_context(**{"base_url": base, "viewport": SCREENS["wide"], **options})
     page = context.new_page()
     page.goto(console)
     assert page.url == base, "the token is not in the address any more"
-    assert page.locator("h1").inner_text() == "Meridian"
+    assert page.locator("h1").inner_text() == heading
     page.close()
     return context
 
@@ -117,7 +134,9 @@ def find(page: Any, what: str) -> str:
 
 
 def test_every_page_looks_right_and_is_accessible(chromium: Any, console: str) -> None:
-    """In both themes: axe-core finds nothing serious, the browser complains of nothing."""
+    """On both screens, in both themes: axe-core finds nothing serious, the browser complains of
+    nothing, and nothing has to be scrolled sideways.
+    """
     context = context_of(chromium, console)
     # The policy of the pages lets no other script in, so it comes as the browser's own.
     context.add_init_script(path=str(AXE))
@@ -126,19 +145,29 @@ def test_every_page_looks_right_and_is_accessible(chromium: Any, console: str) -
     log_in(page, ALICE, ALICES_PASSWORD)
     found = {}
     for name, address in PAGES.items():
-        page.emulate_media(color_scheme="light")
         page.goto(find(page, address))
         assert page.locator("h1").count() == 1
-        page.screenshot(path=str(SCREENSHOTS / f"{name}-light.png"))
-        found[name] = findings(page)
-        page.emulate_media(color_scheme="dark")
-        page.screenshot(path=str(SCREENSHOTS / f"{name}-dark.png"))
-        found[f"{name}, dark"] = findings(page, "color-contrast")
+        for screen, size in SCREENS.items():
+            page.set_viewport_size(size)
+            photograph(page, f"{name}-{screen}", found)
+            assert page.evaluate(WIDTH) <= size["width"], name
+        page.set_viewport_size(SMALLEST)
+        assert page.evaluate(WIDTH) <= SMALLEST["width"], name
+        page.set_viewport_size(SCREENS["wide"])
     assert {name: told for name, told in found.items() if told} == {}
     page.evaluate("document.body.append(document.createElement('input'))")
     assert any(told.startswith("label:") for told in findings(page)), "it would have been found"
     assert watched.complaints == []
     context.close()
+
+
+def photograph(page: Any, name: str, found: dict[str, list[str]]) -> None:
+    """Takes a picture in each theme and notes what axe finds."""
+    light = LAYOUT_RULES if name.endswith("-phone") else ()
+    for theme, rules in (("light", light), ("dark", ("color-contrast",))):
+        page.emulate_media(color_scheme=theme)
+        page.screenshot(path=str(SCREENSHOTS / f"{name}-{theme}.png"), full_page=True)
+        found[f"{name}-{theme}"] = findings(page, *rules)
 
 
 def findings(page: Any, *rules: str) -> list[str]:
@@ -289,16 +318,74 @@ def test_the_keyboard_will_do(as_bob: Watched) -> None:
     sync_api.expect(page.locator("h1")).to_contain_text("payments")
 
 
-def test_small_screens_need_no_sideways_scrolling(chromium: Any, console: str) -> None:
-    context = context_of(chromium, console, viewport={"width": 360, "height": 740})
+def test_the_menu_fits_a_phone(chromium: Any, console: str) -> None:
+    """A bar with a menu that opens without JavaScript, and closes."""
+    context = context_of(chromium, console, viewport=SCREENS["phone"], java_script_enabled=False)
     page = context.new_page()
-    log_in(page, BOB, BOBS_PASSWORD)
-    for name in ("overview", "map", "replication", "directory", "journal", "statistics"):
-        page.goto(PAGES[name])
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= 360, f"{name} is {wide} wide"
-    page.screenshot(path=str(SCREENSHOTS / "small.png"))
+    page.goto("replication")
+    journal = page.get_by_role("link", name="Journal", exact=True)
+    sync_api.expect(journal).to_be_hidden()
+    assert page.locator("header").bounding_box()["height"] <= 64
+    page.get_by_role("link", name="Menu").click()
+    sync_api.expect(journal).to_be_visible()
+    assert journal.bounding_box()["height"] >= 44, "a finger can hit it"
+    page.screenshot(path=str(SCREENSHOTS / "menu.png"))
+    page.get_by_role("link", name="Close").click()
+    sync_api.expect(journal).to_be_hidden()
+    page.get_by_role("link", name="Menu").click()
+    journal.click()
+    sync_api.expect(page.locator("h1")).to_have_text("Journal")
     context.close()
+
+
+def test_charts_move_and_an_open_table_stays_open(watched: Watched) -> None:
+    page = watched.page
+    page.goto("")
+    table = page.get_by_text("The same as a table")
+    table.click()
+    sync_api.expect(page.get_by_text("live", exact=True)).to_be_visible()
+    first = page.locator("#chart-numbers tbody th").first
+    before = first.inner_text()
+    sync_api.expect(first).not_to_have_text(before)
+    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+
+
+def test_trouble_is_amber_and_red(chromium: Any, tmp_path: Path) -> None:
+    with troubled(tmp_path) as url:
+        context = context_of(chromium, url, heading="Acme")
+        context.add_init_script(path=str(AXE))
+        page = context.new_page()
+        found: dict[str, list[str]] = {}
+        page.goto("")
+        note = page.locator("[data-live=sentence]")
+        sync_api.expect(note).to_have_class("note bad")
+        colours = {
+            word: page.locator("tbody .tag", has_text=word).first.evaluate(COLOUR)
+            for word in ("up", "stopped", "does not answer")
+        }
+        assert len(set(colours.values())) == 3, colours
+        for name in ("", "replication"):
+            page.goto(name)
+            photograph(page, f"trouble-{name or 'overview'}", found)
+        assert {name: told for name, told in found.items() if told} == {}
+        context.close()
+
+
+@contextmanager
+def troubled(run: Path) -> Iterator[str]:
+    """A console of five servers: one is up, one behind, one resynchronises, two are away."""
+    with closing_monitors() as monitors:
+        answers = {
+            "a": told("a", 0x1014, authority=True),
+            "c": told("c", 0x1011),
+            "d": told("d", 0x1014, state="sync0"),
+        }
+        nodes = [node(name, monitors.add(answer)) for name, answer in answers.items()]
+        save_nodes(run, Nodes("Acme", (*nodes, node("e", 1), node("f", 1))))
+        states = {"e": Supervised(ProcessState.STOPPED, 1000.0)}
+        save_states(run, Supervision("", True, states))
+        with running_console(ConsoleSettings(Places(run), port=0, sample_every_s=0.2)) as url:
+            yield url
 
 
 def log_in(page: Any, user: str, password: str) -> None:
@@ -307,4 +394,5 @@ def log_in(page: Any, user: str, password: str) -> None:
     page.get_by_label("User").fill(user)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Log in").click()
-    sync_api.expect(page.get_by_text("Logged in as")).to_be_visible()
+    # On a phone it is in the menu, which is closed.
+    sync_api.expect(page.get_by_text("Logged in as")).to_be_attached()

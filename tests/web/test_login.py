@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -183,6 +185,78 @@ def test_what_cannot_be_created_is_explained(
     answer = visitor.submit("/directory/create", "/directory/create", fields)
     assert 400 <= answer.status < 500
     assert told in answer.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"path": "no-machine", "label": "kept", "scope": "galaxy"}, ("path", "scope")),
+        ({"path": "ams-app1\\orders", "label": "kept"}, ("path",)),
+        ({"path": "nowhere\\q", "label": "kept"}, ("path",)),
+    ],
+)
+def test_what_is_wrong_is_said_beside_the_field(
+    visitor: Visitor, fields: dict[str, str], wrong: tuple[str, ...]
+) -> None:
+    visitor.log_in()
+    answer = visitor.submit("/directory/create", "/directory/create", fields)
+    for name in wrong:
+        assert f'aria-invalid="true" aria-describedby="{name}-wrong"' in answer.html
+        assert f'<span class="wrong" id="{name}-wrong">' in answer.html
+        assert f'<a href="#{name}">' in answer.html
+    assert answer.html.count('aria-invalid="true"') == len(wrong)
+    assert f'value="{fields["path"]}"' in answer.html
+    assert 'value="kept"' in answer.html
+
+
+def test_a_value_that_is_refused_stays_in_its_form(visitor: Visitor) -> None:
+    visitor.log_in()
+    page = "/directory/queue/" + first_id(visitor, "/directory?q=ams-app1%5Corders")
+    fields = {"property": "quota", "value": "a lot"}
+    answer = visitor.submit(page, f"{page}/set", fields)
+    assert answer.status == 400
+    assert "<h1>ams-app1\\orders</h1>" in answer.html
+    assert 'value="a lot" aria-invalid="true" aria-describedby="value-wrong"' in answer.html
+    assert '<option value="quota" selected>' in answer.html
+    assert "wants a number" in answer.text
+    unknown = visitor.submit(page, f"{page}/set", {"property": "colour", "value": "red"})
+    assert unknown.status == 400
+    assert 'id="property-wrong"' in unknown.html
+
+
+def first_id(visitor: Visitor, page: str) -> str:
+    found = re.search(r'href="/directory/queue/([0-9a-f-]{36})', visitor.get(page).html)
+    assert found is not None
+    return found[1]
+
+
+def test_a_login_that_fails_keeps_name_and_server(visitor: Visitor) -> None:
+    answer = visitor.log_in(password="wrong", server=PSC)
+    assert f'<option value="{PSC}" selected>' in answer.html
+    assert f'value="{ALICE}"' in answer.html
+    assert '<span class="wrong" id="password-wrong">' in answer.html
+    empty = visitor.log_in(user=" ", password="")
+    assert empty.status == 400
+    assert 'id="user-wrong"' in empty.html
+    assert 'id="password-wrong"' in empty.html
+
+
+def test_what_was_typed_survives_the_end_of_the_session(settings: ConsoleSettings) -> None:
+    with running_console(replace(settings, most_sessions=1)) as url:
+        visitor, other = Visitor(url), Visitor(url)
+        visitor.log_in()
+        csrf = visitor.get("/directory/create").csrf
+        other.log_in(BOB, BOBS_PASSWORD)  # which ends the first session
+        typed = {"path": "ams-app1\\typed", "label": "a & b", "csrf": csrf}
+        answer = visitor.post("/directory/create", typed)
+        assert answer.status == 303
+        back = parse_qs(urlsplit(answer.location).query)["next"][0]
+        assert csrf not in back
+        again = visitor.get(visitor.log_in(back=back).location)
+        assert 'value="ams-app1\\typed"' in again.html
+        assert 'value="a &amp; b"' in again.html
+        long = visitor.post("/directory/create", {**typed, "label": "x" * 4000, "csrf": "0"})
+        assert "xxx" not in long.location
 
 
 def test_a_value_from_a_browser_never_names_a_file_here() -> None:

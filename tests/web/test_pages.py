@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ import pytest
 from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.views.console.places import Places, PlacesError
+from mqis.web.assets import Assets
 from mqis.web.serving import running_console
 from mqis.web.settings import ConsoleSettings
 from tests.web.asking import Answer, Visitor, eventually
@@ -65,7 +67,57 @@ def test_a_page_is_whole_and_guarded(administrator: Visitor, path: str) -> None:
     assert outside == []
 
 
+# --- static files ---------------------------------------------------------------------------------
+
+
+def test_files_have_addresses_that_name_their_content(administrator: Visitor) -> None:
+    found = {each for page in PAGES for each in _static(administrator.get(page))}
+    assert {each.partition("?")[0].rpartition("/")[2] for each in found} >= {
+        *("console.css", "console.js", "icon.svg")
+    }
+    for address in found:
+        answer = administrator.get(address)
+        assert answer.status == 200
+        assert address.endswith(f"?v={sha256(answer.body).hexdigest()[:16]}"), address
+        assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        for other in ("", "?v=0123456789abcdef", "?v="):
+            again = administrator.get(address.partition("?")[0] + other)
+            assert again.headers["Cache-Control"] == "no-cache", "it is another file tomorrow"
+
+
+def _static(answer: Answer) -> list[str]:
+    return re.findall(r'(?:src|href)="(/static/[^"]*)"', answer.html)
+
+
+def test_a_file_that_is_replaced_gets_another_address(tmp_path: Path) -> None:
+    (tmp_path / "a.css").write_text("a")
+    assets = Assets(tmp_path)
+    before = assets.address("a.css")
+    assert assets.address("a.css") == before
+    (tmp_path / "new").write_text("b")
+    (tmp_path / "new").replace(tmp_path / "a.css")
+    assert assets.address("a.css") != before
+
+
 # --- overview and replication ---------------------------------------------------------------------
+
+
+def test_the_overview_draws_the_recent_past_and_tells_it(
+    visitor: Visitor, enterprise: Enterprise
+) -> None:
+    enterprise.run(enterprise.create_queue("ams-app1\\charted", "counted"))
+    eventually(lambda: 'class="line"' in visitor.get("/").html)
+    answer = visitor.get("/")
+    figures = re.findall(r'<figcaption id="chart-(\w+)">', answer.html)
+    assert figures == ["lag", "changes", "waiting", "sessions"]
+    described = 'aria-labelledby="chart-lag chart-lag-text"'
+    assert described in answer.html
+    assert re.search(r'<p id="chart-lag-text">Now [\d,]+ changes behind', answer.html)
+    assert "in the last 5 min" in answer.text
+    alone = visitor.get(f"/?of={PSC}")
+    assert f"The last hour of {PSC}" in alone.text
+    assert 'data-live="charts"' not in alone.html
+    assert visitor.get("/?of=nobody").status == 404
 
 
 def test_the_overview_counts_and_names(visitor: Visitor) -> None:
@@ -212,7 +264,7 @@ def test_another_server_shows_its_own_replica(administrator: Visitor) -> None:
 
 def test_journals_are_filtered_and_paged(visitor: Visitor) -> None:
     newest = visitor.get(f"/journal?server={PSC}")
-    assert newest.html.count('<th scope="row" class="number">') == 50
+    assert newest.html.count('<th role="rowheader" scope="row" class="number">') == 50
     older = re.search(r'rel="next" href="(/journal\?[^"]+)"', newest.html)
     assert older is not None
     assert visitor.get(older[1].replace("&amp;", "&")).status == 200
@@ -220,6 +272,33 @@ def test_journals_are_filtered_and_paged(visitor: Visitor) -> None:
     states = re.findall(r'<span class="tag [a-z]*">(\w+)</span>', applied.html)
     assert set(states) <= {"applied"}
     assert "no records found" in visitor.get(f"/journal?server={PSC}&peer=nobody").text
+
+
+def test_the_journal_hides_heartbeats_and_names_objects(
+    visitor: Visitor, administrator: Visitor, enterprise: Enterprise
+) -> None:
+    made = enterprise.run(enterprise.create_queue("ams-app1\\journalled", "named"))
+    about = f"/journal?server={PSC}&object=AMS-APP1%5Cjournalled"
+    link = f'<a href="/directory/queue/{made}?server={PSC}">ams-app1\\journalled</a>'
+    eventually(lambda: link in visitor.get(about).html)
+    messages = f"/journal?server={PSC}&kind=message&state=received"
+    brought = "create ams-app1\\journalled ("
+    assert brought in administrator.get(messages).text
+    assert brought not in visitor.get(messages).text, "the content is for administrators"
+    eventually(lambda: "heartbeat" in _names(visitor.get(f"{messages}&heartbeats=yes")))
+    quiet = visitor.get(messages)
+    assert "heartbeat" not in _names(quiet)
+    assert re.search(r"\d+ records of heartbeats between these are hidden: show them", quiet.text)
+    missing = visitor.get("/journal?object=nobody&what=kept&state=queued")
+    assert missing.status == 400
+    assert 'aria-describedby="object-wrong"' in missing.html
+    assert 'value="nobody"' in missing.html
+    assert 'value="kept"' in missing.html
+
+
+def _names(answer: Answer) -> set[str]:
+    """The names of the records in a list."""
+    return set(re.findall(r'</span></td><td role="cell">([^<]*)</td>', answer.html))
 
 
 def test_a_record_is_decoded(administrator: Visitor) -> None:

@@ -113,6 +113,22 @@ def test_anonymous_is_one_of_everyone_where_the_server_says_so(
     assert guest.token.holds(EVERYONE) is (anonymous == "true")
 
 
+@pytest.mark.req("SEC-9-01")
+def test_names_of_accounts_are_for_those_who_have_one(place: ServerPlace, tmp_path: Path) -> None:
+    book = RightsBook(Guest())
+    (account,) = AccountsFile(tmp_path / "accounts.toml").accounts()
+    assert book.account_names(place, BOB) == {account.sid: "LAB\\bob"}
+    assert book.account_names(place, None) == {}
+    guessed = Proof.of("LAB", "bob", "dir2", "guess")
+    assert book.account_names(place, guessed) == {}
+    assert RightsBook(Guest.parse("S-1-5-11")).account_names(place, None) == {}
+    administrator = RightsBook(Guest.parse("administrator"))
+    assert administrator.account_names(place, None) == {account.sid: "LAB\\bob"}
+    (tmp_path / "accounts.toml").unlink()
+    assert administrator.account_names(place, None) == {}
+    assert administrator.account_names(replace(place, config=None), None) == {}
+
+
 # --- guests ---------------------------------------------------------------------------------------
 
 

@@ -11,12 +11,11 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
 
 from mqis.views.console.faults import MqisError, fault_of
 from mqis.web.admission import Admission
 from mqis.web.asking import Endpoint, changing, reading
-from mqis.web.console import HERE, Console
+from mqis.web.console import Console
 from mqis.web.guard import RequestGuard
 from mqis.web.pages import (
     directory,
@@ -40,6 +39,7 @@ def make_app(settings: ConsoleSettings) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        console.sampler.start()
         yield
         await console.close()
 
@@ -62,7 +62,7 @@ def make_app(settings: ConsoleSettings) -> Starlette:
         error_page=console.error,
     )
     app = Starlette(
-        routes=_routes(),
+        routes=_routes(console),
         middleware=[guard],
         exception_handlers={HTTPException: http_error, MqisError: fault},
         lifespan=lifespan,
@@ -71,7 +71,7 @@ def make_app(settings: ConsoleSettings) -> Starlette:
     return app
 
 
-def _routes() -> list[Route | Mount]:
+def _routes(console: Console) -> list[Route | Mount]:
     return [
         _get("/", reading(status.overview)),
         _get("/map", reading(topology.show)),
@@ -79,9 +79,9 @@ def _routes() -> list[Route | Mount]:
         _get("/live", status.live),
         _get("/directory", reading(directory.browse)),
         _get("/directory/create", reading(directory.new)),
-        _post("/directory/create", changing(directory.create)),
+        _post("/directory/create", changing(directory.create, form_at="")),
         _get("/directory/{kind}/{id}", reading(directory.show)),
-        _post("/directory/{kind}/{id}/set", changing(directory.set_)),
+        _post("/directory/{kind}/{id}/set", changing(directory.set_, form_at="/set")),
         _get("/directory/{kind}/{id}/delete", reading(directory.confirm)),
         _post("/directory/{kind}/{id}/delete", changing(directory.delete)),
         _get("/journal", reading(journal.browse)),
@@ -93,7 +93,7 @@ def _routes() -> list[Route | Mount]:
         _get("/login", login.form),
         _post("/login", login.log_in),
         _post("/logout", login.log_out),
-        Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
+        Mount("/static", console.assets, name="static"),
     ]
 
 

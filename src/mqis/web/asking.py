@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -12,12 +12,15 @@ from starlette.responses import RedirectResponse, Response
 
 from mqis.views.console.places import ServerPlace
 from mqis.views.console.reading import LoginNeeded, VisitorReader
+from mqis.views.console.rights import AccountNames
 from mqis.web.console import Console, Visitor
 from mqis.web.guard import TooLarge, body_of
 
 #: The limits of a form: its fields, and the characters of a field.
 _MOST_FIELDS = 50
 _MOST_TEXT = 4096
+#: The characters of a form that an address keeps.
+_MOST_REFILLED = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,9 @@ class PageRequest:
     def reader(self, place: ServerPlace) -> VisitorReader:
         """A reader with the visitor's rights at that server."""
         return self.console.reader(place, self.visitor.access)
+
+    def account_names(self, place: ServerPlace) -> AccountNames:
+        return self.console.account_names(place, self.visitor.access)
 
     def sees_everything(self) -> bool:
         """True if the visitor is an administrator of the server that they are logged in to.
@@ -82,20 +88,33 @@ def reading(page: Page) -> Endpoint:
     return endpoint
 
 
-def changing(page: Page) -> Endpoint:
-    """Returns the endpoint of a form: requires a login and the session's CSRF token."""
+def changing(page: Page, form_at: str | None = None) -> Endpoint:
+    """Returns the endpoint of a form: requires a login and the session's CSRF token.
+
+    ``form_at`` is the end of the form's address that its page does not have. If the session has
+    ended meanwhile, the login leads back to that page, with what was typed.
+    """
 
     async def endpoint(request: Request) -> Response:
         console = console_of(request)
         visitor = console.visitor(request)
-        if visitor.access is None:
-            return to_login(request, "/directory")
         form = await form_of(request, console, visitor)
+        if visitor.access is None:
+            if form_at is None or isinstance(form, Response):
+                return to_login(request, "/directory")
+            return to_login(request, _refilled(request, form_at, form))
         if isinstance(form, Response):
             return form
         return await answered(page, PageRequest(console, request, visitor, form))
 
     return endpoint
+
+
+def _refilled(request: Request, form_at: str, form: dict[str, str]) -> str:
+    """The address of a form's page with the form's values; without them if they are long."""
+    page = request.url.path.removesuffix(form_at)
+    query = urlencode({name: value for name, value in form.items() if name != "csrf" and value})
+    return f"{page}?{query}" if query and len(query) <= _MOST_REFILLED else page
 
 
 async def answered(page: Page, request: PageRequest) -> Response:

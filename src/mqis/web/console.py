@@ -6,6 +6,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,14 +14,20 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
+from mqis.views.console import tones
+from mqis.views.console.charts import ChartPage, chart_page
 from mqis.views.console.faults import MqisError
 from mqis.views.console.places import PlacesError, ServerPlace
 from mqis.views.console.reading import OpenStores, VisitorReader
-from mqis.views.console.rights import RightsBook
-from mqis.views.console.status import EnterpriseStatus, Grade, collector_of, counters
+from mqis.views.console.rights import AccountNames, RightsBook
+from mqis.views.console.samples import SampleHistory
+from mqis.views.console.status import EnterpriseStatus, collector_of, counters
+from mqis.views.console.tones import Tone, tone_of_status
 from mqis.web.access import Visitors
+from mqis.web.assets import Assets
 from mqis.web.limiting import Limiter
 from mqis.web.live import Live
+from mqis.web.sampling import Sampler
 from mqis.web.sessions import COOKIE, Sessions
 from mqis.web.settings import ConsoleSettings
 
@@ -51,7 +58,12 @@ class Console:
     def __init__(self, settings: ConsoleSettings) -> None:
         self.settings = settings
         self.stores = OpenStores()
+        self.assets = Assets(HERE / "static")
         self._collector = collector_of(settings.places, self.stores)
+        self.history = SampleHistory(settings.sample_every_s, settings.most_samples)
+        self.sampler = Sampler(self._sample, settings.sample_every_s)
+        #: The time of the sample that was drawn last, and the drawing.
+        self._drawing = -1.0, ""
         self.sessions = Sessions(settings.idle_s, settings.lifetime_s, settings.most_sessions)
         self.by_address = Limiter(settings.logins_per_address)
         self.by_name = Limiter(settings.logins_per_name)
@@ -71,9 +83,12 @@ class Console:
             lstrip_blocks=True,
         )
         self._templates.globals["query"] = _query
+        self._templates.globals["static"] = self.assets.address
+        self._templates.globals["tones"] = tones
         self._templates.filters["thousands"] = lambda number: f"{number:,}"
 
     async def close(self) -> None:
+        await self.sampler.close()
         await self.live.close()
         await self.sessions.close()
         await asyncio.to_thread(self.stores.close)
@@ -100,7 +115,17 @@ class Console:
 
     def status(self) -> EnterpriseStatus:
         """Polls all servers; ``NodesError`` while the run directory cannot be read."""
-        return self._collector.collect()
+        status = self._collector.collect()
+        self.history.add(status)
+        return status
+
+    def _sample(self) -> None:
+        """Takes a sample for the charts, unless a page has just done so."""
+        if self.history.is_due(time()):
+            self.status()
+
+    def charts(self, server: str = "") -> ChartPage:
+        return chart_page(self.history.samples(), self.history.every_s, server)
 
     def place(self, name: str, access: Visitors | None) -> ServerPlace:
         """The server of that name; without a name, the first whose directory can be read here."""
@@ -114,6 +139,10 @@ class Console:
             return places.named(access.place)
         return next((place for place in listed if place.store), listed[0])
 
+    def account_names(self, place: ServerPlace, access: Visitors | None) -> AccountNames:
+        """The names of that server's accounts, as far as this visitor may know them."""
+        return self.rights.account_names(place, None if access is None else access.proof)
+
     def reader(self, place: ServerPlace, access: Visitors | None) -> VisitorReader:
         """A reader with this visitor's rights at that server."""
         rights = self.rights.rights(place, None if access is None else access.proof)
@@ -125,8 +154,7 @@ class Console:
         try:
             status = self.status()
         except MqisError as error:  # the run directory; it may come back
-            gone = {"text": str(error), "good": False, "grade": Grade.RED}
-            return {"sentence": json.dumps(gone)}
+            return {"sentence": _sentence(str(error), Tone.BAD)}
         servers = status.servers
         return {
             "replication": self.fragment("parts/matrix.html", status=status),
@@ -134,8 +162,18 @@ class Console:
                 "parts/counters.html", servers=servers, counters=counters(servers)
             ),
             "servers": self.fragment("parts/servers.html", servers=servers),
-            "sentence": json.dumps(_sentence(status)),
+            "charts": self._drawn(),
+            "sentence": _sentence(status.summary, tone_of_status(status)),
         }
+
+    def _drawn(self) -> str:
+        """The charts of all servers, drawn once for each sample."""
+        samples = self.history.samples()
+        latest = samples[-1].time if samples else 0.0
+        if self._drawing[0] != latest:
+            drawing = self.fragment("parts/charts.html", found=self.charts())
+            self._drawing = latest, drawing
+        return self._drawing[1]
 
     # --- pages ----------------------------------------------------------------------------------
 
@@ -151,7 +189,7 @@ class Console:
             address=_address(request),
             user=None if visitor.access is None else visitor.access.user,
             user_at=None if visitor.access is None else visitor.access.place,
-            guest=str(self.settings.guest),
+            guest=self.settings.guest.text,
             can_log_in=self.settings.places.take_calls,
             csrf=visitor.csrf,
             **context,
@@ -166,10 +204,8 @@ class Console:
         return self.page(request, "error.html", status, heading=heading, text=text, status=status)
 
 
-def _sentence(status: EnterpriseStatus) -> dict[str, object]:
-    verdict = status.verdict
-    good = verdict.grade is Grade.GREEN
-    return {"text": verdict.summary, "good": good, "grade": verdict.grade}
+def _sentence(text: str, tone: Tone) -> str:
+    return json.dumps({"text": text, "tone": tone.value})
 
 
 def _address(request: Request) -> str:

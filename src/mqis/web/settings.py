@@ -46,6 +46,9 @@ class ConsoleSettings:
     most_live: int = 32
     most_live_per_address: int = 16
     live_every_s: float = 1.0
+    #: The charts of the overview: the time between samples, and their number.
+    sample_every_s: float = 10.0
+    most_samples: int = 360
     #: Login attempts in a minute, by address, and by name at an address.
     logins_per_address: int = 20
     logins_per_name: int = 6

@@ -11,14 +11,21 @@ from mqis.protocol.directory.lookup_query import SortKey
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY, SECURITY_PROPERTY
 from mqis.protocol.directory.sources import Record, ReferenceNames, Source, as_guid
 from mqis.protocol.directory.types.catalogue import ROWS
-from mqis.protocol.directory.types.columns import WriteRule
+from mqis.protocol.directory.types.columns import ValueMeaning, WriteRule
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation as Part
 from mqis.views.console.guarded import GuardedSource, ReadValue
 from mqis.views.console.reading import Secured
-from mqis.views.presentation.permissions import Permission, permissions, remark, who
+from mqis.views.presentation.permissions import (
+    NO_NAMES,
+    AccountNames,
+    Permission,
+    permissions,
+    remark,
+    who,
+)
 from mqis.views.presentation.properties import LISTED, find_property, friendly
-from mqis.views.presentation.rendering import REFERENCES, WORDS, shown
+from mqis.views.presentation.rendering import REFERENCES, WORDS, meaning_of, shown
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -26,6 +33,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import to_sddl
+from mqis.wire.security.sid import Sid
 
 PAGE = 50
 #: The types that can be browsed, in the order of the menu.
@@ -123,27 +131,47 @@ def kind_of(text: str) -> ObjectType:
 # --- lists ----------------------------------------------------------------------------------------
 
 
-def listing(source: Source, kind: str, text: str = "", page: int = 1) -> Listing:
+def listing(
+    source: Source, kind: str, text: str = "", page: int = 1, accounts: AccountNames = NO_NAMES
+) -> Listing:
     """One page of the objects whose name, label or identifier holds ``text``, sorted by name."""
     object_type = kind_of(kind)
     columns = tuple(find_property(object_type, word) for word in LISTED[object_type])
     described = _DESCRIBED.get(object_type)
     wanted = columns if described is None or described in columns else (*columns, described)
-    number, cut, part = _search(source, object_type, text, wanted)
+    names = _Names(source, accounts)
+    number, cut, part = _search(source, object_type, text, wanted, names)
     pages = max(1, -(-number // PAGE))
     page = min(max(page, 1), pages)
     rows = tuple(
-        ObjectRow(str(record.id), tuple(shown(p, record.values[p], source) for p in columns))
+        ObjectRow(str(record.id), tuple(names.shown(p, record.values[p]) for p in columns))
         for record in part(slice((page - 1) * PAGE, page * PAGE))
     )
     return Listing(kind, tuple(map(_heading, columns)), rows, number, cut, page, pages)
 
 
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names of what values refer to: objects by their GUIDs, accounts by their SIDs."""
+
+    objects: ReferenceNames
+    accounts: AccountNames
+
+    def shown(self, propid: PropId, variant: PropVariant | None) -> str:
+        text = shown(propid, variant, self.objects)
+        if meaning_of(propid) is not ValueMeaning.SID or not text:
+            return text
+        try:
+            return who(Sid.parse(text), self.accounts)
+        except ValueError:  # damaged, so shown as bytes
+            return text
+
+
 def _search(
-    source: Source, object_type: ObjectType, text: str, columns: Sequence[PropId]
+    source: Source, object_type: ObjectType, text: str, columns: Sequence[PropId], names: _Names
 ) -> tuple[int, bool, Callable[[slice], list[Record]]]:
     """The number of matches, whether there are more, and a function that reads a part of them."""
-    test = _Test(text, _DESCRIBED.get(object_type), columns, source)
+    test = _Test(text, _DESCRIBED.get(object_type), columns, names)
     if isinstance(source, GuardedSource):
         found = source.search(object_type, text, test)
         return (
@@ -177,7 +205,7 @@ class _Test:
     """Tests whether an object matches a search text."""
 
     def __init__(
-        self, text: str, described: PropId | None, columns: Sequence[PropId], names: ReferenceNames
+        self, text: str, described: PropId | None, columns: Sequence[PropId], names: _Names
     ) -> None:
         self._wanted = text.lower()
         #: The text as part of an identifier; empty if it cannot be one.
@@ -196,7 +224,7 @@ class _Test:
                 return True
         # An object without a name is found by the values that a list shows.
         return path is None and any(
-            wanted in shown(propid, read(propid), self._names).lower() for propid in self._columns
+            wanted in self._names.shown(propid, read(propid)).lower() for propid in self._columns
         )
 
 
@@ -214,15 +242,21 @@ def words(propid: int) -> str:
 # --- one object -----------------------------------------------------------------------------------
 
 
-def object_page(source: Secured, kind: str, id: str) -> ObjectPage:  # noqa: A002
+def object_page(
+    source: Secured,
+    kind: str,
+    id: str,  # noqa: A002
+    accounts: AccountNames = NO_NAMES,
+) -> ObjectPage:
     """The page of an object; raises ``DirectoryError`` if there is none, ValueError if no id."""
     object_type = kind_of(kind)
     if as_guid(id) is None:
         raise ValueError(f"{id!r} is not an identifier (8-4-4-4-12 hexadecimal digits)")
     record = source.get(object_type, id, ())
-    security, hidden = _security(source, record)
+    security, hidden = _security(source, record, accounts)
+    names = _Names(source, accounts)
     properties = tuple(
-        _shown(propid, variant, source)
+        _shown(propid, variant, names)
         for propid, variant in record.values.items()
         if variant is not None and propid not in SECURITY_PROPERTY.values()
     )
@@ -239,9 +273,10 @@ def object_page(source: Secured, kind: str, id: str) -> ObjectPage:  # noqa: A00
     )
 
 
-def _shown(propid: PropId, variant: PropVariant, names: ReferenceNames) -> Shown:
-    text = shown(propid, variant, names)
-    return Shown(words(propid), f"PROPID_{propid.name}", text, _references(propid, variant, names))
+def _shown(propid: PropId, variant: PropVariant, names: _Names) -> Shown:
+    references = _references(propid, variant, names.objects)
+    text = names.shown(propid, variant)
+    return Shown(words(propid), f"PROPID_{propid.name}", text, references)
 
 
 def _references(
@@ -259,7 +294,9 @@ def _references(
     )
 
 
-def _security(source: Secured, record: Record) -> tuple[ShownSecurity | None, str | None]:
+def _security(
+    source: Secured, record: Record, accounts: AccountNames
+) -> tuple[ShownSecurity | None, str | None]:
     if record.type not in SECURITY_PROPERTY:
         return None, f"a {record.type.label} has no permissions of its own"
     try:
@@ -272,9 +309,9 @@ def _security(source: Secured, record: Record) -> tuple[ShownSecurity | None, st
         return None, f"the stored descriptor cannot be read: {error}"
     made = ShownSecurity(
         _sddl(sd),
-        who(sd.owner),
-        who(sd.group),
-        tuple(permissions(sd, record.type)),
+        who(sd.owner, accounts),
+        who(sd.group, accounts),
+        tuple(permissions(sd, record.type, accounts)),
         remark(sd) if data else "no permissions are stored: these are the defaults of its type",
     )
     return made, None

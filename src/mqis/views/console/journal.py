@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,14 @@ from typing import Any
 from mqis.protocol.directory.sources import as_guid
 from mqis.storage.journal.files import segments
 from mqis.storage.journal.reader import Segment, first_lsn
+from mqis.views.console.messages import SegmentMessages, title
 from mqis.views.console.places import PlacesError
+from mqis.views.console.recordednames import NAMELESS, NamedObject, RecordedNames
 from mqis.views.console.sight import Judge, Sight, see_everything
-from mqis.views.presentation.records import everything, moment, record_summary, what
+from mqis.views.presentation.records import everything, moment, record_summary
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole
-from mqis.wire.journal.headers import end_of, lsn_at, matching
+from mqis.wire.journal.headers import about, end_of, lsn_at, matching
 from mqis.wire.journal.segment import offsets, walk
 
 PAGE = 50
@@ -42,21 +44,28 @@ class RecordFilter:
     peer: str = ""
     #: The identifier of an object.
     object: str = ""
+    #: Heartbeats are messages without changes; most of an idle server's journal.
+    heartbeats: bool = True
 
-    def problem(self) -> str | None:
+    def problems(self) -> dict[str, str]:
+        """The wrong conditions, by their names."""
+        found = {}
         if self.kind and self.kind not in KINDS:
-            return f"{self.kind!r} is not one of {', '.join(KINDS)}"
+            found["kind"] = f"{self.kind!r} is not one of {', '.join(KINDS)}"
         if self.state and self.state not in STATES:
-            return f"{self.state!r} is not one of {', '.join(STATES)}"
+            found["state"] = f"{self.state!r} is not one of {', '.join(STATES)}"
         if self.object and as_guid(self.object) is None:
-            return f"{self.object!r} is not an identifier (8-4-4-4-12 hexadecimal digits)"
-        return None
+            found["object"] = (
+                f"There is no object {self.object!r} that you may read. A deleted object is found "
+                "by its identifier (8-4-4-4-12 hexadecimal digits)."
+            )
+        return found
 
     def takes(self, record: JournalRecord) -> bool:
         return (
             (not self.kind or record.kind.name.lower() == self.kind)
             and (not self.state or record.state.name.lower() == self.state)
-            and (not self.what or self.what.lower() in what(record))
+            and (not self.what or self.what.lower() in title(record))
             and (not self.peer or self.peer.lower() in record.peer.lower())
             and (not self.object or record.object_id == as_guid(self.object))
         )
@@ -74,6 +83,10 @@ class JournalLine:
     object: str
     reason: str
     size: int
+    #: The object that the record is about.
+    named: NamedObject = NAMELESS
+    #: The content of a message in words, for visitors who may see it.
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +99,8 @@ class JournalPage:
     last: int | None
     #: Places in the files that could not be read.
     damage: tuple[str, ...] = ()
+    #: Records of heartbeats among these lines that are not shown.
+    hidden: int = 0
 
 
 def journal_page(
@@ -95,10 +110,11 @@ def journal_page(
     size: int = PAGE,
     *,
     judge: Judge = see_everything,
+    names: RecordedNames | None = None,
 ) -> JournalPage:
     """One page of matching records; raises ``StorageError`` if there is no journal."""
     paths = list(segments(directory).values())
-    search = _Search(wanted, judge, before, size)
+    search = _Search(wanted, judge, names or RecordedNames(), before, size)
     older = last = None
     server = ""
     segment: Segment | None = None
@@ -118,20 +134,47 @@ def journal_page(
             older = search.stopped_at
             break
     first = first_lsn(paths[0]) if paths else None
-    return JournalPage(server, tuple(search.found), older, first, last, tuple(search.damage[:20]))
+    damage = tuple(search.damage[:20])
+    return JournalPage(server, tuple(search.found), older, first, last, damage, search.hidden)
+
+
+def search_journal(
+    directory: Path, wanted: RecordFilter, before: int | None, judge: Judge, names: RecordedNames
+) -> tuple[JournalPage | None, dict[str, str]]:
+    """One page of records, or the conditions that are wrong; an object may be given by name."""
+    problems = wanted.problems()
+    if "object" in problems:
+        named = names.find(wanted.object)
+        if named is not None:
+            wanted = replace(wanted, object=str(named))
+            del problems["object"]
+    if problems:
+        return None, problems
+    return journal_page(directory, wanted, before, judge=judge, names=names), {}
 
 
 class _Search:
     """Searches from newest to oldest; checks headers first, as decoding takes longer."""
 
-    def __init__(self, wanted: RecordFilter, judge: Judge, before: int | None, size: int) -> None:
+    def __init__(
+        self,
+        wanted: RecordFilter,
+        judge: Judge,
+        names: RecordedNames,
+        before: int | None,
+        size: int,
+    ) -> None:
         self._wanted = wanted
         self._judge = judge
+        self._names = names
         self._before = 1 << 64 if before is None else before
         self._size = size
         self._left = MOST_DECODED
         self.found: list[JournalLine] = []
         self.damage: list[str] = []
+        self.hidden = 0
+        #: The lines about an object without a name, by its identifier: most were deleted.
+        self._unnamed: dict[bytes, list[int]] = {}
         #: Records with smaller numbers were not searched.
         self.stopped_at: int | None = None
 
@@ -142,11 +185,16 @@ class _Search:
         if not starts:
             return None
         end = bisect_left(starts, self._before, key=lambda at: lsn_at(data, at))
+        messages = SegmentMessages(segment, starts[:end])
         for at in self._candidates(data, starts, end):
+            if not self._wanted.heartbeats and messages.is_heartbeat(at):
+                self.hidden += 1
+                continue
             if len(self.found) >= self._size or self._left <= 0:
                 self.stopped_at = lsn_at(data, at) + 1
                 break
-            self._decode(segment, at)
+            self._decode(segment, at, messages)
+        self._name_deleted(segment, starts[:end])
         return lsn_at(data, starts[-1])
 
     def _candidates(self, data: bytes, starts: list[int], end: int) -> Iterator[int]:
@@ -157,15 +205,30 @@ class _Search:
         object_id = Guid.parse(wanted.object) if wanted.object else None
         return matching(data, starts[:end], kind, state, object_id)
 
-    def _decode(self, segment: Segment, at: int) -> None:
+    def _decode(self, segment: Segment, at: int, messages: SegmentMessages) -> None:
         self._left -= 1
         entry = next(walk(segment.data, at))
         if not isinstance(entry, Whole):
             self._note_damage(segment, at, entry.reason)
-        elif self._wanted.takes(entry.record):
-            sight = self._judge(entry.record)
-            if sight is not Sight.NOTHING:
-                self.found.append(_line(entry, sight))
+            return
+        record = messages.completed(entry)
+        sight = self._judge(record) if self._wanted.takes(record) else Sight.NOTHING
+        if sight is not Sight.NOTHING:
+            line = _line(entry.lsn, record, sight, self._names)
+            self.found.append(line)
+            if sight is Sight.EVERYTHING and line.object and not line.named.name:
+                lines = self._unnamed.setdefault(record.object_id.raw, [])
+                lines.append(len(self.found) - 1)
+
+    def _name_deleted(self, segment: Segment, starts: list[int]) -> None:
+        """Names objects that the directory does not have any more, after their older records."""
+        for at in about(segment.data, starts, self._unnamed) if self._unnamed else ():
+            entry = next(walk(segment.data, at))
+            if not isinstance(entry, Whole):
+                continue
+            named = self._names.of(entry.record, itself=True)
+            for line in self._unnamed.pop(entry.record.object_id.raw) if named.name else ():
+                self.found[line] = replace(self.found[line], named=named)
 
     def _find_damage(self, segment: Segment, starts: list[int]) -> None:
         """Notes damage after the last record; a record that is being written is not damage."""
@@ -180,19 +243,20 @@ class _Search:
         self.damage.append(f"{segment.path.name}: offset {at}: {reason}")
 
 
-def _line(entry: Whole, sight: Sight) -> JournalLine:
-    record = entry.record
+def _line(lsn: int, record: JournalRecord, sight: Sight, names: RecordedNames) -> JournalLine:
     return JournalLine(
-        entry.lsn,
+        lsn,
         moment(record.time_us),
         record.kind.name.lower(),
         record.state.name.lower(),
-        what(record),
+        title(record),
         str(record.seq) if record.seq.value else "",
         record.peer,
         "" if record.object_id == Guid.NULL else str(record.object_id),
         record.reason if sight is Sight.EVERYTHING else "",
         len(record.body),
+        names.of(record, itself=sight is Sight.EVERYTHING),
+        names.content(record) if sight is Sight.EVERYTHING else "",
     )
 
 
@@ -205,24 +269,34 @@ class RecordPage:
     cut: bool
     #: True if the visitor may not see the body.
     hidden: bool = False
+    named: NamedObject = NAMELESS
 
 
-def record_page(directory: Path, lsn: int, judge: Judge = see_everything) -> RecordPage:
+def record_page(
+    directory: Path,
+    lsn: int,
+    judge: Judge = see_everything,
+    names: RecordedNames | None = None,
+) -> RecordPage:
     """One record as far as the visitor may see it; raises ``PlacesError`` if there is none."""
-    entry = _find(directory, lsn)
-    sight = Sight.NOTHING if entry is None else judge(entry.record)
-    if entry is None or sight is Sight.NOTHING:
+    found = _find(directory, lsn)
+    sight = Sight.NOTHING if found is None else judge(found[0].record)
+    if found is None or sight is Sight.NOTHING:
         raise PlacesError(f"there is no record {lsn} in this journal")
+    entry, what = found
+    named = (names or RecordedNames()).of(entry.record, itself=sight is Sight.EVERYTHING)
     if sight is Sight.LINE:
-        return RecordPage({**record_summary(entry), "reason": ""}, None, False, hidden=True)
-    record = everything(entry)
+        shown = {**record_summary(entry), "what": what, "reason": ""}
+        return RecordPage(shown, None, False, hidden=True, named=named)
+    record = {**everything(entry), "what": what}
     body = record.pop("body", None)
     room = [MOST_VALUES]
-    shown = _shortened(_with_names(body), room)
-    return RecordPage(record, shown, room[0] <= 0)
+    shortened = _shortened(_with_names(body), room)
+    return RecordPage(record, shortened, room[0] <= 0, named=named)
 
 
-def _find(directory: Path, lsn: int) -> Whole | None:
+def _find(directory: Path, lsn: int) -> tuple[Whole, str] | None:
+    """The record of that number, and the name of its message or change."""
     for path in reversed(segments(directory).values()):
         if first_lsn(path) > lsn:
             continue
@@ -230,7 +304,10 @@ def _find(directory: Path, lsn: int) -> Whole | None:
         starts = offsets(segment.data, segment.records_at)
         at = bisect_left(starts, lsn, key=lambda at: lsn_at(segment.data, at))
         entry = next(walk(segment.data, starts[at])) if at < len(starts) else None
-        return entry if isinstance(entry, Whole) and entry.lsn == lsn else None
+        if not isinstance(entry, Whole) or entry.lsn != lsn:
+            return None
+        messages = SegmentMessages(segment, starts[: at + 1])
+        return entry, title(messages.completed(entry))
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
@@ -18,6 +18,7 @@ from mqis.protocol.routing.model import RoutingObject, routing_object
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot
 from mqis.views.console.guarded import Found, GuardedSource, Remembered, version_of
 from mqis.views.console.places import ServerPlace
+from mqis.views.console.recordednames import RecordedNames
 from mqis.views.console.rights import VisitorRights
 from mqis.views.console.sight import Judge, ObjectJudge, see_everything
 from mqis.views.routes.finding import snapshot_of_server
@@ -141,6 +142,16 @@ class VisitorReader:
         else:
             with self.stores.source(self.place.store, self.rights) as source:
                 yield ObjectJudge(source)
+
+    @contextmanager
+    def names(self) -> Iterator[RecordedNames]:
+        """The names of objects in the server's store, if that can be read."""
+        with ExitStack() as stack:
+            source = None
+            if self.place.store is not None and self.rights is not None:
+                with suppress(StorageError):
+                    source = stack.enter_context(self.stores.source(self.place.store, self.rights))
+            yield RecordedNames(source)
 
     @property
     def everything(self) -> bool:

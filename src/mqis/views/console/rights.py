@@ -20,10 +20,19 @@ from mqis.protocol.security.access import Token
 from mqis.runtime.authentication.account import nt_hash, resolve
 from mqis.server.accounts import AccountsFile
 from mqis.views.console.places import ServerPlace
+from mqis.views.presentation.permissions import NO_NAMES, AccountNames, who
 from mqis.wire.errors import MqisError
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 
-__all__ = ["EVERYTHING", "Guest", "GuestError", "Proof", "RightsBook", "VisitorRights"]
+__all__ = [
+    "EVERYTHING",
+    "AccountNames",
+    "Guest",
+    "GuestError",
+    "Proof",
+    "RightsBook",
+    "VisitorRights",
+]
 
 _ANONYMOUS, _ADMINISTRATOR = "anonymous", "administrator"
 
@@ -73,6 +82,11 @@ class Guest:
     def __str__(self) -> str:
         user = _ANONYMOUS if self.sid is None else str(self.sid)
         return _ADMINISTRATOR if self.everything else user
+
+    @property
+    def text(self) -> str:
+        """The guest for people: with the name of a SID that has one."""
+        return str(self) if self.sid is None or self.everything else who(self.sid)
 
     @property
     def is_anonymous(self) -> bool:
@@ -129,6 +143,21 @@ class RightsBook:
                 return None
         return self._guest.rights(security)
 
+    def account_names(self, place: ServerPlace, proof: Proof | None) -> AccountNames:
+        """The names of a server's accounts; none for a visitor who has no account there.
+
+        So nobody learns from the console whom to guess passwords of.
+        """
+        rights = self.rights(place, proof)
+        if place.config is None or rights is None:
+            return NO_NAMES
+        try:
+            accounts = self._file(Path(config.load(place.config).security.accounts)).accounts()
+        except MqisError:  # there is no such file, or it is damaged: a page shows the SIDs
+            return NO_NAMES
+        names = {account.sid: str(account) for account in accounts}
+        return names if rights.everything or rights.token.user in names else NO_NAMES
+
     def _without_config(self, place: ServerPlace, proof: Proof | None) -> VisitorRights | None:
         logged_in_here = proof is not None and proof.at == place.name
         if logged_in_here or (place.rpc is not None and self._guest.is_anonymous):
@@ -136,10 +165,13 @@ class RightsBook:
         return self._guest.rights(SecuritySection())
 
     def _identity(self, path: Path, own_names: tuple[str, str], proof: Proof) -> Identity | None:
-        accounts = self._files.setdefault(path, AccountsFile(path))
+        accounts = self._file(path)
         if not accounts.path.exists():
             return None
         account = resolve(accounts, own_names, proof.domain, proof.name)
         if account is None or not hmac.compare_digest(account.nt_hash, proof.secret):
             return None
         return account.identity
+
+    def _file(self, path: Path) -> AccountsFile:
+        return self._files.setdefault(path, AccountsFile(path))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mqis.enterprise.collect import Collector
@@ -10,6 +10,7 @@ from mqis.enterprise.status import EnterpriseStatus, MemberStatus
 from mqis.server.monitoring.verdict import Grade
 from mqis.views.console.places import Places
 from mqis.views.console.reading import OpenStores
+from mqis.views.console.tones import Tone, tone_of_counter
 
 __all__ = ["Collector", "Counter", "EnterpriseStatus", "Grade", "collector_of", "counters"]
 
@@ -22,19 +23,20 @@ def collector_of(places: Places, stores: OpenStores) -> Collector:
 @dataclass(frozen=True, slots=True)
 class Counter:
     name: str
-    #: As text, by server in their order; empty for a server without it.
-    values: tuple[str, ...]
+    #: Text and colour, by server in their order; empty for a server without it.
+    values: tuple[tuple[str, Tone], ...]
 
 
 def counters(servers: Sequence[MemberStatus]) -> list[Counter]:
     """Returns every counter that any server has."""
     by_server = [server.counters for server in servers]
     names = sorted({name for each in by_server for name in each})
-    return [
-        Counter(name, tuple(_shown(each[name]) if name in each else "" for each in by_server))
-        for name in names
-    ]
+    return [Counter(name, tuple(_shown(name, each) for each in by_server)) for name in names]
 
 
-def _shown(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3f}"
+def _shown(name: str, counted: Mapping[str, float]) -> tuple[str, Tone]:
+    if name not in counted:
+        return "", Tone.PLAIN
+    value = counted[name]
+    text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3f}"
+    return text, tone_of_counter(name, value)

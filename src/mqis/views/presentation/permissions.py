@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntFlag
+from types import MappingProxyType
 
 from mqis.protocol.security.masks import (
     CnRights,
@@ -51,6 +53,10 @@ _NAMES = {
 }
 FULL_CONTROL = "full control"
 
+#: The names of accounts, such as ``LAB\\alice``, by their SIDs.
+AccountNames = Mapping[Sid, str]
+NO_NAMES: AccountNames = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class Permission:
@@ -65,7 +71,9 @@ class Permission:
     flags: tuple[str, ...]
 
 
-def permissions(sd: SecurityDescriptor, object_type: ObjectType) -> list[Permission]:
+def permissions(
+    sd: SecurityDescriptor, object_type: ObjectType, accounts: AccountNames = NO_NAMES
+) -> list[Permission]:
     """The entries of both lists, in the order in which they are evaluated."""
     found = []
     for name, acl in (("dacl", sd.dacl), ("sacl", sd.sacl)):
@@ -78,15 +86,17 @@ def permissions(sd: SecurityDescriptor, object_type: ObjectType) -> list[Permiss
             effect = _EFFECTS[ace.type]
             rights = rights_of(ace.mask, object_type)
             sid = str(ace.sid)
-            found.append(Permission(name, who(ace.sid), sid, effect, int(ace.mask), rights, flags))
+            user = who(ace.sid, accounts)
+            found.append(Permission(name, user, sid, effect, int(ace.mask), rights, flags))
     return found
 
 
-def who(sid: Sid | None) -> str:
+def who(sid: Sid | None, accounts: AccountNames = NO_NAMES) -> str:
     """The name and SID of a user, ``Everyone (S-1-1-0)``; only the SID if it has no name."""
     if sid is None:
         return "nobody"
-    return f"{_NAMES[sid]} ({sid})" if sid in _NAMES else str(sid)
+    name = _NAMES.get(sid) or accounts.get(sid)
+    return str(sid) if name is None else f"{name} ({sid})"
 
 
 def rights_of(mask: int, object_type: ObjectType) -> tuple[str, ...]:

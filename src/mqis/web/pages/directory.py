@@ -33,7 +33,8 @@ def browse(request: PageRequest) -> Response:
     place = request.place()
     kind = request.text("type", "queue")
     with request.reader(place).source() as source:
-        found = listing(source, kind, request.text("q"), request.number("page", 1))
+        accounts = request.account_names(place)
+        found = listing(source, kind, request.text("q"), request.number("page", 1), accounts)
     return request.page(
         "directory.html",
         found=found,
@@ -47,9 +48,20 @@ def browse(request: PageRequest) -> Response:
 
 
 def show(request: PageRequest) -> Response:
+    """The page of an object; its address may hold what was typed before a login."""
+    return _object(request, {word: request.text(word) for word in ("property", "value")})
+
+
+def _object(
+    request: PageRequest,
+    given: dict[str, str],
+    status: int = 200,
+    problems: dict[str, str] | None = None,
+) -> Response:
     place = request.place()
+    kind, key = request.path("kind"), request.path("id")
     with request.reader(place).source() as source:
-        found = object_page(source, request.path("kind"), request.path("id"))
+        found = object_page(source, kind, key, request.account_names(place))
     journals = {
         p.name: p.journal for p in request.console.settings.places.all() if p.journal is not None
     }
@@ -62,7 +74,10 @@ def show(request: PageRequest) -> Response:
         problem = str(error)
     return request.page(
         "object.html",
+        status,
         found=found,
+        given=given,
+        problems=problems or {},
         place=place,
         server=request.text("server"),
         journals=journals,
@@ -77,10 +92,11 @@ def show(request: PageRequest) -> Response:
 
 
 def new(request: PageRequest) -> Response:
-    """The form for a new queue."""
+    """The form for a new queue; its address may hold what was typed before a login."""
     if request.visitor.access is None:
         return to_login(request.request)
-    return request.page("create.html", given={}, problem=None)
+    given = {word: request.text(word) for word in ("path", *_NEW)}
+    return request.page("create.html", given=given, problems={})
 
 
 def create(request: PageRequest) -> Response:
@@ -90,8 +106,8 @@ def create(request: PageRequest) -> Response:
         made = changes.create_queue(_server(request), path, values)
     except MqisError as error:
         _audit(request, "create", "queue", path, error=error)
-        fault = fault_of(error)
-        return request.page("create.html", fault.status, given=request.form, problem=fault.text)
+        status, problems = fault_of(error).status, changes.problems_of(error)
+        return request.page("create.html", status, given=request.form, problems=problems)
     _audit(request, "create", "queue", path)
     return _back(f"/directory/queue/{made}?done=created", made)
 
@@ -103,7 +119,7 @@ def set_(request: PageRequest) -> Response:
         changes.set_property(_server(request), kind, key, word, value)
     except MqisError as error:
         _audit(request, "set", kind, key, word=word, error=error)
-        raise
+        return _object(request, request.form, fault_of(error).status, changes.problems_of(error))
     _audit(request, "set", kind, key, word=word)
     return _back(f"/directory/{kind}/{key}?done=changed", key)
 

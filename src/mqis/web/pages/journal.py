@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.views.console.journal import KINDS, STATES, RecordFilter, journal_page, record_page
+from mqis.views.console.journal import (
+    KINDS,
+    STATES,
+    RecordFilter,
+    record_page,
+    search_journal,
+)
 from mqis.views.console.places import PlacesError
 from mqis.web.asking import PageRequest
 
@@ -20,25 +26,24 @@ def browse(request: PageRequest) -> Response:
     if place is None or place.journal is None:
         raise PlacesError(f"there is no journal of {name!r} here")
     wanted = RecordFilter(
-        *(request.text(key) for key in ("kind", "state", "what", "peer", "object"))
+        *(request.text(key) for key in ("kind", "state", "what", "peer", "object")),
+        heartbeats=request.text("heartbeats") == "yes",
     )
-    problem = wanted.problem()
-    found = None
-    if problem is None:
-        before = request.number("before") or None
-        with request.reader(place).judge() as judge:
-            found = journal_page(place.journal, wanted, before, judge=judge)
+    before = request.number("before") or None
+    reader = request.reader(place)
+    with reader.names() as names, reader.judge() as judge:
+        found, problems = search_journal(place.journal, wanted, before, judge, names)
     return request.page(
         "journal.html",
-        400 if problem else 200,
+        400 if problems else 200,
         found=found,
         wanted=wanted,
-        problem=problem,
+        problems=problems,
         place=place,
         places=places,
         states=STATES,
         kinds=KINDS,
-        before=request.number("before") or None,
+        before=before,
     )
 
 
@@ -47,8 +52,9 @@ def show(request: PageRequest) -> Response:
     if place.journal is None:
         raise PlacesError(f"there is no journal of {place.name} here")
     lsn = int(request.path("lsn"))
-    with request.reader(place).judge() as judge:
-        found = record_page(place.journal, lsn, judge)
+    reader = request.reader(place)
+    with reader.names() as names, reader.judge() as judge:
+        found = record_page(place.journal, lsn, judge, names)
     return request.page("record.html", place=place, found=found, lsn=lsn)
 
 

@@ -33,9 +33,13 @@ async def log_in(request: Request) -> Response:
         return given
     name, password = given.get("user", "").strip(), given.get("password", "")
     back = given.get("next", "")
-    if not name or not password:
-        lacking = "Enter both a name and a password."
-        return _form(console, request, 400, back, problem=lacking, name=name)
+    lacking = {}
+    if not name:
+        lacking["user"] = "Enter a name."
+    if not password:
+        lacking["password"] = "Enter the password."
+    if lacking:
+        return _form(console, request, 400, back, problems=lacking, given=given)
     peer = peer_of(request)
     source = source_of(peer)
     # Names are counted by address, so that nobody can lock out an account from elsewhere.
@@ -44,7 +48,7 @@ async def log_in(request: Request) -> Response:
     if wait_s:
         audit.warning("console: too many logins", extra=details(user=name, peer=peer))
         text = f"Too many attempts: wait {ceil(wait_s)} seconds and try again."
-        page = _form(console, request, 429, back, problem=text, name=name)
+        page = _form(console, request, 429, back, problems={"": text}, given=given)
         page.headers["Retry-After"] = str(ceil(wait_s))
         return page
     try:
@@ -53,10 +57,12 @@ async def log_in(request: Request) -> Response:
             access = await log_on(place, name, password, verify=console.settings.verify)
     except LogonError as error:
         audit.warning("console: login refused", extra=details(user=name, peer=peer))
-        return _form(console, request, 401, back, problem=str(error), name=name)
+        refused = {"password": str(error)}
+        return _form(console, request, 401, back, problems=refused, given=given)
     except MqisError as error:
         fault = fault_of(error)
-        return _form(console, request, fault.status, back, problem=fault.text, name=name)
+        failed = {"server": fault.text}
+        return _form(console, request, fault.status, back, problems=failed, given=given)
     console.by_name.forget(key)
     fields = details(user=access.user, server=access.place, peer=peer)
     audit.info("console: logged in", extra=fields)
@@ -90,12 +96,20 @@ def _form(
     status: int,
     back: str,
     *,
-    problem: str | None = None,
-    name: str = "",
+    problems: dict[str, str] | None = None,
+    given: dict[str, str] | None = None,
 ) -> Response:
-    places = _open(console)
+    """The form, with what was typed except the password."""
+    typed = given or {}
     return console.page(
-        request, "login.html", status, places=places, problem=problem, name=name, next=_local(back)
+        request,
+        "login.html",
+        status,
+        places=_open(console),
+        problems=problems or {},
+        name=typed.get("user", "").strip(),
+        chosen=typed.get("server", ""),
+        next=_local(back),
     )
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from mqis.views.console.charts import ChartPage
 from mqis.views.console.directory import Tally, counts
 from mqis.views.console.faults import MqisError
-from mqis.views.console.status import counters
+from mqis.views.console.places import PlacesError
+from mqis.views.console.status import EnterpriseStatus, counters
 from mqis.web.admission import peer_of
 from mqis.web.asking import PageRequest, console_of, to_login
 from mqis.web.console import Console, Visitor
@@ -33,7 +35,17 @@ def overview(request: PageRequest) -> Response:
         status=status,
         objects=objects,
         problem=problem,
+        found=_charts(request, status),
+        of=request.text("of"),
     )
+
+
+def _charts(request: PageRequest, status: EnterpriseStatus) -> ChartPage:
+    """The charts of all servers, or of the one that the address names."""
+    name = request.text("of")
+    if name and name not in {server.name for server in status.servers}:
+        raise PlacesError(f"there is no server {name!r}")
+    return request.console.charts(name)
 
 
 def replication(request: PageRequest) -> Response:

@@ -36,13 +36,20 @@ document.documentElement.classList.add("js");
     });
   }
 
+  // Charts have no cells: they are replaced as a whole, and a table that is open stays open.
+  function redraw(part, html) {
+    const held = part.contains(document.activeElement) ? document.activeElement.tagName : "";
+    if (held && held !== "SUMMARY") return; // somebody reads the table
+    const open = Array.from(part.querySelectorAll("details[open]"), (each) => each.id);
+    part.innerHTML = html;
+    for (const each of part.querySelectorAll("details")) each.open = open.includes(each.id);
+    if (held) part.querySelector("summary").focus({ preventScroll: true });
+  }
+
   function renewSentence(part, data) {
     const news = JSON.parse(data);
-    if (part.textContent === news.text) return; // screen readers speak it, so only changes
-    part.textContent = news.text;
-    part.classList.toggle("good", news.good);
-    part.classList.toggle("late", !news.good && news.grade !== "red");
-    part.classList.toggle("bad", news.grade === "red");
+    for (const tone of ["good", "late", "bad"]) part.classList.toggle(tone, news.tone === tone);
+    if (part.textContent !== news.text) part.textContent = news.text; // spoken, so only changes
   }
 
   const events = new EventSource("/live");
@@ -50,8 +57,8 @@ document.documentElement.classList.add("js");
   events.addEventListener("error", () => say("the console does not answer; retrying", false));
   for (const part of parts) {
     const name = part.dataset.live;
-    events.addEventListener(name, (event) =>
-      name === "sentence" ? renewSentence(part, event.data) : renew(part, event.data));
+    const show = { sentence: renewSentence, charts: redraw }[name] || renew;
+    events.addEventListener(name, (event) => show(part, event.data));
   }
   window.addEventListener("pagehide", () => events.close());
 })();
