@@ -45,7 +45,7 @@ def enterprise() -> Enterprise:
     made.create(psc, MACHINE, machine_properties("app", "B", 0))
     for name in ("one", "two"):
         made.create_queue(psc, f"app\\{name}", label=text(name))
-    values = {
+    values: dict[PropId, Guid | int] = {
         PropId.L_NEIGHBOR1: guid_of("A"),
         PropId.L_NEIGHBOR2: guid_of("B"),
         PropId.L_ACTUAL_COST: 3,

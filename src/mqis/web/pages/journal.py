@@ -25,10 +25,9 @@ def browse(request: PageRequest) -> Response:
     )
     if place is None or place.journal is None:
         raise PlacesError(f"there is no journal of {name!r} here")
-    wanted = RecordFilter(
-        *(request.text(key) for key in ("kind", "state", "what", "peer", "object")),
-        heartbeats=request.text("heartbeats") == "yes",
-    )
+    kind, state, what, peer, about = map(request.text, ("kind", "state", "what", "peer", "object"))
+    heartbeats = request.text("heartbeats") == "yes"
+    wanted = RecordFilter(kind, state, what, peer, about, heartbeats)
     before = request.number("before") or None
     reader = request.reader(place)
     with reader.names() as names, reader.judge() as judge:
