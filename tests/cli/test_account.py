@@ -40,6 +40,13 @@ def test_add_reads_the_password_from_the_standard_input(path: Path) -> None:
     assert result.output == f"added LAB\\alice ({account.sid})\n"
 
 
+def test_add_and_remove_for_programs(path: Path) -> None:
+    added = json.loads(mqis(path, "add", "bob", "--json", stdin="pw\n").output)
+    (account,) = AccountsFile(path).accounts()
+    assert (added["done"], added["name"], added["sid"]) == ("added", "bob", str(account.sid))
+    assert json.loads(mqis(path, "remove", "bob", "--json").output) == added | {"done": "removed"}
+
+
 def test_add_with_a_sid(path: Path) -> None:
     mqis(path, "add", "bob", "--sid", "S-1-5-21-1-2-3-4", stdin="pw\n")
     assert [str(account.sid) for account in AccountsFile(path).accounts()] == ["S-1-5-21-1-2-3-4"]

@@ -186,6 +186,8 @@ def test_one_that_is_stopped_stays_down_until_it_is_started(acme: Acme) -> None:
     assert shown.exit_code == 1
     assert "Acme  2 of 3 servers up" in shown.stdout
     assert acme.status()["servers"][2]["state"] == "stopped"
+    placed = json.loads(run("where", "LEI-DIR2", "--run", acme.run, "--json").stdout)
+    assert (placed["server"], placed["address"]) == ("lei-dir2", acme.address("lei-dir2"))
     started = run("start", "lei-dir2", "--run", acme.run).stdout
     assert started.startswith("lei-dir2 is ready, process ")
     acme.until(agreed)
@@ -196,6 +198,9 @@ def test_logs_of_all_or_of_one(acme: Acme) -> None:
     assert {line.split()[0] for line in everything} == {*SERVERS, "supervisor"}
     times = [line.split()[1] for line in everything]
     assert times == sorted(times)
+    last = json.loads(run("logs", "del-dir1", "--run", acme.run, "-n", "1", "--json").stdout)
+    assert last["server"] == "del-dir1"
+    assert last["text"].startswith(last["time"])
     one = run("logs", "del-dir1", "--run", acme.run, "-n", "1000").stdout
     assert "mqis.server.serve: serving enterprise=Acme server=del-dir1" in one
     assert "lei-dir2" not in run("logs", "del-dir1", "--run", acme.run, "--level", "error").stdout

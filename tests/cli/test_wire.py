@@ -174,6 +174,8 @@ def test_create_set_and_delete_a_queue(server: Running) -> None:
     )
     got = told(server, "get", "queue", path, "--prop", "label", "--prop", "quota")["properties"]
     assert got == {"label": "Changed", "quota": 100}
+    changed = told(server, "set", "queue", path, "label=Changed", "quota=100")
+    assert changed == {"type": "queue", "name": path, "changed": ["label", "quota"]}
     assert done(server, "delete", "queue", path, "--yes") == f"deleted queue {path}\n"
     assert refused(asked(server, "get", "queue", path)) == HResult.MQDS_OBJECT_NOT_FOUND
 

@@ -57,6 +57,8 @@ def test_the_key_is_printed_for_an_auditor(home: Path, tmp_path: Path) -> None:
     result = run("journal", "key", "PEC1", "--config", home / "mqis.toml")
     own = MachineKey.open(home / "signing.key")
     assert result.stdout == key_pem(own.public)
+    listed = run("journal", "key", "PEC1", "--config", home / "mqis.toml", "--json").stdout
+    assert json.loads(listed)["keys"] == [result.stdout]
     file = tmp_path / "pec1.pub"
     file.write_text(result.stdout)
     assert states(check(home, "--key", file)) == []
