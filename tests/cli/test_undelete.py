@@ -13,6 +13,7 @@ from typer.testing import Result
 from mqis.cli.confirming import NotConfirmed
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.replication.replicated import content
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
 from mqis.wire.mqds.objecttype import ObjectType
@@ -183,7 +184,9 @@ def test_a_site_comes_back_with_machines_and_queues(running: Enterprise) -> None
     assert not [entry for entry in plan if entry["state"] != "ready"], plan
     done(running.pec, "undelete", "site", "Leiden", "--yes")
     after = objects(running.pec)
-    assert {key for key, obj in before.items() if not same(obj, after.get(key))} == set()
+    for key, obj in before.items():
+        assert key in after, obj.path
+        assert content(after[key]) == content(obj), obj.path
     everywhere(running, SITE, site)
     everywhere(running, LINK, link["id"])
     assert queue(running, "psc2\\later"), "the PSC decides about its site again"

@@ -10,7 +10,7 @@ from mqis.protocol.directory.objects import name_key
 from mqis.protocol.directory.sources import as_guid
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
-from mqis.protocol.undeletion.lost import LostObject
+from mqis.protocol.undeletion.lost import LINK_ENDS, LostObject
 from mqis.protocol.undeletion.messages import UndeleteRequest
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -133,8 +133,7 @@ class OwnerRef:
     def _has_end(self, lost: LostObject) -> bool:
         if lost.type is not ObjectType.ROUTINGLINK or lost.obj is None:
             return False
-        ends = (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)
-        return self.id in [lost.obj.value(end) for end in ends]
+        return self.id in [lost.obj.value(end) for end in LINK_ENDS]
 
 
 def _owner_named(name: str, all_lost: Sequence[LostObject], view: View) -> OwnerRef:

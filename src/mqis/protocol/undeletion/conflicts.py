@@ -10,12 +10,10 @@ from mqis.protocol.directory.ownership import enterprise, site_of
 from mqis.protocol.directory.paths import QueuePath
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
-from mqis.protocol.undeletion.lost import LostObject
+from mqis.protocol.undeletion.lost import LINK_ENDS, LostObject
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-
-_ENDS = (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)
 
 
 class Companions:
@@ -98,7 +96,7 @@ def _lacks(lost: LostObject, together: Companions, view: View) -> str | None:
             return "it names no site"
         return _lacks_site(site, together, view)
     if lost.type is ObjectType.ROUTINGLINK:
-        ends = [lost.obj.value(end) for end in _ENDS]
+        ends = [lost.obj.value(end) for end in LINK_ENDS]
         reasons = (_lacks_site(end, together, view) for end in ends if isinstance(end, Guid))
         return next((reason for reason in reasons if reason), None) or _link_exists(lost, view)
     return None
@@ -119,8 +117,8 @@ def _lacks_site(site: Guid, together: Companions, view: View) -> str | None:
 
 def _link_exists(lost: LostObject, view: View) -> str | None:
     assert lost.obj is not None
-    ends = {lost.obj.value(end) for end in _ENDS}
+    ends = {lost.obj.value(end) for end in LINK_ENDS}
     for link in view.objects(ObjectType.ROUTINGLINK):
-        if link.id != lost.id and {link.value(end) for end in _ENDS} == ends:
+        if link.id != lost.id and {link.value(end) for end in LINK_ENDS} == ends:
             return f"link {link.id} joins the same sites"
     return None

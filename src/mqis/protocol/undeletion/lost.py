@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
+
+#: The properties of a routing link that name its two sites.
+LINK_ENDS = tuple(
+    row.id
+    for row in ROWS.values()
+    if row.object_type is ObjectType.ROUTINGLINK and row.refers_to is ObjectType.SITE
+)
 
 
 @dataclass(frozen=True, slots=True)

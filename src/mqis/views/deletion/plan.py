@@ -20,6 +20,7 @@ from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, name_key
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.directory.sources import Record, Source, as_guid
+from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.errors import DirectoryError
 from mqis.views.presentation.properties import friendly
 from mqis.wire.guid import Guid
@@ -28,17 +29,22 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import Value
 
-_ENDS = (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)
-#: The properties that can name an object of each type, by the type of the object that has them.
-_NAMING: dict[ObjectType, dict[ObjectType, tuple[PropId, ...]]] = {
-    ObjectType.MACHINE: {
-        ObjectType.SITE: (PropId.S_GATES,),
-        ObjectType.ROUTINGLINK: (PropId.L_GATES,),
-        ObjectType.MACHINE: (PropId.QM_OUTFRS, PropId.QM_INFRS),
-    },
-    ObjectType.SITE: {ObjectType.MACHINE: (PropId.QM_SITE_IDS,)},
-    ObjectType.CN: {ObjectType.MACHINE: (PropId.QM_CNS,)},
-}
+
+def _naming_properties() -> dict[ObjectType, dict[ObjectType, tuple[PropId, ...]]]:
+    """The properties that can name an object of a type, by the type of the object that has them.
+
+    Queues are left out: they are deleted with the machine that they name.
+    """
+    found: dict[ObjectType, dict[ObjectType, tuple[PropId, ...]]] = {}
+    for row in ROWS.values():
+        if row.refers_to is not None and row.stored and row.object_type is not ObjectType.QUEUE:
+            kinds = found.setdefault(row.refers_to, {})
+            kinds[row.object_type] = (*kinds.get(row.object_type, ()), row.id)
+    return found
+
+
+_NAMING = _naming_properties()
+_ENDS = _NAMING[ObjectType.SITE][ObjectType.ROUTINGLINK]
 #: For more machines than this, one lookup of all queues is faster than one for each machine.
 _MOST_LOOKUPS = 20
 
