@@ -48,6 +48,12 @@ def test_stores_and_exports(tour: Path, tmp_path: Path) -> None:
     assert (tmp_path / "copy.db").stat().st_size > 0
 
 
+def test_comparing(tmp_path: Path) -> None:
+    done = run(script(text_of("diff.md"), "mqis tour", "mqis export", "mqis diff monday"), tmp_path)
+    assert "monday.jsonl -> sqlite:demo.db: no differences" in done.stdout
+    assert "no differences" in (tmp_path / "diff.html").read_text("utf-8")
+
+
 def test_simulations(tmp_path: Path) -> None:
     twenty, traced, literal, insecure, bug = commands(text_of("simulation.md"))
     assert "--seeds 20" in twenty

@@ -6,11 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from mqis.pipeline.evidence.findings import EvidenceKind
 from mqis.pipeline.jobs.rebuild import rebuild
 from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.transforms.records import unrecorded
 from mqis.pipeline.trusted import objects_of, partitions_of, records_of
+from mqis.protocol.journal.numbers import SKIPPED
+from mqis.wire.journal import RecordKind, RecordState
 from tests.pipeline.conftest import Enterprise
 
 #: The kinds that the generator plants; the rules of the others are tested by themselves.
@@ -108,3 +112,18 @@ def test_a_rebuild_warns_of_clocks_and_ignores_strangers(
     text = out.read_text("ascii")
     assert "made by nobody" not in text
     assert '"owner":"stranger"' not in text
+
+
+def test_changes_made_around_a_journal(spark: SparkSession) -> None:
+    """A number that no record has; a large jump is made on purpose, by a restored server."""
+    local, applied = int(RecordState.LOCAL), int(RecordState.APPLIED)
+    numbers = [(1, local, 5), (2, local, 6), (3, local, 9), (4, applied, 12), (5, local, 13)]
+    numbers += [(6, local, 13 + 2 * SKIPPED), (7, int(RecordState.REFUSED), 1)]
+    rows = [
+        ("psc1", bytearray(16), int(RecordKind.CHANGE), state, lsn, seq)
+        for lsn, state, seq in numbers
+    ]
+    columns = "server string, partition binary, kind int, state int, lsn long, seq long"
+    records = spark.createDataFrame(rows, columns)
+    found = [tuple(row) for row in unrecorded(records, [("psc1", bytes(16))]).collect()]
+    assert found == [("psc1", bytearray(16), 7, 8)]

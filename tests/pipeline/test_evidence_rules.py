@@ -12,7 +12,6 @@ import pytest
 from mqis.pipeline.evidence.clocks import SentAndReceived, wrong_clocks
 from mqis.pipeline.evidence.exports import ExportedPartition, misnamed, older
 from mqis.pipeline.evidence.extents import (
-    SKIPPED,
     Extent,
     JournalInventory,
     inventories,
@@ -21,6 +20,7 @@ from mqis.pipeline.evidence.extents import (
 )
 from mqis.pipeline.session import java_off_stdout
 from mqis.pipeline.sources.inventory import SegmentFile, journal_files
+from mqis.protocol.journal.numbers import SKIPPED
 from mqis.storage.journal import Journal
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record

@@ -6,7 +6,8 @@ An import is one transaction: all of the file, or nothing. There are two kinds.
 created here. Identifiers, names, properties and times stay; partitions follow from the sites, and
 numbers are new. Tombstones are skipped: they belong to another history. The enterprise object is
 created if there is none, and skipped if it exists; a file of another enterprise is refused, and so
-is any other object that exists already.
+is any other object that exists already. If the store is that of a server that keeps a journal, each
+object gets a journal record, and goes only into a partition that the server decides about.
 
 *Restore* needs an empty store and makes it equal to the exported one: numbers, partitions and
 tombstones included. Exporting it again gives the same bytes.
@@ -17,9 +18,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from time import time
+from time import time, time_ns
 from typing import BinaryIO
 
 from mqis.protocol.directory.export_format import (
@@ -42,10 +44,14 @@ from mqis.protocol.directory.objects import (
     DirectoryObject,
     name_key,
 )
+from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.directory.ownership import authority, enterprise
 from mqis.protocol.errors import DirectoryError, StorageError
-from mqis.protocol.ports import Change, Store, Transaction
+from mqis.protocol.ports import Change, Store, Transaction, View
+from mqis.protocol.replication.journaling import unsent_record
+from mqis.protocol.replication.recovery import has_served
 from mqis.runtime.entropy import SystemEntropy
+from mqis.storage.journal.checking import NumberedOutbox
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.values import props
@@ -238,10 +244,21 @@ class _Create:
     def __init__(self, tx: Transaction, header: ExportHeader) -> None:
         self.result = ImportResult()
         self._tx = tx
-        self._events = DirectoryEvents(tx, int(time()), SystemEntropy())
+        served = is_journaled(tx)
+        self._events = DirectoryEvents(
+            tx,
+            int(time()),
+            SystemEntropy(),
+            owns=partial(has_served, tx) if served else None,
+            observe=self._record if served else None,
+        )
         self._root = enterprise(tx)
         if self._root is not None and header.enterprise is not None:
             self._expect_name(header.enterprise, 1, "enterprise")
+
+    def _record(self, change: OwnChange) -> None:
+        """Writes the journal record that the server would write; it copies it when it starts."""
+        self._tx.append(unsent_record(change, time_ns() // 1000))
 
     def _expect_name(self, name: str, line: int, key: str) -> None:
         assert self._root is not None
@@ -261,10 +278,23 @@ class _Create:
                 raise ExportError(here, line, "id")
             self.result.skipped += 1
             return
-        created = self._events.create_directory_object(entry.type, _as_created(entry))
+        created = self._created(entry, line)
         self.result.objects[entry.type] += 1
         if entry.type is ObjectType.ENTERPRISE:
             self._root = created
+
+    def _created(self, entry: DirectoryObject, line: int) -> DirectoryObject:
+        try:
+            return self._events.create_directory_object(entry.type, _as_created(entry))
+        except NotAuthority as error:
+            partition = error.change.obj.partition
+            owner = authority(partition, self._tx) or "another server"
+            raise ExportError(
+                f"{owner} decides about partition {partition}, in which this {entry.type.label} "
+                "would be: a server of an enterprise imports only into its own partitions",
+                line,
+                "partition",
+            ) from None
 
     def finish(self) -> None:
         """Sets the owners of partitions that were created before their site or enterprise."""
@@ -272,6 +302,11 @@ class _Create:
             if not partition.owner:
                 owner = authority(partition.id, self._tx) or ""
                 self._tx.put_partition(replace(partition, owner=owner))
+
+
+def is_journaled(view: View) -> bool:
+    """Returns whether the store's server has written records, so that each change needs one."""
+    return isinstance(view, NumberedOutbox) and view.last_lsn() > 0
 
 
 def _as_created(obj: DirectoryObject) -> dict[int, PropVariant]:

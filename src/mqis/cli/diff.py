@@ -13,7 +13,7 @@ import typer
 from mqis.cli.login import OptionalLogonOptions
 from mqis.cli.options import JsonOption, TypeName
 from mqis.cli.output import cell, console, plain, print_error
-from mqis.cli.sides import PermissionsOption, opened_side
+from mqis.cli.sides import PermissionsOption, ServerSides, opened_side
 from mqis.cli.spread import spread
 from mqis.protocol.directory.comparing import ObjectFate
 from mqis.protocol.errors import StorageError
@@ -70,13 +70,16 @@ def diff(
 
     The exit status is 0 if there are none, 1 if there are some, and 2 in case of trouble.
     """
+    if access.is_wanted:
+        raise typer.BadParameter("write a server as server:HOST[:PORT], in the place of A or B")
+    servers = ServerSides(access, permissions)
     types = frozenset(name.object_type for name in kind or ())
     words = frozenset(word.strip().lower() for word in ignore or ())
     parts = ComparedParts(types, words, replicated)
     try:
         with (
-            opened_side(before, access, permissions=permissions) as old,
-            opened_side(after, access, permissions=permissions) as new,
+            opened_side(before, servers) as old,
+            opened_side(after, servers) as new,
         ):
             found = DirectoryComparison(old, new, parts)
         if html is not None:

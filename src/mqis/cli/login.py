@@ -151,14 +151,20 @@ class OptionalLogonOptions(LogonOptions):
 
 
 @contextmanager
-def connected(login: Login) -> Iterator[Remote]:
-    """Connects to the first server that answers; the connection ends with the block."""
+def connected(login: Login, secrets: dict[str, str] | None = None) -> Iterator[Remote]:
+    """Connects to the first server that answers; the connection ends with the block.
+
+    ``secrets`` are passwords by user that are known already, so that none is asked for twice.
+    """
     from mqis.cli import remote  # noqa: PLC0415 -- who reads from a store does not wait for it
 
     try:
         servers = remote.addresses(login)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    secret = None if login.name is None else password(login.who)
+    known = {} if secrets is None else secrets
+    if login.name is not None and login.who not in known:
+        known[login.who] = password(login.who)
+    secret = None if login.name is None else known[login.who]
     with remote.connected(login, servers, secret) as found:
         yield found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -31,10 +31,27 @@ _SQLITE = b"SQLite format 3\0"
 _URLS = ("sqlite:", "postgresql://", "postgres://")
 
 
+@dataclass(frozen=True, slots=True)
+class ServerSides:
+    """The options for sides that are servers, and the passwords that the user has given."""
+
+    access: OptionalLogonOptions
+    permissions: bool
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def opened(self, address: str) -> Iterator[DirectorySide]:
+        from mqis.views.comparison.served import served_side  # noqa: PLC0415 -- only servers need it
+
+        login = replace(self.access, server=[address]).login()
+        user = "an anonymous user" if login.name is None else login.who
+        label = f"{SERVER}{address}"
+        with connected(login, self.secrets) as remote:
+            yield served_side(remote, label, user, permissions=self.permissions)
+
+
 @contextmanager
-def opened_side(
-    text: str, access: OptionalLogonOptions, *, permissions: bool
-) -> Iterator[DirectorySide]:
+def opened_side(text: str, servers: ServerSides) -> Iterator[DirectorySide]:
     """Opens what ``text`` names: an export, a store, a server, or a journal at a moment."""
     if text.startswith(_URLS):
         refuse_password(text)
@@ -47,7 +64,7 @@ def opened_side(
         with past_side(*found) as side:
             yield side
     elif text.startswith(SERVER):
-        with _served(text.removeprefix(SERVER), access, permissions=permissions) as side:
+        with servers.opened(text.removeprefix(SERVER)) as side:
             yield side
     else:
         with exported_side(Path(text)) as side:
@@ -65,18 +82,6 @@ def _journal(text: str) -> tuple[Path, PastMoment] | None:
     inside = directory / "journal"  # of a server's own directory
     chosen = inside if not list(directory.glob("*.mqj")) and inside.is_dir() else directory
     return chosen, PastMoment.parse(moment) if moment else PastMoment()
-
-
-@contextmanager
-def _served(
-    address: str, access: OptionalLogonOptions, *, permissions: bool
-) -> Iterator[DirectorySide]:
-    from mqis.views.comparison.served import served_side  # noqa: PLC0415 -- only servers need it
-
-    login = replace(access, server=[address]).login()
-    with connected(login) as remote:
-        user = "an anonymous user" if login.name is None else login.who
-        yield served_side(remote, f"{SERVER}{address}", user, permissions=permissions)
 
 
 def _is_store(path: Path) -> bool:

@@ -25,6 +25,7 @@ from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, ope
 from mqis.cli.output import counted, error_console, print_json, say
 from mqis.cli.sides import PermissionsOption
 from mqis.cli.spread import spread
+from mqis.config.claims import StoreInUse
 
 if TYPE_CHECKING:
     from mqis.client.remote import Remote
@@ -48,8 +49,14 @@ def import_(
 
     Objects get new sequence numbers; with --restore, the store becomes exactly the exported one.
     """
-    with claimed(store_url(store, config), create=True) as target, _bar("importing") as progress:
-        result = import_file(target, file, restore=restore, progress=progress)
+    url = store_url(store, config)
+    try:
+        with claimed(url, create=True) as target, _bar("importing") as progress:
+            result = import_file(target, file, restore=restore, progress=progress)
+    except StoreInUse as error:
+        raise StoreInUse(
+            f"{error}. To add objects while it runs, create them through it: mqis create --server"
+        ) from error
     if json:
         print_json(_as_json(result))
     else:

@@ -24,13 +24,17 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 
 
+class StoreInUse(StorageError):
+    """Another process has claimed the store."""
+
+
 @contextmanager
 def claimed_store(
     url: str, *, create: bool = False, timeout_s: float | None = None
 ) -> Iterator[Store]:
     """Opens a store and claims it until the block ends.
 
-    Raises ``StorageError`` if another process has claimed it.
+    Raises ``StoreInUse`` if another process has claimed it.
     """
     path = file_of(url)
     with nullcontext() if path is None else claimed_file(path):
@@ -58,7 +62,7 @@ def claimed_file(path: Path) -> Iterator[None]:
             "the store"
         ) from error
     if not taken:
-        raise StorageError(_in_use(real))
+        raise StoreInUse(_in_use(real))
     try:
         lock.name(os.getpid())
         yield

@@ -18,15 +18,13 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import Transaction
-from mqis.protocol.replication.changes import propagated
-from mqis.protocol.replication.journaling import local_record
+from mqis.protocol.replication.journaling import unsent_record
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
-from mqis.wire.seqnum import SequenceNumber
 
 
 def found_pec(plan: RunPlan, nodes: Nodes) -> None:
@@ -74,7 +72,7 @@ def _creation(obj: DirectoryObject) -> OwnChange:
 def journal_local_changes(tx: Transaction, changes: Iterable[OwnChange], time_us: int) -> None:
     """Writes the records that replication would write; it does not run yet."""
     for change in changes:
-        tx.append(local_record(change, propagated(change, SequenceNumber.MIN), time_us))
+        tx.append(unsent_record(change, time_us))
 
 
 def _is_founded(place: NodePlace) -> bool:

@@ -45,6 +45,7 @@ from mqis.server.hosts import HostResolver
 from mqis.server.identity import identify, seeds_of
 from mqis.server.presence import key_list as key_list  # noqa: PLC0414 -- asked for here
 from mqis.server.presence import publish
+from mqis.storage.journal.belonging import belonging_fault
 from mqis.storage.journal.journal import Journal
 from mqis.storage.journal.keeping import Keeper
 from mqis.wire.errors import MqisError
@@ -299,6 +300,10 @@ def _start_journal(
 ) -> RunningJournal | None:
     if not section.journal:
         return None
+    with store.read() as view:
+        fault = belonging_fault(view, Path(section.journal))
+    if fault is not None:
+        raise ReplicationError(fault)
     journal = Journal(section.journal, me.name, me.id, key=key)
     stack.callback(journal.close)
     for text in journal.mended:

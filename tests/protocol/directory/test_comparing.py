@@ -86,9 +86,12 @@ def test_random_edits_are_found_exactly(data: st.DataObject) -> None:
 
 
 def queue(number: int, path: str, label: str = "") -> DirectoryObject:
-    content = props({PropId.Q_PATHNAME: path, PropId.Q_LABEL: label})
     return DirectoryObject(
-        ObjectType.QUEUE, Guid(bytes([number]) * 16), Guid.NULL, SequenceNumber(1), content
+        ObjectType.QUEUE,
+        Guid(bytes([number]) * 16),
+        Guid.NULL,
+        SequenceNumber(1),
+        props({PropId.Q_PATHNAME: path, PropId.Q_LABEL: label}),
     )
 
 

@@ -25,7 +25,7 @@ from tests.strategies.export import directories
 HOSTILE = "</td><script>alert('1')</script>\x1b[2J\u202e\ud800\"&"
 
 
-def obj(kind: ObjectType, number: int, values: dict[PropId, Value]) -> DirectoryObject:
+def obj(kind: ObjectType, number: int, values: dict[int, Value]) -> DirectoryObject:
     guid = Guid(bytes([number]) * 16)
     return DirectoryObject(kind, guid, Guid.NULL, SequenceNumber(1), props(values))
 
@@ -78,18 +78,19 @@ def test_values_with_one_text_are_told_apart() -> None:
 
 
 def test_parts_and_hidden_properties_are_not_compared() -> None:
-    names = {PropId.Q_PATHNAME: "m\\q"}
-    pair = [
-        [obj(ObjectType.QUEUE, 1, {**names, PropId.Q_LABEL: text, PropId.Q_QUOTA: number})]
-        for text, number in (("a", 1), ("b", 2))
-    ]
-    assert len(shown(compared(*pair))[0].properties) == 2
-    without = compared(*pair, ComparedParts(ignored=frozenset({"label"})))
+
+    def side(text: str, number: int) -> list[DirectoryObject]:
+        path, label, quota = PropId.Q_PATHNAME, PropId.Q_LABEL, PropId.Q_QUOTA
+        return [obj(ObjectType.QUEUE, 1, {path: "m\\q", label: text, quota: number})]
+
+    before, after = side("a", 1), side("b", 2)
+    assert len(shown(compared(before, after))[0].properties) == 2
+    without = compared(before, after, ComparedParts(ignored=frozenset({"label"})))
     assert [each.word for each in shown(without)[0].properties] == ["quota"]
-    untold = compared(*pair, hidden=frozenset({PropId.Q_QUOTA}))
+    untold = compared(before, after, hidden=frozenset({PropId.Q_QUOTA}))
     assert [each.word for each in shown(untold)[0].properties] == ["label"]
     assert untold.not_compared == ("quota",)
-    assert compared(*pair, ComparedParts(types=frozenset({ObjectType.SITE}))).same
+    assert compared(before, after, ComparedParts(types=frozenset({ObjectType.SITE}))).same
 
 
 def test_replicas_are_compared_by_what_travels() -> None:

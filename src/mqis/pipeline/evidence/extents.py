@@ -69,6 +69,12 @@ class JournalInventory:
         return whole.first == 1 and whole.records == whole.last
 
     @property
+    def lacks_records(self) -> bool:
+        """True if records are damaged, missing or there twice: changes may be missing with them."""
+        kinds = EvidenceKind.MISSING_RECORDS, EvidenceKind.CONFLICTING_RECORDS
+        return self.is_damaged or any(finding.kind in kinds for finding in self.missing)
+
+    @property
     def overlaps(self) -> bool:
         """True if two files hold records with the same numbers."""
         spans = sorted((extent.first, extent.last) for extent in self.files.values())
@@ -140,6 +146,19 @@ def missing_end(server: str, partition: str, reached: int, exported: int) -> Evi
         partition,
         reached + 1,
         exported,
+    )
+
+
+def missing_changes(server: str, partition: str, first: int, last: int) -> EvidenceFinding:
+    return EvidenceFinding(
+        EvidenceKind.MISSING_CHANGES,
+        server,
+        f"changes {first:,} to {last:,} of the partition are in no record, and no record is "
+        "missing: the directory was changed without its journal",
+        None,
+        partition,
+        first,
+        last,
     )
 
 

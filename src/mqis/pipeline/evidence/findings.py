@@ -13,6 +13,8 @@ class EvidenceKind(StrEnum):
     MISSING_RECORDS = "missing_records"
     #: The server's export has later changes than its journal.
     MISSING_END = "missing_end"
+    #: Changes of the server are in no record, and no record is missing: made around the journal.
+    MISSING_CHANGES = "missing_changes"
     #: A segment that is there twice; it is read once.
     DUPLICATE_SEGMENT = "duplicate_segment"
     #: Two different records of a server have the same number; one of them is not used.

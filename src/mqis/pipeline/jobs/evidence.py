@@ -5,7 +5,7 @@ One pass over ``records`` gives a few rows for each file; ``mqis.pipeline.eviden
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -30,6 +30,7 @@ from mqis.pipeline.transforms.records import (
     parts,
     replies_reached,
     sendings,
+    unrecorded,
 )
 from mqis.wire.guid import Guid
 from mqis.wire.journal import segment_header
@@ -50,6 +51,9 @@ class JournalContent:
     #: By (server, partition): the last number that the journal shows, and of own changes.
     reached: dict[tuple[str, bytes], int] = field(default_factory=dict)
     made: dict[tuple[str, bytes], int] = field(default_factory=dict)
+    #: By the same: the first number of own changes, and their count.
+    first_made: dict[tuple[str, bytes], int] = field(default_factory=dict)
+    count_made: Counter[tuple[str, bytes]] = field(default_factory=Counter)
     #: (receiver, sender's identifier, ordinal, time of receipt).
     received: set[tuple[str, bytes, int, int]] = field(default_factory=set)
     conflicts: list[EvidenceFinding] = field(default_factory=list)
@@ -72,6 +76,17 @@ class JournalContent:
             self.reached[key] = max(self.reached.get(key, 0), row["reached"])
             if row["made"] is not None:
                 self.made[key] = max(self.made.get(key, 0), row["made"])
+                first = row["first_made"]
+                self.first_made[key] = min(self.first_made.get(key, first), first)
+                self.count_made[key] += row["count_made"]
+
+    def thinned(self, server: str) -> list[tuple[str, bytes]]:
+        """The partitions of which own changes have numbers that are not consecutive."""
+        return [
+            key
+            for key, count in self.count_made.items()
+            if key[0] == server and self.made[key] - self.first_made[key] + 1 > count
+        ]
 
 
 def read_journals(records: DataFrame) -> JournalContent:
@@ -117,6 +132,19 @@ def _add_missing(
     for journal in journals:
         journal.missing += _missing(tables, journal, damaged, lsns[journal.server])
         journal.missing += by_server[journal.server]
+        if not journal.lacks_records:  # else that explains missing changes
+            journal.missing += _missing_changes(tables, found.thinned(journal.server))
+
+
+def _missing_changes(
+    tables: TableDirectory, thinned: list[tuple[str, bytes]]
+) -> Iterator[EvidenceFinding]:
+    """The changes that were made around a journal; ``thinned`` are the partitions to look at."""
+    if not thinned:
+        return
+    for row in unrecorded(tables.read("records"), thinned).collect():
+        partition = str(Guid(bytes(row["partition"])))
+        yield extents.missing_changes(row["server"], partition, row["first"], row["last"])
 
 
 def _write(

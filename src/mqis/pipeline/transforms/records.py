@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.expressions import body_number, body_octets
+from mqis.protocol.journal.numbers import SKIPPED
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.layout import (
@@ -57,6 +58,8 @@ def parts(records: DataFrame) -> DataFrame:
         F.max(time).alias("ended_us"),
         F.max("seq").alias("reached"),
         F.max(F.when(F.col("local"), F.col("seq"))).alias("made"),
+        F.min(F.when(F.col("local"), F.col("seq"))).alias("first_made"),
+        F.count(F.when(F.col("local"), F.col("seq"))).alias("count_made"),
         F.min_by(ordinal, "lsn").alias("first_ordinal"),
         F.min_by(time, "lsn").alias("first_us"),
         F.max_by(ordinal, "lsn").alias("last_ordinal"),
@@ -103,6 +106,37 @@ def holes(records: DataFrame, files: Collection[str]) -> DataFrame:
     numbered = chosen.withColumn("before", F.lag("lsn").over(before))
     return numbered.filter("lsn > before + 1").select(
         "file", (F.col("before") + 1).alias("first"), (F.col("lsn") - 1).alias("last")
+    )
+
+
+def unrecorded(records: DataFrame, makers: Collection[tuple[str, bytes]]) -> DataFrame:
+    """The numbers before own changes that no record has: (server, partition, first, last).
+
+    ``makers`` are the servers and partitions to look at. A change that the server applied counts as
+    well: it may have taken office behind it. Larger jumps are made on purpose.
+    """
+    session = records.sparkSession
+    rows = [(server, bytearray(partition)) for server, partition in makers]
+    chosen = session.createDataFrame(rows, "server string, partition binary")
+    states = [int(RecordState.LOCAL), int(RecordState.APPLIED)]
+    changes = records.filter(
+        (F.col("kind") == int(RecordKind.CHANGE)) & F.col("state").isin(states)
+    ).join(F.broadcast(chosen), ["server", "partition"])
+    earlier = (
+        Window.partitionBy("server", "partition")
+        .orderBy("lsn")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    numbered = changes.select(
+        "server", "partition", "state", "seq", F.max("seq").over(earlier).alias("known")
+    )
+    local = F.col("state") == int(RecordState.LOCAL)
+    jump = F.col("seq") - F.col("known")
+    return numbered.filter(local & (jump > 1) & (jump < SKIPPED)).select(
+        "server",
+        "partition",
+        (F.col("known") + 1).alias("first"),
+        (F.col("seq") - 1).alias("last"),
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownership import authority
-from mqis.protocol.directory.partitions import objects_of, remove
+from mqis.protocol.directory.partitions import mark, objects_of, remove
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.applying import apply
@@ -27,7 +27,7 @@ from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.journal.body import decode_body
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.mqdsrp.messages import ChangePropagation, MessageOperation, Sync0, SyncReply
+from mqis.wire.mqdsrp.messages import ChangePropagation, Message, MessageOperation, Sync0, SyncReply
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber
 
@@ -58,9 +58,7 @@ class JournalFold:
             OrderedDict()
         )
         self._copies: OrderedDict[tuple[Guid, Guid], DirectoryChange] = OrderedDict()
-        #: The objects that came in the full synchronisation of a partition.
-        self._full: dict[Guid, set[Guid]] = {}
-        #: The message that completes one, until all its changes have been applied.
+        #: The message that completes a full synchronisation, until its changes have been applied.
         self._completing: tuple[MessageIdentifier | None, Guid] | None = None
 
     def take(self, record: JournalRecord) -> None:
@@ -69,38 +67,42 @@ class JournalFold:
             self._change(record)
         elif record.state is RecordState.RECEIVED:
             self.finish()
-            self.remember(record)
+            message = self.remember(record)
+            if isinstance(message, SyncReply):
+                self._synchronize(record, message)
         elif record.state is RecordState.REFUSED and self._is_completed_by(record.message):
             self._completing = None
 
     def _is_completed_by(self, message: MessageIdentifier | None) -> bool:
         return self._completing is not None and self._completing[0] == message
 
-    def remember(self, record: JournalRecord) -> None:
-        """Remembers the changes in a received message, and the synchronisation that it is of."""
+    def remember(self, record: JournalRecord) -> Message | None:
+        """Remembers the changes in a message, which are applied later; returns the message."""
         if record.operation not in _CARRIERS or record.kind is not RecordKind.MESSAGE:
-            return
+            return None
         message = _decoded(record)
-        if not isinstance(message, (SyncReply, ChangePropagation)):
+        if isinstance(message, SyncReply | ChangePropagation):
+            self._keep(message.changes)
+            return message
+        return None
+
+    def _synchronize(self, record: JournalRecord, reply: SyncReply) -> None:
+        """Marks what the server holds when all of it begins to come again, as the server does."""
+        if self._decides(reply.partition):
             return
-        self._keep(message.changes)
-        if isinstance(message, SyncReply):
-            if message.from_seq == SequenceNumber.MIN:
-                self._full[message.partition] = set()
-            if message.complete_sync0 is Sync0.COMPLETE:
-                self._completing = record.message, message.partition
+        if reply.from_seq == SequenceNumber.MIN:
+            mark(self._tx, reply.partition)
+        if reply.complete_sync0 is Sync0.COMPLETE:
+            self._completing = record.message, reply.partition
 
     def finish(self) -> None:
-        """Ends a full synchronisation: what did not come is no longer at the authority."""
+        """Ends a full synchronisation: what still bears the mark is not at the authority."""
         if self._completing is None:
             return
         partition = self._completing[1]
         self._completing = None
-        came = self._full.pop(partition, None)
-        if came is None or self._decides(partition):
-            return
         for obj in list(objects_of(self._tx, partition)):
-            if obj.id not in came:
+            if obj.seq == SequenceNumber.MIN:
                 self._tx.delete(obj)
 
     def _decides(self, partition: Guid) -> bool:
@@ -130,7 +132,7 @@ class JournalFold:
         change = _decoded(record)
         if not isinstance(change, DirectoryChange):
             raise UnknownPast("a change of this server has no content")
-        kind = ObjectType(record.object_type)
+        kind = _type(record)
         old = self._tx.get(kind, record.object_id)
         if change.command is Command.DELETE:
             self._deleted(old)
@@ -158,8 +160,7 @@ class JournalFold:
         change = self._found(record)
         if change is None:
             if record.operation == Command.DELETE and record.object_type:
-                kind = ObjectType(record.object_type)
-                self._deleted(self._tx.get(kind, record.object_id))
+                self._deleted(self._tx.get(_type(record), record.object_id))
                 return
             raise UnknownPast(
                 f"the message with change {record.seq} of partition {record.partition} is not in "
@@ -171,9 +172,7 @@ class JournalFold:
             raise UnknownPast(
                 f"change {record.seq} of partition {record.partition} does not fit: {error.detail}"
             ) from error
-        if done.after is not None:
-            self._full.get(record.partition, set()).add(done.after.id)
-        elif done.before is not None:
+        if done.after is None and done.before is not None:
             self._forget_site(done.before)
 
     def _found(self, record: JournalRecord) -> DirectoryChange | None:
@@ -204,3 +203,10 @@ def _decoded(record: JournalRecord) -> object:
         return decode_body(record)
     except WireError as error:
         raise UnknownPast(f"a body cannot be decoded: {error}") from error
+
+
+def _type(record: JournalRecord) -> ObjectType:
+    try:
+        return ObjectType(record.object_type)
+    except ValueError:
+        raise UnknownPast(f"{record.object_type} is no type of objects") from None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqis.protocol.directory.ownchange import OwnChange
+from mqis.protocol.replication.changes import propagated
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.seqnum import SequenceNumber
 
 
 def local_record(change: OwnChange, outgoing: DirectoryChange, time_us: int) -> JournalRecord:
@@ -35,3 +37,8 @@ def _body(change: OwnChange, outgoing: DirectoryChange) -> bytes:
     if not properties or properties == outgoing.properties:
         return outgoing.encoded
     return replace(outgoing, properties=properties).encoded
+
+
+def unsent_record(change: OwnChange, time_us: int) -> JournalRecord:
+    """Returns the record of a change that a command makes while the server does not run."""
+    return local_record(change, propagated(change, SequenceNumber.MIN), time_us)

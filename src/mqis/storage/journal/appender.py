@@ -13,6 +13,8 @@ from typing import Protocol, runtime_checkable
 
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
+from mqis.storage.journal.belonging import remember_record
+from mqis.storage.journal.checking import copied_lsn
 from mqis.storage.journal.journal import Journal
 from mqis.storage.journal.reader import load_behind
 from mqis.storage.journal.snapshot import write_snapshot
@@ -39,6 +41,8 @@ class Appender:
         #: Up to this lsn the outbox is known to agree with the journal.
         self._settled = 0
         self._trimmed = 0
+        #: The newest record that was settled, encoded.
+        self._newest: tuple[int, bytes] = (0, b"")
 
     def copy(self) -> int:
         """Appends waiting records without flushing; returns their number."""
@@ -59,7 +63,9 @@ class Appender:
             with self._store.read() as view:
                 self._copy(view)
                 self._flush_files()
-                path = write_snapshot(view, self._journal.directory, self._journal.last_lsn)
+                # A store whose journal was moved away has given out numbers before.
+                lsn = max(self._journal.last_lsn, copied_lsn(view))
+                path = write_snapshot(view, self._journal.directory, lsn)
             self._journal.seal()
             self._flush()
             return path
@@ -78,6 +84,7 @@ class Appender:
             new = [row for row in rows if row[0] > self._journal.last_lsn]
             self._journal.append(new)
             self._settled = rows[-1][0]
+            self._newest = rows[-1]
             copied += len(new)
         return copied
 
@@ -108,6 +115,8 @@ class Appender:
         if through > self._trimmed:
             with self._store.write() as transaction:
                 transaction.trim_outbox(through)
+                if self._newest[0] == through:
+                    remember_record(transaction, *self._newest)
             self._trimmed = through
 
     def _flush_files(self) -> None:

@@ -198,7 +198,9 @@ class _Check:
             return
         for gap in self.numbers.behind(_owned(end.partitions, last.header.server)):
             number = last.header.number
-            yield ChainFinding(ChainState.MISSING, directory.name, number, number, f"store: {gap}")
+            yield ChainFinding(
+                ChainState.MISSING, directory.name, number, number, f"the store is ahead: {gap}"
+            )
 
     def explains(self, finding: ChainFinding) -> bool:
         """Returns whether segments that seem to be missing are there but cannot be read."""

@@ -53,7 +53,7 @@ class Keeper:
         copied = self._appender.flush()
         if self._is_due():
             self._appender.snapshot()
-            self._snapshot_lsn = self._journal.last_lsn
+            self._snapshot_lsn = max(snapshots(self._journal.directory))
             self._sealed_s = self._clock()
             if self._keep:
                 retain(self._journal.directory, self._keep)

@@ -119,14 +119,14 @@ class DirectoryComparison:
 
     def _property(self, each: PropertyDifference) -> ChangedProperty:
         values = each.before, each.after
-        texts = [
+        before, after = (
             None if value is None else shown(each.propid, value, names)
             for value, names in zip(values, self._names, strict=True)
-        ]
-        if texts[0] is not None and texts[0] == texts[1]:
-            texts = [f"{text} ({_mark(value)})" for text, value in zip(texts, values, strict=True)]
-        raw = [None if value is None else value_to_json(value.value) for value in values]
-        return ChangedProperty(friendly(each.propid), texts[0], texts[1], raw[0], raw[1])
+        )
+        if before is not None and before == after:
+            before, after = (f"{before} ({_mark(value)})" for value in values)
+        plain = (None if value is None else value_to_json(value.value) for value in values)
+        return ChangedProperty(friendly(each.propid), before, after, *plain)
 
 
 def _choice(hidden: frozenset[int], ignored: frozenset[str]) -> Callable[[int], bool]:

@@ -14,6 +14,7 @@ from mqis.protocol.journal import ChainFinding, ChainState
 from mqis.protocol.ports import Store
 from mqis.runtime.node.members import Members
 from mqis.server.restoremark import mark_of
+from mqis.storage.journal.belonging import belonging_fault
 from mqis.storage.journal.checking import StoreEnd, check_journal, server_id_of
 from mqis.storage.journal.files import segments, snapshots
 from mqis.storage.schema import VERSION
@@ -100,11 +101,23 @@ def _journal_faults(patient: Patient, directory: Path) -> tuple[ChainFinding, ..
     return check_journal(directory, Members(store, {}).keys_of(server), end).faults
 
 
+def _belonging(patient: Patient, directory: Path) -> Iterator[Finding]:
+    """Checks that the store has written this journal; the server does not start otherwise."""
+    if patient.store is None:
+        return
+    with patient.store.read() as view:
+        fault = belonging_fault(view, directory)
+    if fault is not None:
+        what, _, todo = fault.partition("; ")
+        yield _JOURNAL.error(what, todo)
+
+
 def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
     if not directory.is_dir():
         yield _JOURNAL.note(f"{directory}: no journal yet", "the server makes it when it starts")
         return
     try:
+        yield from _belonging(patient, directory)
         faults = _journal_faults(patient, directory)
         files = segments(directory).values()
         size = sum(path.stat().st_size for path in files)
@@ -115,7 +128,8 @@ def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
     # The end of a growing segment is torn while it is being written.
     serious = [f for f in faults if not (patient.running and f.state is ChainState.TORN)]
     if serious:
-        todo = f"'mqis journal check {directory}' lists all; what is damaged cannot be repaired"
+        check = f"mqis journal check {directory} --config {patient.file}"
+        todo = f"'{check}' lists all; what is damaged cannot be repaired"
         yield _JOURNAL.error(f"{directory}: {serious[0]} ({len(serious)} faults)", todo)
     else:
         yield _JOURNAL.ok(f"{directory}: intact, {size // _MB:,} MB, {kept} snapshots")
