@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from mqis.config.file import load
+from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.signer import MachineKey, SigningKeyError, read_public_key
+from mqis.server.directory_server import DirectoryServer
+from mqis.server.replication import ReplicationError
 from mqis.storage.journal.files import segments
+from mqis.storage.sqlite import SqliteStore
 from mqis.views.doctor.examination import examine
 from mqis.views.doctor.findings import Severity
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from mqis.wire.security.keyinfo import key_pem
 from tests.cli.commands import run
 from tests.server.enterprises import Site, create
@@ -93,6 +103,41 @@ def test_the_doctor_reports_a_renamed_segment(home: Path) -> None:
     finally:
         path.with_name("segment-0000000007.mqj").unlink()
         path.write_bytes(data)
+
+
+def test_a_replaced_store_is_noticed(home: Path, tmp_path: Path) -> None:
+    """The directory is the same, but it does not know what the journal has."""
+
+    async def serve() -> None:
+        async with DirectoryServer(load(home / "mqis.toml"), grace_s=1):
+            pass
+
+    store, export, other = home / "d.db", tmp_path / "d.jsonl", tmp_path / "other.db"
+    assert run("export", export, "--store", store).exit_code == 0
+    assert run("import", export, "--store", other, "--restore").exit_code == 0
+    kept = store.read_bytes()
+    try:
+        store.write_bytes(other.read_bytes())
+        assert any("the store was replaced by another one" in t for t in _journal_errors(home))
+        with pytest.raises(ReplicationError, match="but the store has made only 0"):
+            asyncio.run(serve())
+    finally:
+        store.write_bytes(kept)
+    assert _journal_errors(home) == []
+
+
+def test_changes_around_the_journal_are_missed(home: Path) -> None:
+    """As a program makes them that writes into the store by itself."""
+    store = home / "d.db"
+    kept = store.read_bytes()
+    try:
+        with closing(SqliteStore(store, create=False)) as opened, opened.write() as tx:
+            events = DirectoryEvents(tx, 1, SystemEntropy())
+            events.create_directory_object(ObjectType.CN, props({PropId.CN_NAME: "Around"}))
+        assert any("is in no record" in text for text in _journal_errors(home))
+        assert "missing" in states(check(home, "--config", home / "mqis.toml"))
+    finally:
+        store.write_bytes(kept)
 
 
 def _journal_errors(home: Path) -> list[str]:

@@ -41,7 +41,7 @@ class ServerSides:
 
     @contextmanager
     def opened(self, address: str) -> Iterator[DirectorySide]:
-        from mqis.views.comparison.served import served_side  # noqa: PLC0415 -- only servers need it
+        from mqis.cli.served import served_side  # noqa: PLC0415 -- only servers need it
 
         login = replace(self.access, server=[address]).login()
         user = "an anonymous user" if login.name is None else login.who

@@ -80,8 +80,8 @@ def test_values_with_one_text_are_told_apart() -> None:
 def test_parts_and_hidden_properties_are_not_compared() -> None:
 
     def side(text: str, number: int) -> list[DirectoryObject]:
-        name = {int(PropId.Q_PATHNAME): "m\\q", int(PropId.Q_LABEL): text}
-        return [obj(ObjectType.QUEUE, 1, {**name, int(PropId.Q_QUOTA): number})]
+        path, label, quota = PropId.Q_PATHNAME, PropId.Q_LABEL, PropId.Q_QUOTA
+        return [obj(ObjectType.QUEUE, 1, {path: "m\\q", label: text, quota: number})]
 
     before, after = side("a", 1), side("b", 2)
     assert len(shown(compared(before, after))[0].properties) == 2
