@@ -115,7 +115,8 @@ def _loads(network: RoutingArrays, destinations: Ints, flow: Flows) -> dict[str,
 def _is_end(hop: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """True where a message is not sent on: its gate belongs to the destination, or has no route."""
     here = np.arange(len(hop))[:, None]
-    return np.logical_or(hop == UNREACHABLE, hop == here)
+    ends: npt.NDArray[np.bool_] = (hop == UNREACHABLE) | (hop == here)
+    return ends
 
 
 def _flow_through(hop: npt.NDArray[np.int32], flow: Flows) -> Flows:
