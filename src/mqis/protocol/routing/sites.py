@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mqis.protocol.routing.breakage import Breakage
 from mqis.protocol.routing.diagnosis import no_gate
 from mqis.protocol.routing.explain import ExplainStep, Explanation, explain
 from mqis.protocol.routing.model import RoutingQueueManager
@@ -26,7 +25,7 @@ def explain_between(
 ) -> Explanation:
     """The route between machines and sites, each given by its identifier.
 
-    A site without a gate sends nothing to other sites: its ``Breakage`` is the answer.
+    A site without a gate sends nothing to other sites: that is the breakage.
     """
     start = _start(snapshot, source, destination)
     if start is None:
@@ -34,13 +33,6 @@ def explain_between(
     if destination not in snapshot.sites or destination in snapshot.machines:
         return explain(snapshot, start, destination, tables)
     return _into_site(snapshot, start, destination, tables)
-
-
-def breakage_between(
-    snapshot: Snapshot, source: Guid, destination: Guid, tables: TableOf | None = None
-) -> Breakage | None:
-    """The reason that there is no route; None if there is one."""
-    return explain_between(snapshot, source, destination, tables).breakage
 
 
 def _start(snapshot: Snapshot, source: Guid, destination: Guid) -> Guid | None:

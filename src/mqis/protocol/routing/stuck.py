@@ -1,13 +1,14 @@
 """Pairs of sites, and machines, that cannot reach each other, grouped by the reason.
 
 Pairs come from the routes of all sites at once (``bulk.columns``). The reason of a pair is that of
-the site where its messages stop, so it is looked up once for many pairs.
+the site where its messages stop, so it is explained once for many pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -16,16 +17,18 @@ from mqis.protocol.routing.breakage import Breakage, RouteFault
 from mqis.protocol.routing.bulk.columns import GateColumns, gate_columns
 from mqis.protocol.routing.bulk.gates import Gates
 from mqis.protocol.routing.bulk.sitegraph import site_graph
+from mqis.protocol.routing.diagnosis import no_gate, no_path
 from mqis.protocol.routing.model import RoutingQueueManager
-from mqis.protocol.routing.sites import breakage_between
+from mqis.protocol.routing.nexthops import decide, is_site_gate
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.trace import RoutingTables
+from mqis.protocol.routing.table import EMPTY, UNREACHABLE, RoutingTable
+from mqis.protocol.routing.trace import HOP_LIMIT, trace
 from mqis.wire.guid import Guid
 
 #: Destinations that are computed at once, which bounds the memory.
 _BLOCK = 128
 
-_Key = tuple[object, ...]
+_Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,8 @@ class _Search:
         self._graph, self._sites, _ = site_graph(snapshot)
         self._gates, _ = Gates.of_snapshot(snapshot)
         self._roots = self._gates.roots()
-        self._tables = RoutingTables(snapshot)
         _, labels = connected_components(self._graph.rows.matrix, directed=False)
         self._part: list[int] = labels.tolist()
-        self._known: dict[_Key, Breakage] = {}
         #: By machines that are alike: the breakage, and the machine it was found with.
         self._results: dict[_Key, tuple[Breakage | None, Guid]] = {}
 
@@ -74,36 +75,36 @@ class _Search:
     def sites(self) -> list[StuckSites]:
         grouped: dict[_Key, tuple[Breakage, list[tuple[Guid, Guid]]]] = {}
         for found in self._columns():
-            for source, destination, end in _lost(found):
-                breakage = self._reason(end, destination)
-                key = self._group(breakage, end, destination)
-                pair = self._sites[source], self._sites[destination]
-                grouped.setdefault(key, (breakage, []))[1].append(pair)
+            for source, destination, end, wanted in _lost(found):
+                key = self._reason(destination, end, wanted)
+                if key not in grouped:
+                    grouped[key] = self._breakage(key, end, destination), []
+                grouped[key][1].append((self._sites[source], self._sites[destination]))
         made = (StuckSites(breakage, tuple(pairs)) for breakage, pairs in grouped.values())
         return sorted(made, key=lambda one: (-len(one.pairs), one.pairs[0]))
+
+    def _reason(self, destination: int, end: int, wanted: int) -> _Key:
+        """The reason that messages stop at a site; they stop where they arrive if it is too far."""
+        if not self._roots[end]:
+            return RouteFault.NO_GATE, end
+        if wanted == UNREACHABLE:
+            return RouteFault.NO_PATH, *sorted((self._part[end], self._part[destination]))
+        if wanted != end and not self._roots[wanted]:
+            return RouteFault.NO_GATE, wanted
+        return (RouteFault.HOP_LIMIT,)
+
+    def _breakage(self, key: _Key, end: int, destination: int) -> Breakage:
+        if key[0] is RouteFault.NO_GATE:
+            return no_gate(self._snapshot, self._sites[key[1]])
+        if key[0] is RouteFault.NO_PATH:
+            own = [self._sites[root] for root in self._roots[end]]
+            return no_path(self._snapshot, own, self._sites[destination])
+        return Breakage(RouteFault.HOP_LIMIT, self._snapshot.gates[self._sites[end]][0])
 
     def _columns(self) -> Iterator[GateColumns]:
         for begin in range(0, self._graph.count, _BLOCK):
             block = np.arange(begin, min(begin + _BLOCK, self._graph.count))
             yield gate_columns(self._graph, self._roots, block)
-
-    def _reason(self, end: int, destination: int) -> Breakage:
-        """The reason that messages stop at a site; they stop where they arrive if it is too far."""
-        apart = self._roots[end] == (end,) and self._part[end] != self._part[destination]
-        key = (self._part[end], destination) if apart else (None, end, destination)
-        if key not in self._known:
-            ends = self._sites[end], self._sites[destination]
-            found = breakage_between(self._snapshot, *ends, self._tables)
-            too_far = Breakage(RouteFault.HOP_LIMIT, self._snapshot.gates.get(ends[0], ends)[0])
-            self._known[key] = found or too_far
-        return self._known[key]
-
-    def _group(self, breakage: Breakage, end: int, destination: int) -> _Key:
-        if breakage.fault is RouteFault.NO_PATH:
-            return breakage.fault, *sorted((self._part[end], self._part[destination]))
-        if breakage.fault is RouteFault.HOP_LIMIT:
-            return (breakage.fault,)
-        return breakage.fault, breakage.subject
 
     # --- machines ---------------------------------------------------------------------------------
 
@@ -140,15 +141,38 @@ class _Search:
             return
         alike = _alike(machine)
         for sending in (True, False):
-            ends = (machine.id, peer) if sending else (peer, machine.id)
             key = *alike, sending
             if key not in self._results:
-                found = breakage_between(self._snapshot, *ends, self._tables)
+                found = self._sends(machine, peer) if sending else self._receives(machine)
                 self._results[key] = found, machine.id
             found, example = self._results[key]
             if found is not None:
                 own = found.subject == example
                 yield sending, replace(found, subject=machine.id) if own else found
+
+    def _sends(self, machine: RoutingQueueManager, peer: Guid) -> Breakage | None:
+        """The reason that messages for another site do not get from the machine to a gate."""
+        probe = RoutingQueueManager(peer, "", (peer,))
+        snapshot, here = self._snapshot.with_machine(probe), machine.id
+        for _ in range(HOP_LIMIT):
+            if is_site_gate(snapshot, here):
+                return None
+            decision = decide(snapshot, EMPTY, here, peer)
+            known = [hop for hop in decision.hops if hop in snapshot.machines]
+            if decision.breakage is not None or not known:
+                return decision.breakage or Breakage(RouteFault.NO_HOP, decision.hops[0])
+            here = known[0]
+            if here == peer:
+                return None
+        return Breakage(RouteFault.HOP_LIMIT, here)
+
+    def _receives(self, machine: RoutingQueueManager) -> Breakage | None:
+        """The reason that messages do not get from the gate of its site to the machine."""
+        gates = (self._snapshot.gates.get(site, ()) for site in machine.sites)
+        gate = next((found[0] for found in gates if found), None)
+        if gate is None:
+            return Breakage(RouteFault.NO_SITE, machine.id)
+        return trace(self._snapshot, gate, machine.id, _no_table).breakage
 
     def _peer(self, machine: RoutingQueueManager, peers: dict[Guid, Guid]) -> Guid | None:
         """A site that the machine is not in; None if its own sites are stuck already."""
@@ -156,6 +180,11 @@ class _Search:
         found = (peers[site] for site in known if site in peers)
         away = next((peer for peer in found if peer not in machine.sites), None)
         return next(iter(peers), None) if not known else away
+
+
+def _no_table(_machine: Guid) -> RoutingTable:
+    """Routes within a site need no table."""
+    return EMPTY
 
 
 def _alike(machine: RoutingQueueManager) -> _Key:
@@ -166,8 +195,10 @@ def _alike(machine: RoutingQueueManager) -> _Key:
     return machine.sites, gate, *lists, *own
 
 
-def _lost(found: GateColumns) -> Iterator[tuple[int, int, int]]:
-    """The pairs that do not arrive, and the site where each stops: (from, to, stop)."""
+def _lost(found: GateColumns) -> Iterator[tuple[int, int, int, int]]:
+    """The pairs that do not arrive: (from, to, the site where it stops, the next in its table)."""
     source, column = np.nonzero(~found.arrives)
-    rows = source.tolist(), found.destinations[column].tolist(), found.end[source, column].tolist()
-    return (row for row in zip(*rows, strict=True) if row[0] != row[1])
+    end = found.end[source, column]
+    rows = (source, found.destinations[column], end, found.wanted[end, column])
+    listed = zip(*(row.tolist() for row in rows), strict=True)
+    return (row for row in listed if row[0] != row[1])

@@ -27,13 +27,15 @@ class GateColumns:
 
     ``hop`` is the site that the gate of a source sends to; the source itself if its gate belongs to
     the destination; ``UNREACHABLE`` if it sends to nobody. ``cost`` is that of the whole route, and
-    ``UNREACHABLE`` if it does not arrive. ``end`` is the last site on the route.
+    ``UNREACHABLE`` if it does not arrive. ``end`` is the last site on the route. ``wanted`` is the
+    hop that the table names, even if that site has no gate.
     """
 
     destinations: Ints
     hop: Vertices
     cost: Ints
     end: Ints
+    wanted: Vertices
 
     @property
     def arrives(self) -> npt.NDArray[np.bool_]:
@@ -56,6 +58,7 @@ def gate_columns(graph: SiteGraph, roots: Sequence[Roots], wanted: npt.ArrayLike
             nearest[site], hop[site] = _row(far, plain, own, site, destinations)
     source = np.arange(graph.count)[:, np.newaxis]
     closed = np.array([not own for own in roots], dtype=bool)
+    tabled = hop.astype(np.int32)
     hop[(hop != UNREACHABLE) & (hop != source) & closed[np.maximum(hop, 0)]] = UNREACHABLE
     moves = (hop != UNREACHABLE) & (hop != source)
     onwards = np.where(moves, hop, source)
@@ -64,7 +67,7 @@ def gate_columns(graph: SiteGraph, roots: Sequence[Roots], wanted: npt.ArrayLike
     arrived = np.take_along_axis(hop, end, axis=0) == end
     arrived &= crossings <= HOP_LIMIT
     cost = np.where(arrived, cost, UNREACHABLE)
-    return GateColumns(destinations, hop.astype(np.int32), cost, end)
+    return GateColumns(destinations, hop.astype(np.int32), cost, end, tabled)
 
 
 def _row(far: Ints, hop: Vertices, own: Roots, site: int, destinations: Ints) -> tuple[Ints, Ints]:
