@@ -21,6 +21,7 @@ from bench import (
     boxcars,
     capture,
     codecs,
+    digests,
     directory,
     discovery,
     journal,
@@ -42,6 +43,7 @@ ENTRIES: dict[str, Bench] = {
     entry.BENCH.name: entry.BENCH
     for entry in (
         stores,
+        digests,
         lookup100k,
         transfer,
         codecs,

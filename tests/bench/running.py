@@ -8,7 +8,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = [
-    *("stores", "lookup100k", "import", "codecs", "ndr", "boxcars", "oletx", "rpc", "directory"),
+    *(
+        "stores",
+        "digest",
+        "lookup100k",
+        "import",
+        "codecs",
+        "ndr",
+        "boxcars",
+        "oletx",
+        "rpc",
+        "directory",
+    ),
     *("beside", "replication", "journal", "discovery", "routing", "pipeline", "capture"),
 ]
 #: What these tests run; ``make engines`` runs the other, which wants Spark.

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PartitionDigest, PurgeState
 from mqis.protocol.replication.changes import synchronized
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.requests import NO_RESPONSE
@@ -16,6 +16,7 @@ from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.checkers import check_announced
 from mqis.sim.completeness import CompletenessCheck
+from mqis.sim.contents import DigestCheck, check_digests
 from mqis.sim.history import Made, NumberHistory, Version
 from mqis.sim.ledger import Ledger
 from mqis.sim.minimise import fewest
@@ -344,6 +345,33 @@ def test_a_copy_that_is_not_what_the_authority_had(held: tuple[object, ...], tex
     look_at(queue(7, seq=3), queue(8, seq=5))
     with pytest.raises(Violation, match=text):
         look_at(*held)
+
+
+def test_a_digest_that_the_authority_never_had() -> None:
+    """Values, objects and queues of the site alone all count; an unfinished copy does not."""
+    check = DigestCheck()
+
+    def commit(me: Server, *objects: object) -> None:
+        server = SimpleNamespace(name=me.name, me=me, disk=SimpleNamespace(store=store(*objects)))
+        check.committed(cast("SimServer", server))
+
+    hidden = queue(8, seq=6, others={PropId.Q_SCOPE: 0})
+    commit(PSC, queue(7, seq=5), hidden)
+    commit(BSC, queue(7, seq=5), hidden)
+    for number, held in enumerate(
+        [(queue(7, seq=5),), (queue(7, seq=5, label="x"), hidden), (hidden,)]
+    ):
+        with pytest.raises(Violation, match="another digest than the authority had"):
+            commit(replace(BSC, name=f"BSC{number}"), *held)
+
+
+def test_a_digest_that_a_store_did_not_keep() -> None:
+    at = store(queue(7, seq=5))
+    server = cast("SimServer", SimpleNamespace(name="PSC", disk=SimpleNamespace(store=at)))
+    check_digests([server])
+    at._root.digests[SITE] = PartitionDigest(1)
+    with pytest.raises(Violation, match="has another digest"):
+        check_digests([server])
 
 
 def test_a_change_that_is_announced_and_not_there() -> None:

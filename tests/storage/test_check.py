@@ -143,10 +143,28 @@ def test_body_of_something_else(filled: Database) -> None:
     other = queue(1, "elsewhere", machine=guid(8), label="orders")
     body = encode_properties(other.properties)
     filled.execute("UPDATE objects SET body=? WHERE id=?", body, QUEUE.id.raw)
-    assert faults(filled) == [
+    *found, digest = faults(filled)
+    assert found == [
         f"object {HEX} of type 1: column {column} differs from the object"
         for column in ("path_key", "owner")
     ]
+    assert digest.startswith(f"partition {SITE.raw.hex()}: its digest differs from its objects")
+
+
+def test_a_value_that_nothing_else_depends_on(filled: Database) -> None:
+    """A quota is in no index and no column: only the digest tells that it was edited."""
+    edited = QUEUE.with_properties({PropId.Q_QUOTA: PropVariant(VarType.UI4, 7)}, QUEUE.seq)
+    body = encode_properties(edited.properties)
+    filled.execute("UPDATE objects SET body=? WHERE id=?", body, QUEUE.id.raw)
+    (found,) = faults(filled)
+    assert found.startswith(f"partition {SITE.raw.hex()}: its digest differs from its objects")
+
+
+@pytest.mark.parametrize("digest", [None, b"short"])
+def test_damaged_digest(filled: Database, digest: bytes | None) -> None:
+    filled.execute("UPDATE partitions SET digest=? WHERE id=?", digest, SITE.raw)
+    (found,) = faults(filled)
+    assert found.startswith(f"partition {SITE.raw.hex()} is damaged: its digest is not one")
 
 
 BODY = encode_properties(QUEUE.properties)

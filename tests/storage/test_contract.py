@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Thread
@@ -18,11 +18,13 @@ from mqis.protocol.directory.objects import (
     DeletedObject,
     DirectoryObject,
     Partition,
+    PartitionDigest,
     PurgeState,
     Scope,
 )
 from mqis.protocol.errors import StorageError
-from mqis.protocol.ports import Change, Store, Transaction
+from mqis.protocol.ports import Change, Store, Transaction, View
+from mqis.protocol.replication.digest import computed_digests
 from mqis.storage.sql import PAGE
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -684,3 +686,104 @@ def test_a_reader_may_finish_after_the_store_was_closed(database: Database) -> N
     with store.read() as view:
         store.close()
         assert view.count(QUEUE) == 1
+
+
+# --- digests --------------------------------------------------------------------------------------
+
+
+def assert_digests_are_right(view: View) -> None:
+    expected = computed_digests(view)
+    for state in view.partitions():
+        assert view.digest(state.id) == expected[state.id]
+
+
+def test_digest_of_no_partition(store: Store) -> None:
+    with store.read() as view:
+        assert view.digest(SITE) is None
+    with store.write() as transaction:
+        transaction.put_partition(partition())
+        assert transaction.digest(SITE) == PartitionDigest()
+
+
+def test_every_change_counts_in_the_digest(store: Store) -> None:
+    with store.write() as transaction:
+        transaction.put_partition(partition())
+        transaction.insert(queue(1))
+    seen = set()
+    of_site = queue(2, others={PropId.Q_SCOPE: Scope.SITE})
+    changes: list[Callable[[Transaction], None]] = [
+        lambda tx: tx.insert(of_site),
+        lambda tx: tx.update(queue(1), queue(1, label="x", seq=9)),
+        lambda tx: tx.update(of_site, queue(2, label="y", seq=10)),
+        lambda tx: tx.delete(queue(1, label="x", seq=9)),
+    ]
+    for change in changes:
+        with store.write() as transaction:
+            change(transaction)
+        with store.read() as view:
+            assert_digests_are_right(view)
+            seen.add(view.digest(SITE))
+    assert len(seen) == 4
+
+
+def test_a_mark_and_a_tombstone_do_not(store: Store) -> None:
+    with store.write() as transaction:
+        transaction.put_partition(partition())
+        transaction.insert(queue(1))
+        before = transaction.digest(SITE)
+        held = transaction.get(QUEUE, guid(1))
+        assert held is not None
+        transaction.update(held, replace(held, seq=SequenceNumber.MIN))
+        transaction.bury(tombstone(7))
+        assert transaction.digest(SITE) == before
+        assert_digests_are_right(transaction)
+
+
+def test_what_is_rolled_back_is_not_in_the_digest(store: Store) -> None:
+    with store.write() as transaction:
+        transaction.put_partition(partition())
+        transaction.insert(queue(1))
+        before = transaction.digest(SITE)
+        with suppress(UndoError), transaction.savepoint():
+            transaction.insert(queue(2))
+            assert transaction.digest(SITE) != before
+            transaction.drop_partition(SITE)
+            raise UndoError
+        assert transaction.digest(SITE) == before
+        with transaction.savepoint():
+            transaction.insert(queue(3))
+        assert_digests_are_right(transaction)
+    with rolled_back(store) as transaction:
+        transaction.delete(queue(1))
+    with store.read() as view:
+        assert_digests_are_right(view)
+
+
+def test_a_partition_that_comes_after_its_objects(store: Store) -> None:
+    insert(store, queue(1), machine(2))
+    with store.read() as view:
+        assert view.digest(SITE) is None
+    with store.write() as transaction:
+        transaction.insert(queue(3))
+        transaction.put_partition(partition())
+        assert_digests_are_right(transaction)
+    with store.write() as transaction:
+        transaction.drop_partition(SITE)
+        transaction.delete(queue(1))
+        transaction.put_partition(partition())
+    with store.read() as view:
+        assert_digests_are_right(view)
+        assert view.digest(SITE) != PartitionDigest()
+
+
+def test_an_object_that_moves_to_another_partition(store: Store) -> None:
+    with store.write() as transaction:
+        for id_ in (SITE, OTHER_SITE):
+            transaction.put_partition(partition(id_))
+        transaction.insert(queue(1))
+        held = transaction.get(QUEUE, guid(1))
+        assert held is not None
+        transaction.update(held, replace(held, partition=OTHER_SITE))
+    with store.read() as view:
+        assert_digests_are_right(view)
+        assert view.digest(SITE) == PartitionDigest()

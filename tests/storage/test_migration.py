@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.objects import DirectoryObject, PartitionDigest
 from mqis.protocol.errors import DamagedStore, StorageError
+from mqis.protocol.replication.digest import computed_digests
 from mqis.storage import schema
 from mqis.storage.records import object_row, partition_row
 from mqis.storage.session import DatabaseConnection
@@ -147,6 +148,24 @@ def test_version_3_learns_who_owns_what(database: Database) -> None:
     with store.read() as view:
         assert view.count_owned(owner) == 2
         assert view.count_owned(EVERYONE.to_bytes()) == 0
+    assert store.check() == []
+    store.close()
+
+
+def test_version_4_gets_digests(database: Database) -> None:
+    make_version_1(database)
+    blob = "BLOB" if isinstance(database, SqliteFile) else "BYTEA"
+    for step in schema.STEPS[1:4]:
+        step(Direct(database), blob)
+    set_version(database, 4)
+
+    store = database.open()
+
+    with store.write() as transaction:
+        transaction.insert(queue(9))
+    with store.read() as view:
+        for id_, digest in computed_digests(view).items():
+            assert view.digest(id_) == digest != PartitionDigest()
     assert store.check() == []
     store.close()
 

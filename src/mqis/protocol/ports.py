@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
+from mqis.protocol.directory.objects import (
+    DeletedObject,
+    DirectoryObject,
+    Partition,
+    PartitionDigest,
+)
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord
 from mqis.wire.mqds.objecttype import ObjectType
@@ -52,6 +57,9 @@ class View(Protocol):
 
     def partitions(self) -> list[Partition]:
         """All partitions, the enterprise first, then ascending by identifier."""
+
+    def digest(self, id: Guid) -> PartitionDigest | None:  # noqa: A002
+        """The digest of a partition's objects, kept with every change; None: no such partition."""
 
     def count(self, object_type: ObjectType) -> int: ...
 

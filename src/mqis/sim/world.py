@@ -30,6 +30,7 @@ from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim import bootstrap, checkers, steps
 from mqis.sim.completeness import CompletenessCheck
+from mqis.sim.contents import DigestCheck, check_digests
 from mqis.sim.history import NumberHistory
 from mqis.sim.hostility import Hostility
 from mqis.sim.keys import Keyring, KeyVault
@@ -103,6 +104,7 @@ class World:
             scenario.seed, self.network, trace, self._vault, (self.ledger, self.history)
         )
         self._completeness = CompletenessCheck(self.history)
+        self._digests = DigestCheck(trace.count)
         self._scopes = QueueScopes()
         if scenario.is_attacked:
             self.network.tap = self._hostility.recorder.hear
@@ -204,6 +206,7 @@ class World:
             self.trace.count("set aside")
 
     def committed(self, server: SimServer) -> None:
+        self._digests.committed(server)
         self.history.keep()
         self.ledger.keep()
 
@@ -552,6 +555,7 @@ class World:
         self._require_agreement(LIVENESS_S, "after all faults")
         checkers.check_nothing_lost(self)
         checkers.check_tombstones(self)
+        check_digests(self.servers.values())
 
     def _require_agreement(self, within_s: float, when: str) -> None:
         start = self.now

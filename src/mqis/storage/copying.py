@@ -35,7 +35,7 @@ TABLES = (
     CopiedTable("tombstones", ("id", "partition_id", "seq", "object_type", "scope"), 1),
     CopiedTable(
         "partitions",
-        ("id", "owner", "last_seq", "purged_seq", "allowed_purge_seq", "purge_state"),
+        ("id", "owner", "last_seq", "purged_seq", "allowed_purge_seq", "purge_state", "digest"),
         1,
     ),
     CopiedTable("states", ("family", "key", "value"), 2),

@@ -57,6 +57,12 @@ class DatabaseStore(ABC):
             if self.condition.damage is not None:  # found by one of the operations just now
                 self.condition.admit_writer()
 
+    @contextmanager
+    def read_afresh(self) -> Iterator[View]:
+        """Yields a view over a new connection, which has nothing in its cache."""
+        with closing(self._connect()) as session, session.transaction(self.BEGIN_READ):
+            yield SqlView(session)
+
     def reading(self) -> AbstractContextManager[DatabaseConnection]:
         """Returns a connection that sees one moment of the store, for copying rows."""
         return self._readers.transaction()

@@ -16,9 +16,15 @@ from copy import copy
 from threading import Lock
 
 from mqis.protocol.directory.indexing import OWNER_INDEX, index_keys, owner_of, path_key
-from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
+from mqis.protocol.directory.objects import (
+    DeletedObject,
+    DirectoryObject,
+    Partition,
+    PartitionDigest,
+)
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change, Transaction, View
+from mqis.protocol.replication.digest import with_object, without_object
 from mqis.storage.faults import view_faults
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, encode_record
@@ -29,6 +35,7 @@ from mqis.wire.seqnum import SequenceNumber
 #: The key of a change: type and identifier of an object, identifier alone of a tombstone.
 _Key = tuple[int, bytes]
 _TOMBSTONE = 0
+_NOTHING = PartitionDigest()
 #: The changes of one partition, by number.
 _Order = list[tuple[SequenceNumber, _Key]]
 
@@ -41,6 +48,8 @@ class _Layer:
         self.readers = 0
         self.items: dict[_Key, Change | None] = {}
         self.partitions: dict[Guid, Partition | None] = {}
+        #: The changes of the partitions' digests in this layer; in the root, the digests.
+        self.digests: dict[Guid, PartitionDigest] = {}
         self.states: dict[tuple[str, bytes], bytes | None] = {}
         #: Records appended here; those up to ``trimmed`` are gone, in every layer below too.
         self.outbox: list[tuple[int, JournalRecord]] = []
@@ -110,6 +119,8 @@ class _Layer:
         if upper.partitions:
             self.partitions.update(upper.partitions)
             self._listed = None
+        for id_, changes in upper.digests.items():
+            self.digests[id_] = self.digests.get(id_, _NOTHING).plus(*changes)
         self.states.update(upper.states)
         self.outbox += upper.outbox
         self.last_lsn, self.trimmed = upper.last_lsn, upper.trimmed
@@ -128,6 +139,7 @@ class _Layer:
         twin = _Layer()
         twin.items = copy(self.items)
         twin.partitions = copy(self.partitions)
+        twin.digests = copy(self.digests)
         twin.states = copy(self.states)
         twin.outbox = copy(self.outbox)
         twin.last_lsn, twin.trimmed = self.last_lsn, self.trimmed
@@ -212,6 +224,15 @@ class _LayerView:
     def partitions(self) -> list[Partition]:
         return self._top.listed().copy()
 
+    def digest(self, id: Guid) -> PartitionDigest | None:  # noqa: A002
+        if self.partition(id) is None:
+            return None
+        found = PartitionDigest()
+        for layer in self._top.chain():
+            if id in layer.digests:
+                found = found.plus(*layer.digests[id])
+        return found
+
     def count(self, object_type: ObjectType) -> int:
         return sum(1 for _ in self.objects(object_type))
 
@@ -243,15 +264,28 @@ class _LayerView:
             raise StorageError(f"{obj.type.label} {obj.id} is already in the store")
         self._check_name(obj)
         self._top.put((obj.type, obj.id.raw), obj)
+        self._sum(obj.partition, with_object(self._summed(obj.partition), obj))
 
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         self._expect(old)
         self._check_name(new)
         self._top.put((new.type, new.id.raw), new)
+        if old.partition == new.partition and old.properties is new.properties:
+            return  # a full synchronisation marks it
+        self._sum(old.partition, without_object(self._summed(old.partition), old))
+        self._sum(new.partition, with_object(self._summed(new.partition), new))
 
     def delete(self, obj: DirectoryObject) -> None:
         self._expect(obj)
         self._top.put((obj.type, obj.id.raw), None)
+        self._sum(obj.partition, without_object(self._summed(obj.partition), obj))
+
+    def _summed(self, partition: Guid) -> PartitionDigest:
+        """The changes of a digest in the top layer."""
+        return self._top.digests.get(partition, _NOTHING)
+
+    def _sum(self, partition: Guid, changes: PartitionDigest) -> None:
+        self._top.digests[partition] = changes
 
     def _expect(self, obj: DirectoryObject) -> None:
         if self.get(obj.type, obj.id) is None:

@@ -11,6 +11,7 @@ from mqis.protocol.directory.objects import (
     DeletedObject,
     DirectoryObject,
     Partition,
+    PartitionDigest,
     PurgeState,
     Scope,
 )
@@ -27,7 +28,10 @@ Row = tuple[object, ...]
 _DAMAGE = (WireError, ValueError, TypeError, AttributeError)
 
 
-def object_row(obj: DirectoryObject) -> Row:
+WrittenRow = tuple[int, bytes, bytes | None, bytes, bytes, bytes, bytes]
+
+
+def object_row(obj: DirectoryObject) -> WrittenRow:
     """The row (object_type, id, path_key, owner, partition_id, seq, body)."""
     path = obj.path
     return (
@@ -142,6 +146,16 @@ def read_partition(row: tuple[bytes, bytes, bytes, bytes, bytes, int]) -> Partit
         )
     except _DAMAGE as error:
         raise DamagedStore(f"partition {hex_id(row[0])} is damaged: {error}") from error
+
+
+def read_digest(row: tuple[bytes, bytes]) -> PartitionDigest:
+    """Reads (id, digest) of a partition."""
+    try:
+        return PartitionDigest.from_bytes(row[1])
+    except _DAMAGE as error:
+        raise DamagedStore(
+            f"partition {hex_id(row[0])} is damaged: its digest is not one: {error}"
+        ) from error
 
 
 def read_state(row: tuple[bytes, bytes]) -> tuple[bytes, bytes]:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from mqis.protocol.directory.indexing import index_keys
+from mqis.protocol.directory.objects import PartitionDigest
 from mqis.protocol.errors import DamagedStore
 from mqis.storage.faults import view_faults
 from mqis.storage.outbox import split_row
 from mqis.storage.records import (
     hex_id,
     object_row,
+    read_digest,
     read_object,
     read_partition,
     read_state,
@@ -19,8 +21,9 @@ from mqis.storage.records import (
     read_whole_object,
 )
 from mqis.storage.session import DatabaseConnection
-from mqis.storage.sql import PAGE, SqlView
+from mqis.storage.sql import PAGE, SqlView, stored_digests
 from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
 from mqis.wire.journal import decode_record
 
 T = TypeVar("T")
@@ -36,6 +39,7 @@ def database_faults(connection: DatabaseConnection) -> Iterator[str]:
     yield from _tombstone_faults(connection)
     for row in connection.run(f"SELECT {', '.join(_PARTITION)} FROM partitions ORDER BY id"):
         yield from _damage(read_partition, row)
+    yield from _digest_faults(connection)
     for row in connection.run("SELECT key, value FROM states ORDER BY family, key"):
         yield from _damage(read_state, row)
     yield from _outbox_faults(connection)
@@ -109,6 +113,28 @@ def _tombstone_faults(connection: DatabaseConnection) -> Iterator[str]:
             if row[1] not in partitions:
                 yield f"tombstone {hex_id(row[0])} is in a partition that does not exist"
         last = rows[-1][0]
+
+
+def _digest_faults(connection: DatabaseConnection) -> Iterator[str]:
+    """Yields the partitions whose digest is not that of their objects.
+
+    Objects that cannot be read are faults of their own, and then no digest fits.
+    """
+    try:
+        right = stored_digests(connection, read_whole_object)
+    except DamagedStore:
+        return
+    for row in connection.run("SELECT id, digest FROM partitions ORDER BY id"):
+        try:
+            found = read_digest(row)
+        except DamagedStore as error:
+            yield error.detail
+            continue
+        if found != right.get(Guid(row[0]), PartitionDigest()):
+            yield (
+                f"partition {hex_id(row[0])}: its digest differs from its objects, so an object "
+                "was changed, added or removed by something else than mqis"
+            )
 
 
 def _outbox_faults(connection: DatabaseConnection) -> Iterator[str]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mqis.protocol.directory.indexing import index_keys
+from mqis.protocol.directory.objects import PartitionDigest
 from mqis.protocol.errors import StorageError
 from mqis.storage.records import read_object
 from mqis.storage.session import DatabaseConnection
-from mqis.storage.sql import PAGE
+from mqis.storage.sql import PAGE, stored_digests
+from mqis.wire.guid import Guid
 
 Step = Callable[[DatabaseConnection, str], None]
 
@@ -85,11 +87,21 @@ def _owner_keys(connection: DatabaseConnection, _blob: str) -> None:
     _fill_keys(connection)
 
 
+def _digests(connection: DatabaseConnection, blob: str) -> None:
+    """Adds the digest of each partition's objects, which every change keeps up to date."""
+    connection.run(f"ALTER TABLE partitions ADD COLUMN digest {blob}")
+    digests = stored_digests(connection)
+    for (partition,) in connection.run("SELECT id FROM partitions"):
+        digest = digests.get(Guid(partition), PartitionDigest())
+        connection.run("UPDATE partitions SET digest=? WHERE id=?", (digest.to_bytes(), partition))
+
+
 STEPS: tuple[Step, ...] = (
     _objects_tombstones_partitions,
     _lookup_keys,
     _states_outbox,
     _owner_keys,
+    _digests,
 )
 VERSION = len(STEPS)
 

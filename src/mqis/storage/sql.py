@@ -13,14 +13,21 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from mqis.protocol.directory.indexing import OWNER_INDEX, index_keys, path_key
-from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
+from mqis.protocol.directory.objects import (
+    DeletedObject,
+    DirectoryObject,
+    Partition,
+    PartitionDigest,
+)
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import Change
+from mqis.protocol.replication.digest import with_object, without_object
 from mqis.storage.outbox import OutboxTail, last_lsn, read_outbox, trim_outbox
 from mqis.storage.records import (
     cached_object,
     object_row,
     partition_row,
+    read_digest,
     read_object,
     read_partition,
     read_state,
@@ -48,11 +55,41 @@ _TOMBSTONE = "SELECT id, partition_id, seq, object_type, scope FROM tombstones"
 _PARTITION = (
     "SELECT id, owner, last_seq, purged_seq, allowed_purge_seq, purge_state FROM partitions"
 )
+_DIGEST = "SELECT id, digest FROM partitions"
 #: One index search for each type; it counts index rows and reads no object.
 _COUNT_OWNED = "SELECT " + " + ".join(
     ["(SELECT count(*) FROM lookup_keys WHERE object_type=? AND propid=? AND key=?)"]
     * len(OWNER_INDEX)
 )
+
+
+_NOTHING = PartitionDigest()
+
+
+def stored_digests(
+    connection: DatabaseConnection, read: Callable[[Any], DirectoryObject] = read_object
+) -> dict[Guid, PartitionDigest]:
+    """Computes the digests of all partitions from their objects."""
+    sql = (
+        f"{_OBJECT} WHERE object_type>? OR (object_type=? AND id>?) "
+        f"ORDER BY object_type, id LIMIT {PAGE}"
+    )
+    found: dict[Guid, PartitionDigest] = {}
+    last: tuple[int, bytes] = (-1 << 31, b"")
+    while rows := connection.run(sql, (last[0], *last)):
+        for row in rows:
+            obj = read(row)
+            known = found.get(obj.partition, _NOTHING)
+            found[obj.partition] = with_object(known, obj, row[4])
+        last = rows[-1][0], rows[-1][1]
+    return found
+
+
+def partition_digest(connection: DatabaseConnection, partition: Guid) -> PartitionDigest:
+    """Computes the digest of a new partition, which has objects only by way of exception."""
+    if not connection.run("SELECT 1 FROM objects WHERE partition_id=? LIMIT 1", (partition.raw,)):
+        return _NOTHING
+    return stored_digests(connection).get(partition, _NOTHING)
 
 
 class SqlView:
@@ -112,6 +149,10 @@ class SqlView:
     def partitions(self) -> list[Partition]:
         found = self._each(read_partition, self._run(_PARTITION))
         return sorted(found, key=lambda partition: partition.id)
+
+    def digest(self, id: Guid) -> PartitionDigest | None:  # noqa: A002
+        rows = self._run(f"{_DIGEST} WHERE id=?", (id.raw,))
+        return next(self._each(read_digest, rows), None)
 
     def count(self, object_type: ObjectType) -> int:
         rows = self._run("SELECT count(*) FROM objects WHERE object_type=?", (object_type,))
@@ -173,6 +214,10 @@ class SqlTransaction(SqlView):
         # this transaction read or changed are kept here; the changed ones are written at the end.
         self._known: dict[Guid, Partition | None] = {}
         self._unwritten: set[Guid] = set()
+        # The changes of digests since they were written, and the digests that are written, None for
+        # a partition that has no row yet: its digest is computed when it gets one.
+        self._summed: dict[Guid, PartitionDigest] = {}
+        self._digests: dict[Guid, PartitionDigest | None] = {}
         # The machine found last, by name: creating a queue looks up its machine twice.
         self._hosts: dict[str, DirectoryObject] = {}
 
@@ -191,13 +236,20 @@ class SqlTransaction(SqlView):
             self._known[id] = super().partition(id)
         return self._known[id]
 
+    def digest(self, id: Guid) -> PartitionDigest | None:  # noqa: A002
+        self.finish()
+        return super().digest(id)
+
     def insert(self, obj: DirectoryObject) -> None:
+        row = object_row(obj)
         self._run(
             "INSERT INTO objects (object_type, id, path_key, owner, partition_id, seq, body) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            object_row(obj),
+            row,
         )
         self._add_keys(obj, index_keys(obj))
+        summed = self._summed.get(obj.partition, _NOTHING)
+        self._summed[obj.partition] = with_object(summed, obj, row[6])
 
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         self._hosts.clear()
@@ -212,6 +264,11 @@ class SqlTransaction(SqlView):
         before, after = set(index_keys(old)), set(index_keys(new))
         self._drop_keys(old, before - after)
         self._add_keys(new, sorted(after - before))
+        summed = self._summed
+        if old.partition == new.partition and old.properties is new.properties:
+            return  # a full synchronisation marks it
+        summed[old.partition] = without_object(summed.get(old.partition, _NOTHING), old)
+        summed[new.partition] = with_object(summed.get(new.partition, _NOTHING), new, row[6])
 
     def delete(self, obj: DirectoryObject) -> None:
         self._hosts.clear()
@@ -219,6 +276,8 @@ class SqlTransaction(SqlView):
         if not self._run(sql, (obj.type, obj.id.raw)):
             raise StorageError(f"{obj.type.label} {obj.id} is not in the store")
         self._drop_keys(obj, index_keys(obj))
+        summed = self._summed.get(obj.partition, _NOTHING)
+        self._summed[obj.partition] = without_object(summed, obj)
 
     def bury(self, tombstone: DeletedObject) -> None:
         self._run(
@@ -239,6 +298,7 @@ class SqlTransaction(SqlView):
     def drop_partition(self, id: Guid) -> None:  # noqa: A002
         self._known[id] = None
         self._unwritten.discard(id)
+        self._digests[id] = None
         self._run("DELETE FROM partitions WHERE id=?", (id.raw,))
 
     def partitions(self) -> list[Partition]:
@@ -275,19 +335,34 @@ class SqlTransaction(SqlView):
 
     def finish(self) -> None:
         """Writes the deferred changes; has to be called before the commit."""
-        for id_ in self._unwritten:
-            partition = self._known[id_]
-            assert partition is not None
-            self._run(
-                "INSERT INTO partitions (id, owner, last_seq, purged_seq, allowed_purge_seq, "
-                "purge_state) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                "owner=excluded.owner, last_seq=excluded.last_seq, "
-                "purged_seq=excluded.purged_seq, "
-                "allowed_purge_seq=excluded.allowed_purge_seq, purge_state=excluded.purge_state",
-                partition_row(partition),
-            )
+        for id_ in {*self._unwritten, *self._summed}:
+            partition = self.partition(id_)
+            if partition is not None:
+                self._write(partition)
+        self._summed.clear()
         self._unwritten.clear()
         self._tail.write()
+
+    def _write(self, partition: Partition) -> None:
+        digest = self._new_digest(partition.id)
+        self._digests[partition.id] = digest
+        self._run(
+            "INSERT INTO partitions (id, owner, last_seq, purged_seq, allowed_purge_seq, "
+            "purge_state, digest) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+            "owner=excluded.owner, last_seq=excluded.last_seq, "
+            "purged_seq=excluded.purged_seq, allowed_purge_seq=excluded.allowed_purge_seq, "
+            "purge_state=excluded.purge_state, digest=excluded.digest",
+            (*partition_row(partition), digest.to_bytes()),
+        )
+
+    def _new_digest(self, id_: Guid) -> PartitionDigest:
+        if id_ not in self._digests:
+            self._digests[id_] = super().digest(id_)
+        written = self._digests[id_]
+        if written is None:
+            return partition_digest(self._connection, id_)
+        changes = self._summed.get(id_)
+        return written if changes is None else written.plus(*changes)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -295,12 +370,14 @@ class SqlTransaction(SqlView):
         name = f"s{self._depth}"
         self._run(f"SAVEPOINT {name}")
         known, unwritten = self._known.copy(), self._unwritten.copy()
+        summed, digests = self._summed.copy(), self._digests.copy()
         mark = self._tail.mark()
         try:
             yield
         except BaseException:
             # What was deferred before this block still is; what the block wrote is rolled back.
             self._known, self._unwritten = known, unwritten
+            self._summed, self._digests = summed, digests
             self._tail.back_to(mark)
             self._hosts.clear()
             # If even this fails the transaction is lost, and its commit raises the error.

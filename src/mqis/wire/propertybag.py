@@ -53,6 +53,28 @@ def encode_properties(properties: Properties) -> bytes:
     return head + b"".join(values)
 
 
+class TableShape:
+    """A set of properties with their types, to recognise in the bytes of an object.
+
+    Comparing the table as one number, without the offsets, takes a fraction of reading it.
+    """
+
+    __slots__ = ("_end", "_mask", "_wanted")
+
+    def __init__(self, types: Mapping[int, int]) -> None:
+        count = _COUNT.pack(len(types))
+        entries = sorted(types.items())
+        wanted = count + b"".join(_ENTRY.pack(propid, vt, 0) for propid, vt in entries)
+        ones = b"\xff" * _COUNT.size + _ENTRY.pack(0xFFFFFFFF, 0xFFFF, 0) * len(entries)
+        self._end = len(wanted)
+        self._wanted = int.from_bytes(wanted, "little")
+        self._mask = int.from_bytes(ones, "little")
+
+    def fits(self, data: bytes) -> bool:
+        """Returns whether the encoded properties are exactly these."""
+        return int.from_bytes(data[: self._end], "little") & self._mask == self._wanted
+
+
 def packed_value(properties: Properties, propid: int) -> bytes | None:
     """The encoded value of one property; it serves as a cache key for derived values."""
     if isinstance(properties, PropertyBag):

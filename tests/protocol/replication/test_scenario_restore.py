@@ -8,6 +8,7 @@ import pytest
 
 from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.replication.jumps import jumps_of
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.storage.memory import MemoryStore
 from mqis.wire.hresult import HResult
@@ -205,6 +206,9 @@ def test_a_restored_authority_asks_before_it_serves() -> None:
     silence()
     enterprise.run(70)
     assert psc.last(SITE_B) >= highest + (1 << 20)
+    with psc.store.read() as view:
+        ((before, after),) = jumps_of(view, SITE_B)
+    assert (before.value, after.value - before.value) == (highest, 1 << 20), "not a million changes"
     assert psc.find(ObjectType.QUEUE, "psc\\after") is not None
     assert psc.find(ObjectType.QUEUE, "psc\\deleted") is None
     recovered = psc.recovered()[-1]

@@ -8,7 +8,6 @@ object (E56).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 from mqis.protocol.directory.objects import (
     IDENTIFIER_PROPERTY,
@@ -21,21 +20,18 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownership import SITE_TYPES, enterprise
 from mqis.protocol.directory.paths import check_path
-from mqis.protocol.directory.types.catalogue import DEFAULTS, ROWS, STORED_AS
+from mqis.protocol.directory.types.catalogue import ROWS, STORED_AS
 from mqis.protocol.directory.types.row import Store
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction, View
-from mqis.protocol.replication.replicated import FILLERS
+from mqis.protocol.replication.replicated import FILLERS, may_be_absent
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.propvariant import PropVariant, VarType
-
-#: Empty, these mean that the authority has no value.
-_EMPTIABLE = frozenset({VarType.BLOB, VarType.LPWSTR, VarType.CLSID, VarType.VECTOR_CLSID})
+from mqis.wire.propvariant import PropVariant
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +184,7 @@ def stored(properties: dict[int, PropVariant]) -> dict[int, PropVariant]:
         store = _STORES.get(propid)
         if store is not None:
             result.update(store(variant.value, {}, {}))
-        elif variant.value or not _may_be_absent(propid):
+        elif variant.value or not may_be_absent(propid):
             target = STORED_AS.get(propid, propid)
             vt = ROWS[target].vt
             result[target] = variant if vt is variant.vt else PropVariant(vt, variant.value)
@@ -200,7 +196,7 @@ def emptied(properties: dict[int, PropVariant]) -> list[int]:
     return [
         STORED_AS.get(propid, propid)
         for propid, variant in properties.items()
-        if not variant.value and _may_be_absent(propid)
+        if not variant.value and may_be_absent(propid)
     ]
 
 
@@ -209,8 +205,3 @@ _STORES: dict[int, Store] = {
     row.id: row.store for row in ROWS.values() if row.replicated and row.store is not None
 }
 _UNKEPT = FILLERS | frozenset(IDENTIFIER_PROPERTY.values())
-
-
-@cache
-def _may_be_absent(propid: int) -> bool:
-    return propid not in DEFAULTS and ROWS[propid].vt in _EMPTIABLE

@@ -7,6 +7,7 @@ a name that another partition holds still, which passes.
 from __future__ import annotations
 
 from mqis.protocol.directory.objects import Partition
+from mqis.protocol.ports import View
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
@@ -35,3 +36,8 @@ def load(work: Work) -> None:
         partition, guid = Guid(key[:16]), Guid(key[16:])
         seq = SequenceNumber.from_bytes(value)
         work.memory.progress(partition).quarantine[guid] = seq
+
+
+def count(view: View, partition: Guid) -> int:
+    """The number of objects of a partition that are set aside, by the store alone."""
+    return sum(key[:16] == partition.raw for key, _ in view.states(_FAMILY))

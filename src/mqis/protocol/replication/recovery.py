@@ -8,6 +8,7 @@ mark is in the store, so that a crash on the way does not put it into service.
 from __future__ import annotations
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
+from mqis.protocol.ports import View
 from mqis.protocol.replication.memory import Recovery
 from mqis.protocol.replication.replays import raise_floor
 from mqis.protocol.replication.work import Work
@@ -41,7 +42,12 @@ def begin_if_new(work: Work, state: Partition) -> None:
 
 
 def is_running(work: Work, partition: Guid) -> bool:
-    return work.tx.state(_FAMILY, partition.raw) == _RESTORING
+    return is_restoring(work.tx, partition)
+
+
+def is_restoring(view: View, partition: Guid) -> bool:
+    """``is_running``, by the store alone."""
+    return view.state(_FAMILY, partition.raw) == _RESTORING
 
 
 def serve(work: Work, partition: Guid) -> None:

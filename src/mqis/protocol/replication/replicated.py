@@ -39,6 +39,13 @@ _STORED_AS: dict[int, PropId] = {
 }
 
 
+#: The properties that two replicas of an object have to agree on, in the order of the table.
+CONTENT: dict[ObjectType, tuple[PropId, ...]] = {
+    kind: tuple(propid for propid in listed if propid not in FILLERS)
+    for kind, listed in REPLICATED.items()
+}
+
+
 class _NoObjects:
     """The lookup for values that are computed from one object alone."""
 
@@ -48,6 +55,7 @@ class _NoObjects:
 
 _NO_OBJECTS = _NoObjects()
 
+_EMPTIABLE = frozenset({VarType.BLOB, VarType.LPWSTR, VarType.CLSID, VarType.VECTOR_CLSID})
 _ZEROS: dict[VarType, Value] = {
     VarType.UI1: 0,
     VarType.I2: 0,
@@ -59,6 +67,17 @@ _ZEROS: dict[VarType, Value] = {
     VarType.CLSID: Guid.NULL,
     VarType.VECTOR_CLSID: (),
 }
+
+
+def stored_as(propid: PropId) -> PropId | None:
+    """Returns the property that holds the value of a replicated one; None if it is computed."""
+    return _STORED_AS.get(propid)
+
+
+@cache
+def may_be_absent(propid: int) -> bool:
+    """Returns whether an empty value means that the authority has none: replicas drop it."""
+    return propid not in DEFAULTS and ROWS[propid].vt in _EMPTIABLE
 
 
 @cache
@@ -103,5 +122,4 @@ def changed_properties(
 
 def content(obj: DirectoryObject) -> dict[int, PropVariant]:
     """Returns the properties that two replicas of an object have to agree on."""
-    listed = (propid for propid in REPLICATED[obj.type] if propid not in FILLERS)
-    return {propid: sent_value(obj, propid) for propid in listed}
+    return {propid: sent_value(obj, propid) for propid in CONTENT[obj.type]}

@@ -8,6 +8,7 @@ synchronisation. The mark is in the store: a crash between two parts must not ma
 
 from __future__ import annotations
 
+from mqis.protocol.ports import View
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 
@@ -32,3 +33,8 @@ def end(work: Work, partition: Guid) -> None:
 def load(work: Work) -> None:
     for key, _ in work.tx.states(FAMILY):
         work.memory.progress(Guid(key)).incomplete = True
+
+
+def is_open(view: View, partition: Guid) -> bool:
+    """Returns whether parts of a reply are still to come, by the store alone."""
+    return view.state(FAMILY, partition.raw) is not None

@@ -25,6 +25,7 @@ from mqis.protocol.replication import recovery, remains, rounds, standing_in
 from mqis.protocol.replication.applying import type_of
 from mqis.protocol.replication.changes import synchronized
 from mqis.protocol.replication.effects import Recovered
+from mqis.protocol.replication.jumps import jumped
 from mqis.protocol.replication.memory import Recovery, Survivor
 from mqis.protocol.replication.receiving import apply_one
 from mqis.protocol.replication.refusals import Objection, RefusalReason
@@ -217,6 +218,7 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
     own = _Copy(state.last_seq, dict(_own_holdings(work, state)), True, incomplete)
     others = [_Copy(s.last_seq, s.holds, s.is_bsc, s.incomplete) for s in answers]
     last = _behind_used_numbers(work, own, others)
+    jumped(work, partition, _highest(own, others), last)
     purged = max([state.purged_seq, *(s.purged_seq for s in answers)])
     unique = []
     for guid in dict.fromkeys(guid for copy in (own, *others) for guid in copy.holds):
@@ -245,11 +247,15 @@ def _behind_used_numbers(work: Work, own: _Copy, others: list[_Copy]) -> Sequenc
     An empty store may be that of a new authority, or a backup from before it took office. What it
     gave out then may be known to nobody who answered, so the clock tells a lower limit (E72).
     """
-    last = max([own.last_seq, *(copy.last_seq for copy in others)]) + work.settings.restore_jump
+    last = _highest(own, others) + work.settings.restore_jump
     if own.last_seq > _MIN:
         return last
     by_clock = max(0, int((work.at.unix - _FIRST_SECOND) * _NUMBERS_PER_SECOND))
     return max(last, SequenceNumber(by_clock))
+
+
+def _highest(own: _Copy, others: list[_Copy]) -> SequenceNumber:
+    return max([own.last_seq, *(copy.last_seq for copy in others)])
 
 
 def _own_holdings(work: Work, state: Partition) -> Iterator[tuple[Guid, DirectoryChange]]:
