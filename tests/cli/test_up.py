@@ -134,7 +134,7 @@ def test_it_is_up_as_the_plan_has_it(acme: Acme) -> None:
     shown = run("status", "--once", "--run", acme.run)
     assert shown.exit_code == 0
     assert "Acme  3 of 3 servers up" in shown.stdout
-    assert "Every replica is in step with its authority" in shown.stdout
+    assert "Every replica is equal to its authority" in shown.stdout
 
 
 def test_the_directory_has_what_the_plan_has_everywhere(acme: Acme) -> None:

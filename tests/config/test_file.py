@@ -60,6 +60,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         "unsigned_beyond_loopback = true\n"
         '[hosts]\nber-dir1 = "10.0.2.1:1802"\nx = "[::1]:5"\n'
         '[monitoring]\nenabled = true\nlisten = "0.0.0.0"\nport = 9365\n'
+        'peers = ["http://10.0.2.1:9364"]\nverify_s = 60\n'
         '[log]\nlevel = "debug"\nformat = "json"\n',
     )
     assert load(path) == Config(
@@ -109,7 +110,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ),
         HostsSection((("ber-dir1", "10.0.2.1:1802"), ("x", "[::1]:5"))),
         LogSection(LogLevel.DEBUG, LogFormat.JSON),
-        MonitoringSection(True, "0.0.0.0", 9365),
+        MonitoringSection(True, "0.0.0.0", 9365, ("http://10.0.2.1:9364",), 60),
     )
 
 
@@ -154,6 +155,13 @@ def test_the_store_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         ),
         ("[discovery]\nlisten = '::1'\n", "discovery.listen: '::1' is not an IPv4 address"),
         ("[discovery]\nnetworks = 'LAN'\n", "discovery.networks: must be a list"),
+        (
+            "[monitoring]\npeers = ['https://a:1']\n",
+            'monitoring.peers: must be "http://HOST:PORT", not',
+        ),
+        ("[monitoring]\npeers = ['http://a/x']\n", 'monitoring.peers: must be "http://HOST:PORT"'),
+        ("[monitoring]\npeers = ['http://a:x']\n", "monitoring.peers: Port could not be cast"),
+        ("[monitoring]\nverify_s = -1\n", "monitoring.verify_s: must be a number from 0 to"),
         (
             "[server]\nglobal_catalogs = ['corp']\n",
             'server.global_catalogs: must be "DOMAIN SERVER',

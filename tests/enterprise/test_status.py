@@ -171,10 +171,12 @@ def test_servers_that_answer_or_need_not() -> None:
 
 def test_programs_find_the_keys_of_earlier_versions() -> None:
     shown = json.loads(json.dumps(status(A, polled("b", None)).to_json()))
-    assert shown.keys() == {"enterprise", "taken", "supervisor", "servers", "converged"}
+    keys = "enterprise taken supervisor servers converged verdict"
+    assert shown.keys() == set(keys.split())
+    assert shown["verdict"]["grade"] == "red"
     up, down = shown["servers"]
     member = "name role site address pid restarts up state since reason partitions queued connected"
-    assert up.keys() == down.keys() == {*member.split(), "neighbours", "counters"}
+    assert up.keys() == down.keys() == {*member.split(), "neighbours", "counters", "problems"}
     assert (up["up"], up["state"], up["queued"], up["connected"]) == (True, "ready", 3, 1)
     assert (down["up"], down["state"], down["partitions"]) == (False, "down", [])
     replica = {"id", "name", "authority", "state", "last_seq", "purged_seq", "behind", "behind_s"}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.config.file import load
+from mqis.config.file import load, override
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.stores import open_store
 from mqis.protocol.replication.server import Role, Server
@@ -22,10 +22,13 @@ from mqis.server.identity import identify
 from mqis.views.doctor import peers
 from mqis.views.doctor.examination import examine, examine_run
 from mqis.views.doctor.findings import Finding, Severity
+from mqis.views.doctor.health import check_server
 from mqis.views.doctor.neighbours import KnownNeighbour
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.security.sid import ADMINISTRATORS
+from tests.enterprise.monitors import closing_monitors
+from tests.enterprise.monitors import told as monitor_answer
 from tests.server.enterprises import Site, create, until
 
 
@@ -209,4 +212,26 @@ def test_a_run_directory_tells_who_is_behind(tmp_path: Path) -> None:
     reports = examine_run(tmp_path)
     assert [report.server for report in reports] == ["pec1", "psc2", ""]
     late = told(list(reports[-1].findings), Severity.WARNING)
-    assert "numbers: Delft: psc2 lacks 3 changes of pec1" in late
+    assert "health: psc2: 3 changes behind" in late
+    down = told(list(reports[-1].findings), Severity.ERROR)
+    assert down == ["health: pec1, psc2 do not answer"]
+
+
+def test_the_verdict_of_a_running_server(home: Path) -> None:
+    """As its /health has it: the doctor must not say that all is well beside a red /health."""
+    answer = monitor_answer("pec1", 5, authority=True)
+    config = load(home / "mqis.toml")
+    assert check_server(config) == [], "it has no monitoring"
+    with closing_monitors() as monitors:
+        values = {"monitoring": {"enabled": True, "port": monitors.add(answer)}}
+        config = override(config, values, "test")
+        assert told(check_server(config), Severity.OK) == [
+            "health: One server, with the only copy of the directory"
+        ]
+        answer["problems"] = ["the journal is not written; the log says why"]
+        (finding,) = check_server(config)
+    assert (finding.severity, finding.what) == (
+        Severity.ERROR,
+        "pec1: the journal is not written; the log says why",
+    )
+    assert check_server(config) == [], "whether it runs is another finding"

@@ -228,7 +228,7 @@ def test_a_change_over_rpc_is_seen_without_reloading(
     enterprise.run(enterprise.create_queue("ams-app1\\live", "seen at once"))
     after = f"{int(before[0], 16) + 1:016x}"
     sync_api.expect(row.locator("td .mono")).to_have_text([after, after])
-    sync_api.expect(row.locator("td").nth(1)).to_contain_text("in step")
+    sync_api.expect(row.locator("td").nth(1)).to_contain_text("equal")
 
 
 def test_bob_is_let_in_and_denied(watched: Watched) -> None:

@@ -32,7 +32,7 @@ WORDS = {
     "e": ("stopped", "5 behind, full resync"),
     "f": ("does not answer", "unknown"),
 }
-SUMMARY = "e is stopped; f does not answer; c: 3 changes behind; e: 5 changes behind"
+SUMMARY = "f does not answer; e is stopped; c: 3 changes behind; e: 5 changes behind"
 
 
 @dataclass

@@ -10,7 +10,7 @@ import typer
 from mqis.cli.options import ConfigOption, JsonOption
 from mqis.cli.output import cell, console, counted, print_json, say, table
 from mqis.config.file import DEFAULT_NAME
-from mqis.views.doctor.examination import Report, examine, examine_run
+from mqis.views.doctor.examination import Report, examine_run, examine_server
 from mqis.views.doctor.findings import Severity
 
 _STYLES = {
@@ -46,7 +46,7 @@ def doctor(
         reports = examine_run(run)
     else:
         file = Path(DEFAULT_NAME) if config is None else config
-        reports = [Report("", tuple(examine(file)))]
+        reports = [Report("", tuple(examine_server(file)))]
     failed = any(report.failed for report in reports)
     if json:
         print_json({"ok": not failed, "servers": [_as_json(report) for report in reports]})

@@ -22,6 +22,7 @@ from mqis.enterprise.status import (
     MemberStatus,
     duration,
 )
+from mqis.server.monitoring.verdict import FindingKind, Grade
 
 #: The columns of the table of servers, each with the terminal width from which it is shown.
 _COLUMNS = {
@@ -40,7 +41,13 @@ _COLUMNS = {
 }
 #: From this width on the table of partitions has a column for the authority.
 _ROOMY = 100
-_STYLES = {Lag.AUTHORITY: "bold green", Lag.IN_STEP: "green", Lag.UNKNOWN: "dim"}
+_STYLES = {
+    Lag.AUTHORITY: "bold green",
+    Lag.IN_STEP: "green",
+    Lag.DIFFERS: "bold red",
+    Lag.UNKNOWN: "dim",
+}
+_GRADES = {Grade.GREEN: "green", Grade.AMBER: "yellow", Grade.RED: "bold red"}
 
 
 def status(
@@ -55,7 +62,8 @@ def status(
 ) -> None:
     """Show servers, partitions, sequence numbers and lags; live on a terminal, until Ctrl-C.
 
-    --once and --json show the present state; their exit status is 1 if a server is down.
+    --once and --json show the present state. Their exit status is 1 if a server is down, or if the
+    verdict is red: 'mqis doctor', /health and the console give the same one.
     """
     collector = Collector.of_run(run)
     found = collector.collect()
@@ -65,7 +73,8 @@ def status(
             print_json(found.to_json())
         else:
             target.print(as_tables(found, target.width))
-        if not all(server.up for server in found.servers):
+        down = not all(server.up for server in found.servers)
+        if down or found.verdict.grade is Grade.RED:
             raise typer.Exit(1)
         return
     with Live(as_tables(found, target.width), console=target, auto_refresh=False) as live:
@@ -82,13 +91,17 @@ def as_tables(found: EnterpriseStatus, width: int) -> RenderableType:
     title = Text(found.enterprise, style="bold")
     supervisor = "no supervisor" if found.supervisor is None else f"process {found.supervisor}"
     title.append(f"  {up} of {len(found.servers)} servers up, {supervisor}", style="default")
-    summary = cell(found.summary, "green" if found.converged else "yellow")
+    verdict = found.verdict
+    summary = cell(verdict.summary, _GRADES[verdict.grade])
+    todo = [cell(f.todo, "red") for f in verdict.findings if f.kind is FindingKind.CONTENTS]
     away = [
         cell(_explanation(server), "red")
         for server in found.servers
         if server.reason and not server.up
     ]
-    return Group(title, summary, "", _servers(found, width), *away, "", _partitions(found, width))
+    return Group(
+        title, summary, *todo, "", _servers(found, width), *away, "", _partitions(found, width)
+    )
 
 
 def _explanation(server: MemberStatus) -> str:
@@ -134,7 +147,9 @@ def _state(server: MemberStatus) -> Text:
 def _behind(server: MemberStatus) -> Text:
     if not server.behind:
         return Text("-", style="green")
-    return Text(f"{server.behind} for {duration(server.behind_s or 0.0)}", style="yellow")
+    jumped = any(replica.jumps for replica in server.replicas)
+    amount = f"{server.distance.changes:,} + jump" if jumped else f"{server.behind:,}"
+    return Text(f"{amount} for {duration(server.behind_s or 0.0)}", style="yellow")
 
 
 def _partitions(found: EnterpriseStatus, width: int) -> Table:

@@ -7,6 +7,7 @@ from enum import Enum
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from mqis.config.stores import relative_to
 from mqis.wire.guid import Guid
@@ -106,6 +107,18 @@ def as_texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError(f'must be a list, ["...", ...], not {value!r}')
     return tuple(as_text(item) for item in value)
+
+
+@accepts('`["http://HOST:PORT", ...]`')
+def as_monitors(value: object) -> tuple[str, ...]:
+    """Monitoring endpoints; a mistake is better found here than by a peer that never answers."""
+    entries = as_texts(value)
+    for entry in entries:
+        parts = urlsplit(entry)  # raises ValueError for brackets that do not match
+        if parts.scheme != "http" or not parts.hostname or parts.path.strip("/"):
+            raise ValueError(f'must be "http://HOST:PORT", not {entry!r}')
+        _ = parts.port  # raises ValueError for a port that is none
+    return entries
 
 
 @accepts('`["DOMAIN SERVER ...", ...]`')

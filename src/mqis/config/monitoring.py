@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mqis.config.checks import about, as_address, as_flag, as_port
+from mqis.config.checks import about, as_address, as_flag, as_monitors, as_port, between
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +23,20 @@ class MonitoringSection:
     )
     port: int = field(
         default=9364, metadata=about(as_port, "The TCP port of the endpoint. 0: a free one.")
+    )
+    peers: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            as_monitors,
+            "The monitoring endpoints of other servers, http://HOST:PORT each. The contents of "
+            "this server's copies are compared with theirs, and /health reports a difference.",
+        ),
+    )
+    verify_s: int = field(
+        default=3600,
+        metadata=about(
+            between(0, 2_592_000),
+            "Seconds between two verifications of the store against its digests, the first one at "
+            "the start. 0: never.",
+        ),
     )

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from mqis.enterprise.plan import ServerRole
 from mqis.enterprise.polling import Polled, ReadStore, poll, read_store
 from mqis.enterprise.roster import Roster, RosterEntry, roster_of_run
 from mqis.enterprise.states import ProcessState
-from mqis.enterprise.status import EnterpriseStatus, MemberState, MemberStatus, ReplicaStatus
-from mqis.server.monitoring.status import PartitionStatus
+from mqis.enterprise.status import EnterpriseStatus, MemberState, MemberStatus
+from mqis.protocol.directory.objects import name_key
+from mqis.server.monitoring.comparing import Comparison
+from mqis.server.monitoring.replicas import Since
 
-#: (server, partition) -> when the replica was first seen behind; (server, "") -> first silent.
-Since = dict[tuple[str, str], float]
+__all__ = ["Collector", "Since", "collect", "compare"]
 
 
 def collect(
@@ -49,67 +50,45 @@ class Collector:
 
 def compare(roster: Roster, polled: Sequence[Polled], since: Since, now: float) -> EnterpriseStatus:
     """Combines the answers into a status; updates ``since`` with conditions that began now."""
-    comparison = _Comparison(since, now)
+    comparison = Comparison(since, now)
     for each in polled:
-        for partition in () if each.status is None else each.status.partitions:
-            comparison.add(partition)
-    servers = tuple(_member(each, comparison) for each in polled)
+        if each.status is not None:
+            comparison.add(each.entry.name, each.status)
+    owners = _owners(polled)
+    servers = tuple(_member(each, comparison, owners) for each in polled)
     names = (each.status.enterprise for each in polled if each.status is not None)
     enterprise = roster.enterprise or next(filter(None, names), "")
     return EnterpriseStatus(enterprise, now, roster.supervisor, servers)
 
 
-@dataclass(slots=True)
-class _Comparison:
-    """The numbers to compare with: those of the authorities, and the highest of all replicas."""
-
-    since: Since
-    now: float
-    owned: dict[str, int] = field(default_factory=dict)
-    highest: dict[str, int] = field(default_factory=dict)
-
-    def add(self, partition: PartitionStatus) -> None:
-        for known in (self.owned, self.highest) if partition.authority else (self.highest,):
-            last = int(partition.last_seq, 16)
-            known[partition.id] = max(last, known.get(partition.id, last))
-
-    def replica(self, server: str, partition: PartitionStatus) -> ReplicaStatus:
-        seen = partition.id in self.owned
-        reference = self.owned[partition.id] if seen else self.highest[partition.id]
-        apart = reference - int(partition.last_seq, 16)
-        behind = max(0, apart) if seen or apart else None
-        return ReplicaStatus(
-            partition.id,
-            partition.name,
-            partition.owner,
-            partition.authority,
-            partition.state,
-            partition.last_seq,
-            partition.purged_seq,
-            partition.missing,
-            behind,
-            self._seconds((server, partition.id), behind),
-            max(0, -apart),
-            at_least=bool(behind) and not seen,
-        )
-
-    def _seconds(self, key: tuple[str, str], behind: int | None) -> float | None:
-        if behind:
-            return self.now - self.since.setdefault(key, self.now)
-        if behind == 0:  # if it is not known, the replica may still be behind
-            self.since.pop(key, None)
-        return None
+def _owners(polled: Sequence[Polled]) -> set[str]:
+    """The authorities of all partitions, as the servers that answer know them."""
+    statuses = (each.status for each in polled if each.answered and each.status is not None)
+    return {name_key(p.owner) for status in statuses for p in status.partitions if p.owner}
 
 
-def _member(polled: Polled, comparison: _Comparison) -> MemberStatus:
+def _role(polled: Polled, owners: set[str]) -> str:
+    """The role by the server's own directory, which knows of a promotion at once.
+
+    The run directory knows of it at the next 'mqis up', and the server that was replaced never
+    does if it is lost.
+    """
+    role = (polled.status.role if polled.status else "") or polled.entry.role
+    replaced = owners and name_key(polled.entry.name) not in owners
+    if not polled.answered and replaced and role in (ServerRole.PEC, ServerRole.PSC):
+        return f"former {role}"
+    return role
+
+
+def _member(polled: Polled, comparison: Comparison, owners: set[str]) -> MemberStatus:
     entry, status = polled.entry, polled.status
     replicas = None
     if status is not None:
-        replicas = tuple(comparison.replica(entry.name, p) for p in status.partitions)
+        replicas = comparison.replicas(entry.name, status)
     state, since, reason = _condition(polled, comparison)
     return MemberStatus(
         entry.name,
-        entry.role or (status.role if status else ""),
+        _role(polled, owners),
         entry.site or (status.site if status else ""),
         entry.address,
         _pid(polled),
@@ -120,6 +99,7 @@ def _member(polled: Polled, comparison: _Comparison) -> MemberStatus:
         replicas,
         status.neighbours if status else (),
         status.counters if status else {},
+        status.problems if status else (),
     )
 
 
@@ -134,14 +114,15 @@ def _is_explained(entry: RosterEntry) -> bool:
     return entry.supervised is not None and entry.supervised.state is not ProcessState.READY
 
 
-def _condition(polled: Polled, comparison: _Comparison) -> tuple[MemberState, float | None, str]:
+def _condition(polled: Polled, comparison: Comparison) -> tuple[MemberState, float | None, str]:
     """The state, the time since which it has it, and the reason."""
     entry, silent = polled.entry, (polled.entry.name, "")
     known = entry.supervised
     if polled.answered and polled.status is not None:
         comparison.since.pop(silent, None)
         # Its monitoring answers before it accepts calls, while it gets its directory.
-        starting = known is not None and known.state is ProcessState.STARTING
+        supervised = known is not None and known.state is ProcessState.STARTING
+        starting = supervised or not polled.status.serving
         state = MemberState.STARTING if starting else MemberState.READY
         return state, polled.status.started, ""
     if known is not None and _is_explained(entry):

@@ -58,7 +58,12 @@ def _own_keys(plan: RunPlan, nodes: Nodes, place: NodePlace) -> dict[str, dict[s
         },
         "replication": {"listen": place.address, "port": place.queue_port},
         "hosts": {node.name: f"{node.address}:{node.queue_port}" for node in nodes},
-        "monitoring": {"enabled": True, "listen": place.address, "port": place.monitor_port},
+        "monitoring": {
+            "enabled": True,
+            "listen": place.address,
+            "port": place.monitor_port,
+            "peers": [node.monitor_url for node in nodes if node.name != place.name],
+        },
     }
 
 

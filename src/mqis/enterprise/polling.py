@@ -5,29 +5,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
-from urllib.parse import urlsplit
 
 from mqis.config.stores import file_of, open_store
 from mqis.enterprise.roster import RosterEntry
 from mqis.enterprise.states import ProcessState
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import View
+from mqis.server.monitoring.fetching import TIMEOUT_S, fetch
 from mqis.server.monitoring.gather import stored_status
 from mqis.server.monitoring.status import ServerStatus
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import schema_version
 from mqis.wire.errors import MqisError
-from mqis.wire.seqnum import SequenceNumber
 
-TIMEOUT_S = 2.0
-#: A status of a large enterprise has some hundred bytes for each partition and neighbour.
-_MAX_BYTES = 8 << 20
+__all__ = ["TIMEOUT_S", "Polled", "ReadStore", "fetch", "poll", "read_store"]
+
 _MAX_THREADS = 16
 #: The process may be making or repairing its store: do not open it.
 _BUSY = (ProcessState.WAITING, ProcessState.STARTING)
@@ -90,42 +86,3 @@ def _poll(entry: RosterEntry, read: ReadStore | None, timeout_s: float) -> Polle
 
 def _is_busy(entry: RosterEntry) -> bool:
     return entry.supervised is not None and entry.supervised.state in _BUSY
-
-
-def fetch(monitor: str, timeout_s: float = TIMEOUT_S) -> ServerStatus | str:
-    """Gets the status of a server from its monitoring URL; returns the reason if that fails."""
-    try:
-        return _checked(ServerStatus.from_json(json.loads(_get(monitor, timeout_s))))
-    except (OSError, HTTPException) as error:
-        return f"does not answer at {monitor}: {_reason(error)}"
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return f"does not answer at {monitor} as a server does"
-
-
-def _get(monitor: str, timeout_s: float) -> bytes:
-    parts = urlsplit(monitor)
-    if parts.scheme != "http" or not parts.hostname:
-        raise ValueError(f"{monitor!r} is not a monitoring address: write http://HOST:PORT")
-    connection = HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout_s)
-    try:
-        connection.request("GET", "/status", headers={"Accept": "application/json"})
-        answer = connection.getresponse()
-        if answer.status != 200:
-            raise HTTPException(f"status {answer.status}")
-        return answer.read(_MAX_BYTES)
-    finally:
-        connection.close()
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-
-def _checked(status: ServerStatus) -> ServerStatus:
-    """Refuses a status with invalid numbers: raises ValueError or TypeError."""
-    for partition in status.partitions:
-        SequenceNumber.parse(partition.last_seq)
-        SequenceNumber.parse(partition.purged_seq)
-    for value in status.counters.values():
-        float(value)
-    return status

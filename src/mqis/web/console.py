@@ -17,7 +17,7 @@ from mqis.views.console.faults import MqisError
 from mqis.views.console.places import PlacesError, ServerPlace
 from mqis.views.console.reading import OpenStores, VisitorReader
 from mqis.views.console.rights import RightsBook
-from mqis.views.console.status import EnterpriseStatus, collector_of, counters
+from mqis.views.console.status import EnterpriseStatus, Grade, collector_of, counters
 from mqis.web.access import Visitors
 from mqis.web.limiting import Limiter
 from mqis.web.live import Live
@@ -125,7 +125,8 @@ class Console:
         try:
             status = self.status()
         except MqisError as error:  # the run directory; it may come back
-            return {"sentence": json.dumps({"text": str(error), "good": False})}
+            gone = {"text": str(error), "good": False, "grade": Grade.RED}
+            return {"sentence": json.dumps(gone)}
         servers = status.servers
         return {
             "replication": self.fragment("parts/matrix.html", status=status),
@@ -133,7 +134,7 @@ class Console:
                 "parts/counters.html", servers=servers, counters=counters(servers)
             ),
             "servers": self.fragment("parts/servers.html", servers=servers),
-            "sentence": json.dumps({"text": status.summary, "good": status.converged}),
+            "sentence": json.dumps(_sentence(status)),
         }
 
     # --- pages ----------------------------------------------------------------------------------
@@ -163,6 +164,12 @@ class Console:
 
     def error(self, request: Request, status: int, heading: str, text: str) -> Response:
         return self.page(request, "error.html", status, heading=heading, text=text, status=status)
+
+
+def _sentence(status: EnterpriseStatus) -> dict[str, object]:
+    verdict = status.verdict
+    good = verdict.grade is Grade.GREEN
+    return {"text": verdict.summary, "good": good, "grade": verdict.grade}
 
 
 def _address(request: Request) -> str:

@@ -67,7 +67,14 @@ async def _look_at(both: Pair) -> None:
     assert (other.name, set(other.acknowledged)) == ("pec1", {named(psc, "Leiden").id})
 
     status, body = await fetch(both.pec.ready.monitoring_port, "/health")
-    assert (status, json.loads(body)) == (200, {"healthy": True, "problems": []})
+    found = json.loads(body)
+    assert (status, found["healthy"], found["problems"]) == (200, True, [])
+    assert found["verdict"]["grade"] == "green"
+
+    assert [p.digest for p in pec.partitions] == [p.digest for p in psc.partitions]
+    assert len({p.digest for p in pec.partitions}) == 3
+    assert [p.name for p in pec.partitions if p.own_site] == ["Delft"]
+    assert [p.name for p in psc.partitions if p.own_site] == ["Leiden"]
 
 
 def test_two_servers(tmp_path: Path) -> None:

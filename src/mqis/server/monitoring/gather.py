@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
+from mqis.config.sections import ConfiguredRole
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     DirectoryObject,
     Partition,
     PurgeState,
+    name_key,
 )
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.types.machine_values import sites_of
@@ -17,12 +19,15 @@ from mqis.protocol.ports import View
 from mqis.protocol.queueing.names import canonical
 from mqis.protocol.replication.acknowledging import acks_of
 from mqis.protocol.replication.admission import owns
+from mqis.protocol.replication.comparable import comparable_digest
+from mqis.protocol.replication.jumps import jumps_of
 from mqis.protocol.replication.memory import Memory
 from mqis.server.monitoring.counters import counters_of
+from mqis.server.monitoring.health import problems
+from mqis.server.monitoring.naming import partition_name
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import NeighbourStatus, PartitionStatus, ServerStatus
 from mqis.server.replication import ReplicationService
-from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 
 _STATES = {
@@ -43,7 +48,7 @@ def status_in(view: View, sources: Sources) -> ServerStatus:
     root = enterprise(view)
     return ServerStatus(
         server=sources.name,
-        role=sources.config.server.role.value,
+        role=role_in(view, sources.name, sources.config.server.role.value),
         site=site_name(view, sources),
         enterprise=sources.config.enterprise.name if root is None else root.path or "",
         pid=os.getpid(),
@@ -51,6 +56,8 @@ def status_in(view: View, sources: Sources) -> ServerStatus:
         partitions=partitions_of(view, sources),
         neighbours=neighbours_of(view, sources),
         counters=counters_of(sources),
+        problems=tuple(problems(sources)),
+        serving=sources.serving,
     )
 
 
@@ -58,11 +65,25 @@ def stored_status(view: View, name: str, role: str, site: str) -> ServerStatus:
     """Returns the status of a server that does not run, from its store."""
     root = enterprise(view)
     partitions = tuple(
-        _partition(view, state, state.owner.lower() == name.lower(), None)
+        _partition(view, state, state.owner.lower() == name.lower(), name)
         for state in view.partitions()
     )
     found = "" if root is None else root.path or ""
-    return ServerStatus(name, role, site, found, 0, 0.0, partitions, (), {})
+    known = role_in(view, name, role)
+    return ServerStatus(name, known, site, found, 0, 0.0, partitions, (), {})
+
+
+def role_in(view: View, name: str, configured: str) -> str:
+    """The role that the directory gives a server; the configured one if it gives none.
+
+    A promotion changes the directory first, and the configuration of others never.
+    """
+    owned = {state.id for state in view.partitions() if name_key(state.owner) == name_key(name)}
+    if configured == ConfiguredRole.NONE or view.find(ObjectType.MACHINE, name) is None:
+        return configured
+    if ENTERPRISE_PARTITION in owned:
+        return ConfiguredRole.PEC.value
+    return (ConfiguredRole.PSC if owned else ConfiguredRole.BSC).value
 
 
 def site_name(view: View, sources: Sources) -> str:
@@ -84,23 +105,20 @@ def site_name(view: View, sources: Sources) -> str:
 def partitions_of(view: View, sources: Sources) -> tuple[PartitionStatus, ...]:
     replication = sources.replication
     if replication is None:
-        return tuple(_partition(view, state, True, None) for state in view.partitions())
+        listed = view.partitions()
+        return tuple(_partition(view, state, True, sources.name) for state in listed)
     me, memory = replication.me, replication.driver.node.replication.memory
     return tuple(
-        _partition(view, state, owns(view, me, state.id), memory) for state in view.partitions()
+        _partition(view, state, owns(view, me, state.id), me.name, memory)
+        for state in view.partitions()
     )
 
 
-def partition_name(view: View, partition: Guid) -> str:
-    if partition == ENTERPRISE_PARTITION:
-        return "enterprise"
-    site = view.get(ObjectType.SITE, partition)
-    return (None if site is None else site.path) or str(partition)
-
-
 def _partition(
-    view: View, state: Partition, authority: bool, memory: Memory | None
+    view: View, state: Partition, authority: bool, server: str, memory: Memory | None = None
 ) -> PartitionStatus:
+    machine = view.find(ObjectType.MACHINE, server)
+    digest = comparable_digest(view, state)
     return PartitionStatus(
         id=str(state.id),
         name=partition_name(view, state.id),
@@ -111,6 +129,11 @@ def _partition(
         allowed_purge_seq=str(state.allowed_purge_seq),
         state=_state(state, memory),
         missing=missing(state, memory),
+        own_site=machine is not None and machine.partition == state.id,
+        digest="" if digest is None else f"{digest.shared:064x}",
+        site_digest="" if digest is None else f"{digest.site:064x}",
+        site_only=0 if digest is None else digest.site_only,
+        jumps=tuple((str(before), str(after)) for before, after in jumps_of(view, state.id)),
     )
 
 

@@ -1,18 +1,25 @@
-"""The health of a server: the problems that keep it from serving."""
+"""The health of a server: the problems that keep it from serving, and the verdict about it."""
 
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from mqis.protocol.errors import REPORTED, StorageError
 from mqis.protocol.ports import Store
+from mqis.server.monitoring.comparing import Comparison
+from mqis.server.monitoring.contents import ComparedServer
 from mqis.server.monitoring.sources import Sources
+from mqis.server.monitoring.status import ServerStatus
+from mqis.server.monitoring.verdict import Absence, FindingKind, Grade, HealthVerdict, judge
 from mqis.storage.database import DatabaseStore
 
 log = logging.getLogger(__name__)
 
 #: The reason is only in the log: an error may name things that not everybody should read.
 UNREADABLE = "the store cannot be read; the log says why"
+#: Monitoring answers before clients are served, while a server gets its directory.
+NOT_SERVING = Absence(" does not serve clients yet", " do not serve clients yet", Grade.AMBER)
 
 
 def trouble_of(store: Store) -> str | None:
@@ -35,14 +42,33 @@ def _store_problems(store: Store) -> list[str]:
 
 
 def problems(sources: Sources) -> list[str]:
-    """The problems of a server as texts; empty if it is healthy."""
-    found = []
-    if not sources.serving:
-        found.append("clients are not served yet")
-    found += _store_problems(sources.store)
+    """The problems of a server as texts; empty if it has none."""
+    found = _store_problems(sources.store)
     if sources.writer.failing:
         found.append("the last commit failed")
     journal = None if sources.replication is None else sources.replication.journal
     if journal is not None and journal.thread.failed:
         found.append("the journal is not written; the log says why")
-    return found
+    return found + sources.contents.problems
+
+
+def own_verdict(sources: Sources, status: ServerStatus | None) -> HealthVerdict:
+    """The verdict about this server; ``status`` is None if its store cannot be read."""
+    absence = None if sources.serving else NOT_SERVING
+    replicas = None
+    if status is not None:
+        comparison = Comparison({}, 0.0)
+        comparison.add(sources.name, status)
+        replicas = comparison.replicas(sources.name, status)
+    server = ComparedServer(sources.name, replicas, absence, tuple(problems(sources)))
+    found = judge([server]).about(sources.name)
+    return HealthVerdict((*sources.contents.findings, *found.findings), found.good)
+
+
+def health_json(sources: Sources, verdict: HealthVerdict) -> tuple[bool, dict[str, Any]]:
+    """Returns whether the server is healthy, and the document that ``/health`` answers."""
+    found = ["clients are not served yet"] if not sources.serving else []
+    found += problems(sources)
+    reported = FindingKind.PROBLEM, FindingKind.SERVER
+    found += [f.text for f in verdict.findings if f.grade is Grade.RED and f.kind not in reported]
+    return not found, {"healthy": not found, "problems": found, "verdict": verdict.to_json()}

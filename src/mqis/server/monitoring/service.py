@@ -10,9 +10,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from http import HTTPStatus
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from mqis.config.logs import details
@@ -20,24 +21,28 @@ from mqis.config.monitoring import MonitoringSection
 from mqis.protocol.errors import REPORTED, StorageError
 from mqis.protocol.ports import Store
 from mqis.runtime.http import HttpAnswer, HttpServer
+from mqis.server.monitoring.fetching import fetch
 from mqis.server.monitoring.gather import server_status, update_lag
-from mqis.server.monitoring.health import UNREADABLE, problems, trouble_of
+from mqis.server.monitoring.health import UNREADABLE, health_json, own_verdict, trouble_of
 from mqis.server.monitoring.sources import Sources
+from mqis.server.monitoring.status import ServerStatus
 
 if TYPE_CHECKING:
     from mqis.server.monitoring.metrics.exposition import Exposition
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two observations of the lag.
+#: Seconds between two observations of the lag, and between two comparisons with a peer. One peer is
+#: asked at a time, so the load does not grow with their number.
 LOOK_S = 1.0
+COMPARE_S = 2.0
 
 
 async def start_monitoring(
     section: MonitoringSection, sources: Sources, stack: AsyncExitStack
 ) -> int:
     """Starts an endpoint; returns its port; raises ``OSError`` if it cannot listen."""
-    service = MonitoringService(sources)
+    service = MonitoringService(sources, section)
     stack.push_async_callback(service.close)
     port = await service.listen(section.listen, section.port)
     log.info("monitoring", extra=details(address=section.listen, port=port))
@@ -45,11 +50,14 @@ async def start_monitoring(
 
 
 class MonitoringService:
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, section: MonitoringSection) -> None:
         self._sources = sources
+        self._section = section
         self._thread = ThreadPoolExecutor(1, "mqis-monitoring")
+        #: Verifies the store and asks peers, both of which take long.
+        self._slow = ThreadPoolExecutor(2, "mqis-contents")
         self._exposition: Exposition | None = None
-        self._observing: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         documents = {
             "/status": self._status,
             "/metrics": self._metrics,
@@ -61,15 +69,22 @@ class MonitoringService:
 
     async def listen(self, address: str, port: int) -> int:
         bound = await self._server.listen(address, port)
-        self._observing = asyncio.create_task(self._observe_lag())
+        section = self._section
+        self._tasks.append(asyncio.create_task(self._observe_lag()))
+        if section.verify_s:
+            self._tasks.append(asyncio.create_task(self._verify(section.verify_s)))
+        if section.peers:
+            self._tasks.append(asyncio.create_task(self._compare(section.peers)))
         return bound
 
     async def close(self) -> None:
         await self._server.close()
-        if self._observing is not None:
-            self._observing.cancel()
-            await asyncio.gather(self._observing, return_exceptions=True)
-        await asyncio.to_thread(self._thread.shutdown)
+        self._sources.contents.stopped.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for thread in (self._slow, self._thread):
+            await asyncio.to_thread(thread.shutdown, cancel_futures=True)
 
     async def _answer(self, document: Callable[[], HttpAnswer]) -> HttpAnswer:
         self._sources.sample_traffic()
@@ -84,7 +99,31 @@ class MonitoringService:
             await loop.run_in_executor(self._thread, update_lag, self._sources, loop.time())
             await asyncio.sleep(LOOK_S)
 
+    async def _verify(self, every_s: float) -> None:
+        """Verifies the store periodically."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await loop.run_in_executor(self._slow, self._verify_once)
+            await asyncio.sleep(every_s)
+
+    async def _compare(self, peers: tuple[str, ...]) -> None:
+        """Compares this server's copies with those of one peer after the other."""
+        loop = asyncio.get_running_loop()
+        for peer in cycle(peers):
+            found = await loop.run_in_executor(self._slow, fetch, peer)
+            if isinstance(found, ServerStatus):
+                await loop.run_in_executor(self._thread, self._compare_with, found)
+            await asyncio.sleep(COMPARE_S)
+
     # --- in the thread ----------------------------------------------------------------------------
+
+    def _verify_once(self) -> None:
+        with suppress(StorageError):  # /health and the log tell
+            self._sources.contents.verify(self._sources.store)
+
+    def _compare_with(self, peer: ServerStatus) -> None:
+        with suppress(StorageError):
+            self._sources.contents.compare(server_status(self._sources), peer)
 
     def _status(self) -> HttpAnswer:
         return HttpAnswer.json(server_status(self._sources).to_json())
@@ -100,9 +139,13 @@ class MonitoringService:
         return HttpAnswer(self._exposition.text(), CONTENT_TYPE)
 
     def _health(self) -> HttpAnswer:
-        found = problems(self._sources)
-        status = HTTPStatus.SERVICE_UNAVAILABLE if found else HTTPStatus.OK
-        return HttpAnswer.json({"healthy": not found, "problems": found}, status)
+        try:
+            status = server_status(self._sources)
+        except StorageError:  # it is among the problems
+            status = None
+        healthy, document = health_json(self._sources, own_verdict(self._sources, status))
+        code = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
+        return HttpAnswer.json(document, code)
 
 
 def _explained(make: Callable[[], HttpAnswer], store: Store) -> HttpAnswer:

@@ -16,6 +16,7 @@ from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.logon import AuditedAuthenticator
+from mqis.server.monitoring.contents import ContentWatch
 from mqis.server.monitoring.lag import LagWatch
 from mqis.server.replication import ReplicationService
 from mqis.wire.guid import Guid
@@ -63,6 +64,7 @@ class Sources:
     serving: bool = False
     traffic: QueueTraffic = field(default_factory=QueueTraffic)
     lag: LagWatch = field(default_factory=LagWatch)
+    contents: ContentWatch = field(default_factory=ContentWatch)
 
     def sample_traffic(self) -> None:
         """Samples the queue manager; called in the event loop before monitoring reads."""

@@ -23,6 +23,16 @@ class PartitionStatus:
     state: str
     #: Changes that are known to be missing here.
     missing: int
+    #: The server belongs to the site of this partition.
+    own_site: bool = False
+    #: The digest of what replicates (``protocol.replication.digest``), 64 hexadecimal digits, of
+    #: this number; empty while the copy is not complete at it.
+    digest: str = ""
+    #: The same of the queues that only the site knows, and their number.
+    site_digest: str = ""
+    site_only: int = 0
+    #: The ranges of numbers that the authority skipped: (last before, first after), ascending.
+    jumps: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,10 @@ class ServerStatus:
     #: Name -> number: sessions, connections, calls, faults, commits, sync and sync0 rounds, journal
     #: records and the like. Names may be added, never renamed.
     counters: Mapping[str, float]
+    #: The problems that keep it from serving, as ``/health`` lists them.
+    problems: tuple[str, ...] = ()
+    #: False until clients are served.
+    serving: bool = True
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -62,14 +76,18 @@ class ServerStatus:
         return cls(
             **{
                 **_known(cls, content),
-                "partitions": tuple(
-                    PartitionStatus(**_known(PartitionStatus, p)) for p in content["partitions"]
-                ),
+                "partitions": tuple(_partition(p) for p in content["partitions"]),
                 "neighbours": tuple(
                     NeighbourStatus(**_known(NeighbourStatus, n)) for n in content["neighbours"]
                 ),
+                "problems": tuple(str(problem) for problem in content.get("problems", ())),
             }
         )
+
+
+def _partition(content: Mapping[str, Any]) -> PartitionStatus:
+    jumps = tuple((str(before), str(after)) for before, after in content.get("jumps", ()))
+    return PartitionStatus(**(_known(PartitionStatus, content) | {"jumps": jumps}))
 
 
 def _known(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from mqis.config.file import ConfigError, load
-from mqis.config.nodes import Nodes, load_nodes
+from mqis.config.nodes import load_nodes
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of, open_store
-from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.server.identity import identify
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import is_in_use, schema_version
-from mqis.views.doctor import files, keys, peers, ports, stores
+from mqis.views.doctor import files, health, keys, peers, ports, stores
 from mqis.views.doctor.findings import Area, Finding, Patient, Severity
 from mqis.views.doctor.neighbours import neighbours
-from mqis.wire.mqds.objecttype import ObjectType
 
-_CONFIGURATION, _STORE, _NUMBERS = Area("configuration"), Area("store"), Area("numbers")
+_CONFIGURATION, _STORE = Area("configuration"), Area("store")
 _ENVIRONMENT = Area("environment")
 
 
@@ -60,6 +58,14 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
         if store is not None:
             store.close()
     return [*found, *_environment()]
+
+
+def examine_server(file: Path) -> list[Finding]:
+    """Runs all checks of one server; adds the verdict that its /health gives, if it runs."""
+    found = examine(file)
+    with suppress(ConfigError):  # it is among the findings
+        found += health.check_server(load(file))
+    return found
 
 
 def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
@@ -115,36 +121,8 @@ def _environment() -> Iterator[Finding]:
 
 
 def examine_run(run: Path) -> list[Report]:
-    """Checks every server of ``mqis up``, and compares their sequence numbers."""
+    """Checks every server of ``mqis up``; adds the verdict about all together."""
     nodes = load_nodes(run)
     known = {node.name: node.rpc_port for node in nodes if node.rpc_port}
     reports = [Report(node.name, tuple(examine(Path(node.config), known))) for node in nodes]
-    return [*reports, Report("", tuple(_numbers(nodes)))]
-
-
-def _numbers(nodes: Nodes) -> list[Finding]:
-    """Compares the last numbers of every partition in the stores."""
-    last: dict[str, dict[str, int]] = {}
-    owners: dict[str, str] = {}
-    for node in nodes:
-        try:
-            with closing(open_store(node.store)) as store, store.read() as view:
-                for state in view.partitions():
-                    site = view.get(ObjectType.SITE, state.id)
-                    name = "enterprise" if state.id == ENTERPRISE_PARTITION else str(state.id)
-                    name = name if site is None else site.path or name
-                    last.setdefault(name, {})[node.name.lower()] = state.last_seq.value
-                    owners[name] = state.owner
-        except StorageError:
-            continue  # reported for that server already
-    return [finding for name in last for finding in _behind(name, owners[name], last[name])]
-
-
-def _behind(partition: str, owner: str, last: dict[str, int]) -> list[Finding]:
-    reference = last.get(owner.lower(), max(last.values()))
-    late = {name: reference - number for name, number in last.items() if number < reference}
-    if not late:
-        return [_NUMBERS.ok(f"{partition}: all {len(last)} servers are at {reference:x}")]
-    lacking = ", ".join(f"{name} lacks {count:,}" for name, count in sorted(late.items()))
-    todo = f"normal shortly after a change; otherwise check that they can reach {owner}"
-    return [_NUMBERS.warning(f"{partition}: {lacking} changes of {owner}", todo)]
+    return [*reports, Report("", tuple(health.check_run(run)))]

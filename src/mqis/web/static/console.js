@@ -41,7 +41,8 @@ document.documentElement.classList.add("js");
     if (part.textContent === news.text) return; // screen readers speak it, so only changes
     part.textContent = news.text;
     part.classList.toggle("good", news.good);
-    part.classList.toggle("late", !news.good);
+    part.classList.toggle("late", !news.good && news.grade !== "red");
+    part.classList.toggle("bad", news.grade === "red");
   }
 
   const events = new EventSource("/live");

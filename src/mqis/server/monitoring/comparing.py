@@ -1,0 +1,115 @@
+"""Compares the partitions of several servers: numbers, and at equal numbers contents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PartitionDigest
+from mqis.protocol.replication.comparable import Contents, compare_digests
+from mqis.server.monitoring.replicas import Distance, ReplicaStatus, Since
+from mqis.server.monitoring.status import PartitionStatus, ServerStatus
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """One server's copy of a partition."""
+
+    server: str
+    status: PartitionStatus
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The copies of all partitions, each to be compared with the others.
+
+    Updates ``since`` with the replicas that are behind from now on.
+    """
+
+    since: Since
+    now: float
+    _copies: dict[str, list[_Held]] = field(default_factory=dict)
+
+    def add(self, server: str, status: ServerStatus) -> None:
+        for partition in status.partitions:
+            self._copies.setdefault(partition.id, []).append(_Held(server, partition))
+
+    def replicas(self, server: str, status: ServerStatus) -> tuple[ReplicaStatus, ...]:
+        """The partitions of a server beside those of the others, which were added before."""
+        return tuple(self._replica(server, partition) for partition in status.partitions)
+
+    def _replica(self, server: str, own: PartitionStatus) -> ReplicaStatus:
+        copies = [each.status for each in self._copies.get(own.id, ())]
+        owned = [copy for copy in copies if copy.authority]
+        reference = max(
+            (_number(c.last_seq) for c in owned or copies), default=_number(own.last_seq)
+        )
+        apart = reference - _number(own.last_seq)
+        behind = max(0, apart) if owned or apart else None
+        skipped = Distance.between(reference - max(0, apart), reference, _jumps(owned or copies))
+        contents, others = self._contents(server, own)
+        return ReplicaStatus(
+            own.id,
+            own.name,
+            own.owner,
+            own.authority,
+            own.state,
+            own.last_seq,
+            own.purged_seq,
+            own.missing,
+            behind,
+            self._seconds((server, own.id), behind),
+            max(0, -apart),
+            at_least=bool(behind) and not owned,
+            skipped=skipped.skipped,
+            jumps=skipped.jumps,
+            contents=contents,
+            differs_from=others,
+        )
+
+    def _seconds(self, key: tuple[str, str], behind: int | None) -> float | None:
+        if behind:
+            return self.now - self.since.setdefault(key, self.now)
+        if behind == 0:  # if it is not known, the replica may still be behind
+            self.since.pop(key, None)
+        return None
+
+    def _contents(self, server: str, own: PartitionStatus) -> tuple[Contents, tuple[str, ...]]:
+        """The contents beside those of the authority, else beside all other copies."""
+        others = [c for c in self._copies.get(own.id, ()) if c.server != server]
+        # An authority is the measure; of two, each is compared with the other.
+        chosen = [c for c in others if c.status.authority] or ([] if own.authority else others)
+        results = {c.server: compare_contents(own, c.status) for c in chosen}
+        for worst in (Contents.DIFFERENT, Contents.UNPROVED, Contents.EQUAL):
+            if worst in results.values():
+                differing = [name for name, found in results.items() if found is worst]
+                return worst, () if worst is Contents.EQUAL else tuple(differing)
+        return Contents.UNKNOWN, ()
+
+
+def compare_contents(one: PartitionStatus, other: PartitionStatus) -> Contents:
+    """Compares two copies of a partition by digest, which counts at equal numbers alone."""
+    if not one.digest or not other.digest or one.last_seq != other.last_seq:
+        return Contents.UNKNOWN
+    enterprise = one.id == str(ENTERPRISE_PARTITION)
+    authority = next((copy for copy in (one, other) if copy.authority), None)
+    return compare_digests(
+        _digest(one),
+        _digest(other),
+        within_site=enterprise or (one.own_site and other.own_site),
+        authority=None if authority is None else _digest(authority),
+    )
+
+
+def _digest(copy: PartitionStatus) -> PartitionDigest:
+    return PartitionDigest(_number(copy.digest), _number(copy.site_digest or "0"), copy.site_only)
+
+
+def _number(digits: str) -> int:
+    return int(digits, 16)
+
+
+def _jumps(copies: Iterable[PartitionStatus]) -> set[tuple[int, int]]:
+    listed = chain.from_iterable(copy.jumps for copy in copies)
+    return {(_number(before), _number(after)) for before, after in listed}

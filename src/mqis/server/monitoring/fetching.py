@@ -1,0 +1,62 @@
+"""Fetches the status of a server from its monitoring endpoint."""
+
+from __future__ import annotations
+
+import json
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
+
+from mqis.server.monitoring.status import ServerStatus
+from mqis.wire.seqnum import SequenceNumber
+
+TIMEOUT_S = 2.0
+#: A status of a large enterprise has some hundred bytes for each partition and neighbour.
+_MAX_BYTES = 8 << 20
+#: The hexadecimal digits of a digest.
+_DIGITS = 64
+
+
+def fetch(monitor: str, timeout_s: float = TIMEOUT_S) -> ServerStatus | str:
+    """Gets the status of a server from its monitoring URL; returns the reason if that fails."""
+    try:
+        return _checked(ServerStatus.from_json(json.loads(_get(monitor, timeout_s))))
+    except (OSError, HTTPException) as error:
+        return f"does not answer at {monitor}: {_reason(error)}"
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return f"does not answer at {monitor} as a server does"
+
+
+def _get(monitor: str, timeout_s: float) -> bytes:
+    parts = urlsplit(monitor)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError(f"{monitor!r} is not a monitoring address: write http://HOST:PORT")
+    connection = HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout_s)
+    try:
+        connection.request("GET", "/status", headers={"Accept": "application/json"})
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise HTTPException(f"status {answer.status}")
+        return answer.read(_MAX_BYTES)
+    finally:
+        connection.close()
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _checked(status: ServerStatus) -> ServerStatus:
+    """Refuses a status with invalid numbers: raises ValueError or TypeError."""
+    for partition in status.partitions:
+        SequenceNumber.parse(partition.last_seq)
+        SequenceNumber.parse(partition.purged_seq)
+        for jump in partition.jumps:
+            list(map(SequenceNumber.parse, jump))
+        for digest in (partition.digest, partition.site_digest):
+            if digest and (len(digest) != _DIGITS or int(digest, 16) < 0):
+                raise ValueError(f"{digest!r} is not a digest")
+        if not 0 <= int(partition.site_only) < 1 << 64:
+            raise ValueError(f"{partition.site_only} is not a number of queues")
+    for value in status.counters.values():
+        float(value)
+    return status

@@ -1,0 +1,275 @@
+"""The one verdict about health, which /health, 'mqis status', 'mqis doctor' and the console give.
+
+``judge`` takes what is known of some servers and returns findings, the gravest first. A finding is
+red if somebody has to do something, amber if it usually passes by itself or may be intended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from mqis.protocol.replication.comparable import Contents
+from mqis.server.monitoring.replicas import Distance, ReplicaStatus, waiting_text
+
+IN_STEP = "Every replica is in step with its authority"
+EQUAL = "Every replica is equal to its authority"
+ALONE = "One server, with the only copy of the directory"
+
+
+class Grade(StrEnum):
+    GREEN = "green"
+    AMBER = "amber"
+    RED = "red"
+
+
+class FindingKind(StrEnum):
+    """The subject of a finding."""
+
+    #: A server is not up.
+    SERVER = "server"
+    #: A server reports a problem of its own.
+    PROBLEM = "problem"
+    #: Copies with equal numbers have different contents.
+    CONTENTS = "contents"
+    #: A copy has other numbers than its authority.
+    NUMBERS = "numbers"
+    #: A full resynchronisation or recovery is running.
+    RESYNC = "resync"
+    #: A partition lacks its authority, or a server a partition.
+    PARTITIONS = "partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthFinding:
+    grade: Grade
+    kind: FindingKind
+    #: The servers that it is about.
+    servers: tuple[str, ...]
+    text: str
+    #: The remedy; empty if it usually passes by itself.
+    todo: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthVerdict:
+    findings: tuple[HealthFinding, ...]
+    #: The sentence for a verdict without findings.
+    good: str = IN_STEP
+
+    @property
+    def grade(self) -> Grade:
+        grades = {finding.grade for finding in self.findings}
+        return next((grade for grade in (Grade.RED, Grade.AMBER) if grade in grades), Grade.GREEN)
+
+    @property
+    def summary(self) -> str:
+        return "; ".join(finding.text for finding in self.findings) or self.good
+
+    def about(self, server: str) -> HealthVerdict:
+        """The part of the verdict that concerns one server."""
+        name = server.lower()
+        mine = (f for f in self.findings if name in (each.lower() for each in f.servers))
+        return HealthVerdict(tuple(mine), self.good)
+
+    def to_json(self) -> dict[str, Any]:
+        findings = [asdict(finding) for finding in self.findings]
+        return {"grade": self.grade, "summary": self.summary, "findings": findings}
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """The state of a server that is not up: "is stopped", and of several: "are stopped"."""
+
+    one: str
+    several: str
+    grade: Grade = Grade.RED
+
+
+class JudgedServer(Protocol):
+    """The facts about a server that the verdict depends on."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def absence(self) -> Absence | None:
+        """None for a server that is up, or that nobody expects to answer."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The problems that it reports itself."""
+
+    @property
+    def partitions(self) -> tuple[ReplicaStatus, ...] | None:
+        """Its replicas; None if they are not known."""
+
+    @property
+    def at_rest(self) -> bool:
+        """Its store was read instead of its status."""
+
+
+def judge(servers: Sequence[JudgedServer]) -> HealthVerdict:
+    """Returns the verdict about these servers and their replicas."""
+    found = [
+        *_absent(servers),
+        *_problems(servers),
+        *_different(servers),
+        *_differences(servers),
+        *_resyncing(servers),
+        *_incomplete(servers),
+        *_unproved(servers),
+        *_at_rest(servers),
+    ]
+    graded = [f for grade in (Grade.RED, Grade.AMBER) for f in found if f.grade is grade]
+    return HealthVerdict(tuple(graded), _good(servers))
+
+
+def _good(servers: Sequence[JudgedServer]) -> str:
+    if len(servers) == 1:
+        return ALONE
+    copies = [r for server in servers for r in server.partitions or () if not r.authority]
+    equal = copies and all(copy.contents is Contents.EQUAL for copy in copies)
+    return EQUAL if equal else IN_STEP
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+
+def _absent(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+    """Yields the servers that are not up, grouped by state."""
+    found: dict[Absence, list[str]] = {}
+    for server in servers:
+        if server.absence is not None:
+            found.setdefault(server.absence, []).append(server.name)
+    for absence, names in found.items():
+        words = absence.several if len(names) > 1 else absence.one
+        todo = "'mqis doctor' says why a server does not run; its log has the details"
+        text = f"{', '.join(names)}{words}"
+        yield HealthFinding(absence.grade, FindingKind.SERVER, tuple(names), text, todo)
+
+
+def _problems(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+    for server in servers:
+        for problem in server.problems:
+            text, todo = f"{server.name}: {problem}", "its log says why; 'mqis doctor' checks it"
+            yield HealthFinding(Grade.RED, FindingKind.PROBLEM, (server.name,), text, todo)
+
+
+def _at_rest(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+    """Yields the stores at rest of which no other copy proves that they are up to date."""
+    equal = {copy.id for _, copy in _copies(servers) if copy.contents is Contents.EQUAL}
+    for server in servers:
+        own = server.partitions or ()
+        proved = (c.contents is Contents.EQUAL or (c.authority and c.id in equal) for c in own)
+        if server.at_rest and not any(proved):
+            text = f"{server.name}: a store at rest, compared with no other copy"
+            yield HealthFinding(Grade.AMBER, FindingKind.SERVER, (server.name,), text)
+
+
+# --- contents -------------------------------------------------------------------------------------
+
+
+def _copies(servers: Iterable[JudgedServer]) -> Iterator[tuple[JudgedServer, ReplicaStatus]]:
+    for server in servers:
+        for replica in server.partitions or ():
+            yield server, replica
+
+
+def _different(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+    reported: set[tuple[str, frozenset[str]]] = set()
+    for server, copy in _copies(servers):
+        others = ", ".join(copy.differs_from)
+        pair = copy.id, frozenset((server.name, *copy.differs_from))
+        if copy.contents is not Contents.DIFFERENT or pair in reported:
+            continue
+        reported.add(pair)
+        text = (
+            f"{server.name}: {copy.name} has the same last number as at {others}, "
+            "but different contents"
+        )
+        # With an authority the replica is wrong; without one, either may be.
+        blamed = (
+            (server.name,) if _is_measured(copy, servers) else (server.name, *copy.differs_from)
+        )
+        todo = f"'mqis diff {server.name} {copy.differs_from[0]}' finds the objects"
+        yield HealthFinding(Grade.RED, FindingKind.CONTENTS, blamed, text, todo)
+
+
+def _is_measured(copy: ReplicaStatus, servers: Sequence[JudgedServer]) -> bool:
+    """True if the copy was compared with an authority, and is not one itself."""
+    return not copy.authority and any(c.authority for _, c in _copies(servers) if c.id == copy.id)
+
+
+def _unproved(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+    for server, copy in _copies(servers):
+        if copy.contents is Contents.UNPROVED:
+            other = copy.differs_from[0]
+            text = f"{server.name}: {copy.name} may differ from the one at {other}"
+            todo = (
+                "queues of scope site can be the reason, which other sites need not have; "
+                f"'mqis diff {server.name} {other}' compares all"
+            )
+            yield HealthFinding(Grade.AMBER, FindingKind.CONTENTS, (server.name,), text, todo)
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def _differences(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+    """Yields the servers whose replicas have other numbers than their authorities."""
+    for server in servers:
+        copies = server.partitions or ()
+        behind = sum((copy.distance for copy in copies), Distance(0))
+        ahead = sum(copy.ahead for copy in copies)
+        amounts = ((behind, "behind"), (Distance(ahead), "ahead"))
+        text = ", ".join(f"{d.text} {side}" for d, side in amounts if d.numbers)
+        if text:
+            todo = "normal shortly after a change; otherwise check its sessions with the authority"
+            whole = f"{server.name}: {text}"
+            yield HealthFinding(Grade.AMBER, FindingKind.NUMBERS, (server.name,), whole, todo)
+
+
+def _resyncing(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+    found: dict[str, dict[str, list[str]]] = {}
+    for server, copy in _ordered(servers):
+        if copy.is_resyncing:
+            partitions = found.setdefault(waiting_text(copy.state), {})
+            partitions.setdefault(copy.name, []).append(server.name)
+    for words, partitions in found.items():
+        names = tuple(dict.fromkeys(name for each in partitions.values() for name in each))
+        text = f"{', '.join(partitions)}: {words}"
+        yield HealthFinding(Grade.AMBER, FindingKind.RESYNC, names, text)
+
+
+def _ordered(servers: Sequence[JudgedServer]) -> list[tuple[JudgedServer, ReplicaStatus]]:
+    """The replicas by partition, the enterprise's first."""
+    return sorted(_copies(servers), key=lambda pair: partition_order(pair[1]))
+
+
+def partition_order(copy: ReplicaStatus) -> tuple[bool, str, str]:
+    """The order in which partitions are shown."""
+    return copy.name != "enterprise", copy.name.lower(), copy.id
+
+
+def _incomplete(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+    """Yields partitions without a known authority, and servers that lack a partition."""
+    kind, ordered = FindingKind.PARTITIONS, _ordered(servers)
+    known = {copy.id: copy.name for _, copy in ordered}
+    if not known:
+        names = tuple(server.name for server in servers)
+        yield HealthFinding(Grade.AMBER, kind, names, "No server reports a partition")
+    owned = {copy.id for _, copy in ordered if copy.authority}
+    unseen = [name for id_, name in known.items() if id_ not in owned]
+    if unseen:
+        text = f"no authority is in sight for {', '.join(unseen)}"
+        yield HealthFinding(Grade.AMBER, kind, (), text, "start the authority, or promote another")
+    for server in servers:
+        if server.partitions is not None:
+            held = {copy.id for copy in server.partitions}
+            lacking = [name for id_, name in known.items() if id_ not in held]
+            if lacking:
+                text = f"{server.name} has no replica of {', '.join(lacking)}"
+                yield HealthFinding(Grade.AMBER, kind, (server.name,), text)
