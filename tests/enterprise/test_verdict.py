@@ -64,7 +64,7 @@ def test_other_contents_under_the_same_number_are_an_alarm() -> None:
         ("b",),
     )
     assert finding.text == "b: Delft has the same last number as at a, but different contents"
-    assert "'mqis diff b a'" in finding.todo
+    assert "'mqis diff --replicated server:b server:a'" in finding.todo
     assert [cell.lag for cell in found.rows[0].cells] == [Lag.AUTHORITY, Lag.DIFFERS, Lag.IN_STEP]
     assert found.rows[0].cells[1].text == "contents differ"
     assert not found.converged

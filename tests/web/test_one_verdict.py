@@ -178,9 +178,9 @@ async def _other_contents(both: Enterprise) -> None:
     assert finding.text == (
         "psc2: Delft has the same last number as at pec1, but different contents"
     )
-    assert "mqis diff psc2 pec1" in finding.todo
+    assert "mqis diff --replicated server:psc2 server:pec1" in finding.todo
     _, answer = await fetch(both.ports["psc2"], "/health")
     assert json.loads(answer)["problems"] == [finding.text]
     page = await asyncio.to_thread(both.console.get, "/replication")
     assert "contents differ" in page.html
-    assert "mqis diff psc2 pec1" in page.html
+    assert "mqis diff --replicated server:psc2 server:pec1" in page.html

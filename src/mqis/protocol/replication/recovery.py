@@ -55,11 +55,6 @@ def has_served(view: View, partition: Guid) -> bool:
     return view.state(_FAMILY, partition.raw) is not None
 
 
-def has_served(view: View, partition: Guid) -> bool:
-    """Returns whether the server of this store decides about the partition, or is to."""
-    return view.state(_FAMILY, partition.raw) is not None
-
-
 def serve(work: Work, partition: Guid) -> None:
     work.tx.put_state(_FAMILY, partition.raw, _SERVING)
     work.memory.recoveries.pop(partition, None)

@@ -194,8 +194,13 @@ def _different(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
         blamed = (
             (server.name,) if _is_measured(copy, servers) else (server.name, *copy.differs_from)
         )
-        todo = f"'mqis diff {server.name} {copy.differs_from[0]}' finds the objects"
+        todo = f"{_diff(server.name, copy.differs_from[0])} finds the objects"
         yield HealthFinding(Grade.RED, FindingKind.CONTENTS, blamed, text, todo)
+
+
+def _diff(one: str, other: str) -> str:
+    """The command that compares two servers; 'mqis where' prints addresses for the names."""
+    return f"'mqis diff --replicated server:{one} server:{other}'"
 
 
 def _is_measured(copy: ReplicaStatus, servers: Sequence[JudgedServer]) -> bool:
@@ -210,7 +215,7 @@ def _unproved(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
             text = f"{server.name}: {copy.name} may differ from the one at {other}"
             todo = (
                 "queues of scope site can be the reason, which other sites need not have; "
-                f"'mqis diff {server.name} {other}' compares all"
+                f"{_diff(server.name, other)} compares all"
             )
             yield HealthFinding(Grade.AMBER, FindingKind.CONTENTS, (server.name,), text, todo)
 
