@@ -20,6 +20,7 @@ from mqis.enterprise.control import LOCK
 from mqis.enterprise.gather import gather
 from mqis.enterprise.plan import load_plan
 from mqis.protocol.directory.export_format import parse_header
+from mqis.protocol.journal.findings import ChainState
 from mqis.storage.journal.checking import check_journal
 from mqis.storage.journal.reader import records
 from mqis.wire.journal import RecordState
@@ -246,7 +247,8 @@ def test_the_pipelines_input_is_gathered_while_it_runs(acme: Acme) -> None:
     for server in SERVERS:
         checked = check_journal(found.journals / server)
         assert checked.faults == ()
-        assert checked.notices == ()
+        # No key is given to check signatures with; a torn end would be a notice too.
+        assert {notice.state for notice in checked.notices} <= {ChainState.UNCHECKED}
         made = {
             (entry.record.partition, entry.record.seq.value)
             for entry in records(found.journals / server)

@@ -50,7 +50,7 @@ def ask(tables: TableDirectory, query: str, limit: int) -> Answer:
     """Answers a query with at most ``limit`` rows; raises ``SqlError`` with one line."""
     text = query.strip().rstrip(";").rstrip()
     if not text or len(text) > MOST_TEXT:
-        raise SqlError(f"give a query of 1 to {MOST_TEXT:,} characters: SELECT ... FROM TABLE")
+        raise SqlError(f"give a query of 1 to {MOST_TEXT:,} characters")
     # Table names are ASCII, and SQL ignores case.
     mentioned = sorted(set(_WORD.findall(text.lower())) & set(tables.names()))
     made = readable_tables(tables, mentioned)
@@ -70,8 +70,8 @@ def _answer(tables: TableDirectory, text: str, limit: int) -> Answer:
     files = session.conf.get(_FILES)
     session.conf.set(_FILES, "false")  # FROM parquet.`...` would read any file
     try:
-        # A line end, as the query may end in a comment.
-        frame = session.sql(f"SELECT * FROM (\n{text}\n)")
+        # Only a query may stand in brackets. It may end in a comment, hence the line end.
+        frame = session.sql(f"(\n{text}\n)")
         _refuse_foreign(frame)
         _refuse_twins(frame.columns)
         found = frame.limit(limit + 1).collect()

@@ -26,7 +26,7 @@ def sql(
         str,
         typer.Argument(
             metavar="[QUERY]",
-            help="SELECT ... FROM TABLE. Without it, the tables and their columns are listed.",
+            help="A query in SQL. Without it, the tables and their columns are listed.",
             show_default=False,
         ),
     ] = "",
