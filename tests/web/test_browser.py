@@ -143,7 +143,7 @@ def test_every_page_looks_right_and_is_accessible(chromium: Any, console: str) -
     watched = Watched(context)
     page = watched.page
     log_in(page, ALICE, ALICES_PASSWORD)
-    found = {}
+    found: dict[str, list[str]] = {}
     for name, address in PAGES.items():
         page.goto(find(page, address))
         assert page.locator("h1").count() == 1

@@ -26,7 +26,11 @@ def browse(request: PageRequest) -> Response:
     if place is None or place.journal is None:
         raise PlacesError(f"there is no journal of {name!r} here")
     wanted = RecordFilter(
-        *(request.text(key) for key in ("kind", "state", "what", "peer", "object")),
+        kind=request.text("kind"),
+        state=request.text("state"),
+        what=request.text("what"),
+        peer=request.text("peer"),
+        object=request.text("object"),
         heartbeats=request.text("heartbeats") == "yes",
     )
     before = request.number("before") or None
