@@ -25,9 +25,14 @@ def browse(request: PageRequest) -> Response:
     )
     if place is None or place.journal is None:
         raise PlacesError(f"there is no journal of {name!r} here")
-    kind, state, what, peer, about = map(request.text, ("kind", "state", "what", "peer", "object"))
-    heartbeats = request.text("heartbeats") == "yes"
-    wanted = RecordFilter(kind, state, what, peer, about, heartbeats)
+    wanted = RecordFilter(
+        kind=request.text("kind"),
+        state=request.text("state"),
+        what=request.text("what"),
+        peer=request.text("peer"),
+        object=request.text("object"),
+        heartbeats=request.text("heartbeats") == "yes",
+    )
     before = request.number("before") or None
     reader = request.reader(place)
     with reader.names() as names, reader.judge() as judge:
