@@ -41,7 +41,7 @@ _COMMANDS = {
     "security": "mqis.cli.security:security",
     "servers": "mqis.cli.servers:servers",
     "route": "mqis.cli.route:route",
-    "map": "mqis.cli.route:map_",
+    "map": "mqis.cli.map:map_",
     "send": "mqis.cli.send:send",
     "import": "mqis.cli.transfer:import_",
     "export": "mqis.cli.transfer:export",
