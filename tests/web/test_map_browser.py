@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from mqis.lab.estate import EstatePlan
 from tests.web.estates import HOSTILE, console_of, make_estate
 from tests.web.test_browser import (
-    AXE,
     BOB,
     BOBS_PASSWORD,
     CHROMIUM,
@@ -19,7 +17,6 @@ from tests.web.test_browser import (
     Watched,
     chromium,  # noqa: F401 -- a fixture
     context_of,
-    findings,
     log_in,
     sync_api,
 )
@@ -144,7 +141,6 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def open_estate(chromium: Any, url: str, **options: Any) -> tuple[Any, Watched, MapPage]:  # noqa: F811
     base = url.partition("?")[0]
     context = chromium.new_context(base_url=base, **options)
-    context.add_init_script(path=str(AXE))
     watched = Watched(context)
     watched.page.goto(url)
     shown = MapPage(watched)
@@ -166,14 +162,13 @@ def test_a_thousand_sites_on_one_canvas(chromium: Any, estate: str) -> None:  # 
     assert shown.graph("[cy.nodes('.site').length, cy.edges('.link').length]") == [1000, 2000]
     shown.level("regions")
     assert inside(shown, "node.region"), "the whole map fits"
+    assert shown.graph("cy.nodes('.site').map(n => n.data('site').name)").count(HOSTILE) == 1
     assert page.title() == "Map · mqis", "a name is never run"
     page.screenshot(path=str(SCREENSHOTS / "map-1000.png"))
-    assert findings(page) == []
 
     region = "cy.nodes('.region')[3]"
     shown.click(region)
     shown.level("sites")
-    page.wait_for_function("() => document.querySelector('[data-map-canvas]') !== null")
     shown.canvas.press("0")
     shown.level("regions")
     for _ in range(6):
@@ -204,9 +199,7 @@ def test_a_thousand_sites_on_one_canvas(chromium: Any, estate: str) -> None:  # 
         " return b.top < innerHeight && b.bottom > 0; }"
     ), "and so is the canvas"
     page.screenshot(path=str(SCREENSHOTS / "map-1000-route.png"))
-    assert (
-        HOSTILE in page.locator("datalist").inner_html() or page.locator("img[src=x]").count() == 0
-    )
+    assert page.locator("img[src=x]").count() == 0
     assert watched.complaints == []
     context.close()
 
@@ -228,6 +221,5 @@ def test_a_thousand_sites_on_a_telephone(chromium: Any, estate: str) -> None:  #
     place = shown.graph("cy.nodes('.region')[0].renderedPosition()")
     shown.canvas.tap(position=place)
     shown.level("sites")
-    assert findings(page) == []
     assert watched.complaints == []
     context.close()

@@ -29,7 +29,8 @@ class Arrangement:
     names_from: tuple[float, ...] = ()
     lines_from: tuple[float, ...] = ()
     regions: tuple[PlacedRegion, ...] = ()
-    regions_from: tuple[float, ...] = ()
+    region_names_from: tuple[float, ...] = ()
+    region_lines_from: tuple[float, ...] = ()
     width: float = 0.0
     height: float = 0.0
 
@@ -55,7 +56,7 @@ def arrange(captions: Sequence[Caption], pairs: Sequence[Pair]) -> Arrangement:
         _rounded(names),
         _rounded(wholes),
         placed.regions,
-        _region_rooms(captions, placed.regions),
+        *_region_rooms(captions, placed.regions),
         *_extent(places, placed.regions),
     )
 
@@ -78,15 +79,16 @@ def _rounded(zooms: Sequence[float]) -> tuple[float, ...]:
 
 def _region_rooms(
     captions: Sequence[Caption], regions: Sequence[PlacedRegion]
-) -> tuple[float, ...]:
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The zooms of the names of regions, which stand in the middle of their discs."""
-    boxes = _boxes(
-        [(captions[each.centre][0], f"{len(each.members)} sites") for each in regions],
-        [each.middle for each in regions],
-        [-LINE - 3] * len(regions),
-        [float(len(each.members)) for each in regions],
+    lines = [(captions[each.centre][0], f"{len(each.members)} sites") for each in regions]
+    places = [each.middle for each in regions]
+    weights = [float(len(each.members)) for each in regions]
+    names, wholes = zooms_of(
+        _boxes([each[:1] for each in lines], places, [-LINE / 2 - 3] * len(lines), weights),
+        _boxes(lines, places, [-LINE - 3] * len(lines), weights),
     )
-    return _rounded(zooms_of(boxes)[0])
+    return _rounded(names), _rounded(wholes)
 
 
 def _moved(placed: PlacedSites) -> PlacedSites:

@@ -134,7 +134,8 @@ class _Builder:
                 *region.middle,
                 region.radius,
                 len(region.members),
-                self._arranged.regions_from[n],
+                self._arranged.region_names_from[n],
+                self._arranged.region_lines_from[n],
             )
 
 

@@ -61,7 +61,9 @@ class RegionOnMap:
     y: float
     radius: float
     sites: int
+    #: The smallest zoom with room for the name, and with room for the number of sites below it.
     name_from: float
+    lines_from: float
 
 
 @dataclass(frozen=True, slots=True)

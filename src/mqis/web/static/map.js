@@ -123,7 +123,7 @@
         "text-outline-color": site } },
       { selector: "edge.bent", style: { "curve-style": "unbundled-bezier",
         "control-point-distances": (each) => -each.data("bend"), "control-point-weights": .5 } },
-      { selector: "edge.dim", style: { opacity: .35 } },
+      { selector: "edge.dim", style: { opacity: .45 } },
       { selector: "edge.costs", style: { label: "data(cost)", color: quiet, "font-size": 11 / step } },
       { selector: "edge.off", style: { opacity: 1, "line-style": "dashed", "line-dash-pattern": [3, 6],
         "line-color": colour("--bad") } },
@@ -153,6 +153,11 @@
       ? site.caption : "";
   }
 
+  function regionLabel(region) {
+    if (step < region.name_from) return String(region.sites);
+    return region.caption + (step < region.lines_from ? "" : "\n" + region.sites + " sites");
+  }
+
   function detail() {
     const whole = step < map.sites_from && map.regions.length > 0;
     const marked = new Set(cy.nodes(".site.on, .site.found").map((node) => node.data("site").region));
@@ -169,8 +174,7 @@
       cy.nodes(".region").forEach((node) => {
         node.toggleClass("whole", whole);
         const region = node.data("region");
-        node.data("label", marked.has(region.id) ? "" : step >= region.name_from
-          ? region.caption + "\n" + region.sites + " sites" : String(region.sites));
+        node.data("label", marked.has(region.id) ? "" : regionLabel(region));
       });
       cy.edges(".between").forEach((edge) => { edge.toggleClass("hidden", !whole); });
     });
