@@ -51,7 +51,7 @@ _MOVE = """
 """
 #: The zooms that are measured: everything, the smallest with all sites, and near.
 _VIEWS = {
-    "regions": "cy.fit(cy.elements(), 18)",
+    "regions": "cy.zoom({ level: .1, renderedPosition: middle }); cy.center()",
     "all sites": "cy.zoom({ level: .32, renderedPosition: middle })",
     "near": "cy.zoom({ level: 1.5, renderedPosition: middle })",
 }

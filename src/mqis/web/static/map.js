@@ -215,11 +215,16 @@
     cy.on("tap", "edge.link", (event) => toggle(event.target.id()));
     cy.on("tap", "edge.between", (event) => tellBetween(event.target.data("link")));
     cy.on("tap", "node.site", (event) => tellSite(event.target));
-    cy.on("tap", "node.region", (event) => look(sitesOf(event.target.id())));
+    cy.on("tap", "node.region", (event) => enter(event.target.id()));
     cy.on("mouseover", "edge.link, edge.between, node.site", (event) => hover(event.target));
     cy.on("mouseout", () => canvas.classList.remove("over"));
     cy.on("dragpan pinchzoom scrollzoom", () => { moved = true; });
     cy.on("resize", () => { if (!moved) view(); });
+  }
+
+  function enter(region) {
+    moved = true;
+    look(map.sites.filter((site) => site.region === region));
   }
 
   // Shows the state: the route, links that are off, sites that were found.
@@ -248,37 +253,33 @@
 
   function view() {
     const sites = state.found.length ? state.found : state.sites;
-    if (sites.length) {
-      look(cy.collection(sites.map((site) => cy.getElementById(site)[0]).filter(Boolean)), true);
-    } else {
-      fit(cy.elements(), 18);
-    }
+    if (sites.length) look(map.sites.filter((site) => sites.includes(site.id)), true);
+    else all();
   }
 
-  function sitesOf(region) {
-    return cy.nodes(".site").filter((node) => node.data("site").region === region);
+  function all() {
+    cy.viewport(viewport([{ x: 0, y: 0 }, { x: map.width, y: map.height }], 6));
   }
 
-  function fit(elements, padding) {
-    cy.fit(elements, padding);
-    if (cy.zoom() > 1.4) cy.zoom({ level: 1.4, position: centre(elements) });
-    if (cy.zoom() >= 1.4) cy.center(elements);
-  }
-
-  function centre(elements) {
-    const box = elements.boundingBox({ includeLabels: false });
-    return { x: (box.x1 + box.x2) / 2, y: (box.y1 + box.y2) / 2 };
+  // The zoom and pan that show these places. The graph's own fit leaves out hidden elements.
+  function viewport(places, padding) {
+    const [xs, ys] = [places.map((place) => place.x), places.map((place) => place.y)];
+    const [left, right] = [Math.min(...xs), Math.max(...xs)];
+    const [top, bottom] = [Math.min(...ys), Math.max(...ys)];
+    const zoom = Math.max(cy.minZoom(), Math.min(1.4,
+      (cy.width() - 2 * padding) / Math.max(right - left, 1),
+      (cy.height() - 2 * padding) / Math.max(bottom - top, 1)));
+    return { zoom, pan: { x: cy.width() / 2 - zoom * (left + right) / 2,
+      y: cy.height() / 2 - zoom * (top + bottom) / 2 } };
   }
 
   // Goes to some sites: at once, or as a movement that can be followed.
   function look(sites, atOnce) {
     if (!sites.length) return;
-    const before = { zoom: cy.zoom(), pan: { ...cy.pan() } };
-    fit(sites, 60);
-    if (atOnce || calm.matches) return;
-    const after = { zoom: cy.zoom(), pan: { ...cy.pan() } };
-    cy.viewport(before);
-    cy.animate({ ...after, duration: 350, easing: "ease-in-out-cubic" });
+    const found = viewport(sites, 60);
+    cy.stop();
+    if (atOnce || calm.matches) cy.viewport(found);
+    else cy.animate({ ...found, duration: 350, easing: "ease-in-out-cubic" });
   }
 
   // --- texts below the canvas; names are only ever text --------------------------------------------
@@ -336,12 +337,18 @@
   const actions = {
     in: () => cy.zoom({ level: cy.zoom() * 1.5, renderedPosition: middle() }),
     out: () => cy.zoom({ level: cy.zoom() / 1.5, renderedPosition: middle() }),
-    fit: () => fit(cy.elements(), 18),
-    route: () => look(cy.nodes(".on")),
+    fit: all,
+    route: () => look(map.sites.filter((site) => state.sites.includes(site.id))),
   };
   const keys = { "+": actions.in, "=": actions.in, "-": actions.out, 0: actions.fit,
     ArrowLeft: () => cy.panBy({ x: 60, y: 0 }), ArrowRight: () => cy.panBy({ x: -60, y: 0 }),
     ArrowUp: () => cy.panBy({ x: 0, y: 60 }), ArrowDown: () => cy.panBy({ x: 0, y: -60 }) };
+
+  function act(action) {
+    moved = true;
+    cy.stop(); // a movement that has not ended
+    action();
+  }
 
   function middle() {
     return { x: cy.width() / 2, y: cy.height() / 2 };
@@ -391,13 +398,12 @@
     document.querySelector("[data-map-help]").hidden = false;
     document.querySelector("[data-map-buttons]").addEventListener("click", (event) => {
       const action = actions[event.target.dataset.mapDo];
-      if (action) { moved = true; action(); }
+      if (action) act(action);
     });
     canvas.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
       event.preventDefault();
-      moved = true;
-      keys[event.key]();
+      act(keys[event.key]);
     });
     dark.addEventListener("change", () => cy.style(style()));
   }
@@ -414,7 +420,7 @@
     if (!map.drawn || !map.sites.length) return;
     build();
     ready();
-    fit(cy.elements(), 18);
+    all();
     step = stepOf(cy.zoom());
     show();
   }
