@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from mqis.lab.estate import EstatePlan
+from tests.web.enterprise import BOB, BOBS_PASSWORD
 from tests.web.estates import HOSTILE, console_of, make_estate
 from tests.web.test_browser import (
-    BOB,
-    BOBS_PASSWORD,
     CHROMIUM,
     SCREENSHOTS,
     Watched,

@@ -5,6 +5,8 @@ The same numbers give the same sites, links and machines, so that pictures can b
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -40,7 +42,7 @@ class EstatePlan:
 
     @property
     def hubs(self) -> int:
-        return max(1, min(self.sites, round(self.sites**0.5 * 0.8)))
+        return max(1, min(self.sites, round(math.sqrt(self.sites) * 0.8)))
 
     def name(self, site: int) -> str:
         city = site % self.hubs
@@ -124,5 +126,5 @@ class _Filling:
             },
         )
 
-    def _create(self, kind: ObjectType, values: dict[PropId, Value]) -> None:
+    def _create(self, kind: ObjectType, values: Mapping[int, Value]) -> None:
         DirectoryEvents(self._tx, _NOW, self._entropy).create_directory_object(kind, props(values))

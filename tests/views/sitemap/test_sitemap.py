@@ -67,9 +67,11 @@ def test_many_sites_have_regions_that_lie_apart(large: SiteMap) -> None:
 
 
 def test_everything_lies_inside(large: SiteMap) -> None:
-    for each in (*large.sites, *large.regions):
-        assert each.radius <= each.x <= large.width - each.radius
-        assert each.radius <= each.y <= large.height - each.radius
+    discs = [(each.x, each.y, each.radius) for each in large.sites]
+    discs += [(each.x, each.y, each.radius) for each in large.regions]
+    for x, y, radius in discs:
+        assert radius <= x <= large.width - radius
+        assert radius <= y <= large.height - radius
 
 
 def test_links_between_regions_are_summed(large: SiteMap) -> None:
