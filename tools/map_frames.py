@@ -102,8 +102,8 @@ def _measured(page: Any, seconds: float) -> list[FrameTimes]:
     for view, code in _VIEWS.items():
         for motion in ("pan", "zoom"):
             page.evaluate(
-                'const cy = document.querySelector("[data-map-canvas]")._cyreg.cy;'
-                f"const middle = {{ x: cy.width() / 2, y: cy.height() / 2 }}; {code}"
+                '() => { const cy = document.querySelector("[data-map-canvas]")._cyreg.cy;'
+                f"const middle = {{ x: cy.width() / 2, y: cy.height() / 2 }}; {code}; }}"
             )
             times = page.evaluate(_MOVE, [motion, 1000 * seconds])
             found.append(FrameTimes.of(view, motion, times))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +17,7 @@ from mqis.protocol.errors import StorageError
 from mqis.views.routes.finding import find_links, find_machine
 from mqis.views.sitemap.case import RouteCase
 from mqis.views.sitemap.charting import Chart, chart_of_export, chart_of_server, chart_of_view
-from mqis.views.sitemap.loads import loads_of
-from mqis.wire.guid import Guid
+from mqis.views.sitemap.loads import LinkLoads, loads_of
 
 
 @spread
@@ -81,7 +80,7 @@ def _case(chart: Chart, source: str, destination: str, without: Sequence[str]) -
     return RouteCase.of(snapshot, off, ends)
 
 
-def _loads(chart: Chart, tables: Path) -> Mapping[Guid, float]:
+def _loads(chart: Chart, tables: Path) -> LinkLoads:
     found = loads_of(chart.snapshot, tables)
     if found is None:
         raise StorageError(

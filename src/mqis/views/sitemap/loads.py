@@ -12,12 +12,15 @@ from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.console.pipeline import read_rows
 from mqis.wire.guid import Guid
 
+#: Messages by link.
+LinkLoads = Mapping[Guid, float]
+
 TABLE = "traffic"
 #: The most rows that are read: links and gates.
 _MOST_ROWS = 200_000
 
 
-def loads_of(snapshot: Snapshot, tables: Path) -> Mapping[Guid, float] | None:
+def loads_of(snapshot: Snapshot, tables: Path) -> LinkLoads | None:
     """Messages by link; None if there is no such table, or nothing here can read it.
 
     The table names a link by its sites, in alphabetical order. Of parallel links, routes use the

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from json import dumps
 
 from starlette.responses import Response
@@ -10,11 +9,10 @@ from starlette.responses import Response
 from mqis.views.console.topology import MapQuestion, case_of, topology
 from mqis.views.sitemap.case import RouteCase
 from mqis.views.sitemap.charting import Chart
-from mqis.views.sitemap.loads import loads_of
+from mqis.views.sitemap.loads import LinkLoads, loads_of
 from mqis.views.sitemap.picture import map_of, picture
 from mqis.web.asking import PageRequest
 from mqis.web.guard import REPORT_POLICY
-from mqis.wire.guid import Guid
 
 
 def show(request: PageRequest) -> Response:
@@ -61,7 +59,7 @@ def _question(request: PageRequest) -> MapQuestion:
     )
 
 
-def _loads(request: PageRequest, chart: Chart) -> Mapping[Guid, float] | None:
+def _loads(request: PageRequest, chart: Chart) -> LinkLoads | None:
     """The loads of links. Tables have no permissions, so only administrators see rows of them."""
     tables = request.console.settings.tables
     if tables is None or not request.sees_everything():

@@ -258,7 +258,7 @@
   }
 
   function all() {
-    cy.viewport(viewport([{ x: 0, y: 0 }, { x: map.width, y: map.height }], 6));
+    cy.viewport(viewport([{ x: 0, y: 0 }, { x: map.width, y: map.height }], 24));
   }
 
   // The zoom and pan that show these places. The graph's own fit leaves out hidden elements.
