@@ -29,23 +29,34 @@ from mqis.web.settings import ConsoleSettings
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 _PATIENCE_MS = 120_000
 
-#: Moves the map before each frame; resolves to the milliseconds between frames.
+#: Drags the map with events of a mouse, one before each frame, or zooms it; resolves to the
+#: milliseconds between frames.
 _MOVE = """
 ([kind, milliseconds]) => new Promise((resolve) => {
-  const cy = document.querySelector("[data-map-canvas]")._cyreg.cy;
+  const canvas = document.querySelector("[data-map-canvas]"), cy = canvas._cyreg.cy;
   const middle = { x: cy.width() / 2, y: cy.height() / 2 };
+  const box = canvas.getBoundingClientRect();
   const start = performance.now(), zoom = cy.zoom();
   const found = [];
   let last = start;
+  function mouse(target, name, turn) {
+    target.dispatchEvent(new MouseEvent(name, { bubbles: true, button: 0, buttons: 1, which: 1,
+      clientX: box.left + 6 + 90 * (1 - Math.cos(turn)),
+      clientY: box.top + 6 + 60 * Math.sin(turn) ** 2 }));
+  }
   function frame(now) {
     if (now > last) found.push(now - last);
     last = now;
     const turn = (now - start) / 700;
-    if (kind === "pan") cy.panBy({ x: 9 * Math.cos(turn), y: 9 * Math.sin(turn) });
-    else cy.zoom({ level: zoom * (1 + .8 * Math.sin(turn) ** 2), renderedPosition: middle });
+    if (kind === "pan") mouse(window, "mousemove", turn);
+    else cy.zoom({ level: zoom * (1 + .2 * Math.sin(turn) ** 2), renderedPosition: middle });
     if (now - start < milliseconds) requestAnimationFrame(frame);
-    else resolve(found.slice(1));
+    else {
+      if (kind === "pan") mouse(window, "mouseup", turn);
+      resolve(found.slice(1));
+    }
   }
+  if (kind === "pan") mouse(canvas.querySelector("canvas"), "mousedown", 0);
   requestAnimationFrame(frame);
 })
 """

@@ -210,7 +210,9 @@
     canvas.hidden = false;
     cy = window.cytoscape({ container: canvas, elements: elements(), style: style(),
       layout: { name: "preset" }, minZoom: .02, maxZoom: 4, autounselectify: true,
-      boxSelectionEnabled: false });
+      boxSelectionEnabled: false,
+      // Many sites move as one image, and are drawn anew when the movement ends.
+      textureOnViewport: map.sites.length > 300 });
     cy.on("zoom", zoomed);
     cy.on("tap", "edge.link", (event) => toggle(event.target.id()));
     cy.on("tap", "edge.between", (event) => tellBetween(event.target.data("link")));
