@@ -1,4 +1,4 @@
-"""``mqis route`` and ``mqis map``, from a store, a server and an export."""
+"""``mqis route``, from a store, a server and an export."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
-from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
-from mqis.protocol.routing.snapshot import Snapshot
-from mqis.views.routes.map import draw
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, PASSWORDS, prepare, serving
 from tests.strategies.routing import named
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def as_json(*arguments: str | Path, status: int = 0, stdin: bytes | None = None) -> dict[str, Any]:
@@ -236,101 +230,6 @@ def test_a_server_gives_what_the_store_gives(demo_store: Path, tmp_path: Path) -
     assert nobody.returncode == 1
     assert b"shows no site to this user: name one that may read them with --user" in nobody.stderr
     assert found == as_json("ams-desk1", "chi-app1", "--store", demo_store)
-
-
-# --- pictures -------------------------------------------------------------------------------------
-
-
-def texts(picture: ElementTree.Element) -> list[str]:
-    return [element.text or "" for element in picture.iter(f"{SVG}text")]
-
-
-def test_a_map(demo_store: Path, tmp_path: Path) -> None:
-    path = tmp_path / "map.svg"
-    done = run("map", "--svg", path, "--store", demo_store)
-    assert done.stdout == f"wrote {path}: 3 sites, 3 links\n"
-    picture = ElementTree.parse(path).getroot()
-    shown = texts(picture)
-
-    assert {"Amsterdam", "Berlin", "Chicago", "10", "20", "50", "◆ ams-route1"} <= set(shown)
-    assert len([p for p in picture.iter(f"{SVG}path") if "link" in p.get("class", "")]) == 3
-    assert not [p for p in picture.iter() if "on" in p.get("class", "").split()]
-    source = path.read_text(encoding="utf-8")
-    assert "prefers-color-scheme:dark" in source
-    assert source.count("http") == 1, "nothing is loaded from elsewhere"
-
-
-def test_the_chosen_path_stands_out(demo_store: Path, tmp_path: Path) -> None:
-    path = tmp_path / "route.svg"
-    run("route", "ams-desk1", "chi-app1", "--store", demo_store, "--svg", path)
-    picture = ElementTree.parse(path).getroot()
-
-    lines = [p for p in picture.iter(f"{SVG}path") if "on" in p.get("class", "").split()]
-    assert [line.findtext(f"{SVG}title", "").rsplit(" ", 1)[0] for line in lines] == [
-        "leased line",
-        "transatlantic fibre",
-    ]
-    assert all(line.get("marker-end") == "url(#head)" for line in lines)
-    assert "ams-desk1 to chi-app1, cost 30" in texts(picture)
-
-
-def boxes(picture: ElementTree.Element) -> list[tuple[float, float, float, float]]:
-    found = [r for r in picture.iter(f"{SVG}rect") if r.get("class") == "box"]
-    keys = ("x", "y", "width", "height")
-    return [tuple(float(r.get(key, "0")) for key in keys) for r in found]  # type: ignore[misc]
-
-
-def ring(number: int) -> list[RoutingObject]:
-    sites = [named(f"site{n}") for n in range(number)]
-    links = [
-        Link(named(f"link{n}"), site, sites[(n + 1) % number], n + 1)
-        for n, site in enumerate(sites)
-    ]
-    return [*(RoutingSite(site, f"Site {n}") for n, site in enumerate(sites)), *links]
-
-
-@pytest.mark.parametrize("number", [1, 2, 12, 120])
-def test_boxes_lie_inside_and_apart(number: int) -> None:
-    lonely = [RoutingSite(named("lonely"), "A lonely site with a name of some length")]
-    picture = ElementTree.fromstring(draw(Snapshot.make([*ring(number), *lonely])))
-    width, height = (float(picture.get(key, "0")) for key in ("width", "height"))
-    found = boxes(picture)
-
-    assert len(found) == number + 1
-    for x, y, w, h in found:
-        assert x >= 0
-        assert y >= 0
-        assert x + w <= width
-        assert y + h <= height
-    if number <= 80:
-        for n, (x, y, w, h) in enumerate(found):
-            for x2, y2, w2, h2 in found[n + 1 :]:
-                assert x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y
-
-
-def test_names_from_anywhere_are_text_and_nothing_else() -> None:
-    odd = '<script>"&\x1b\ud800'
-    site, other = named("a"), named("b")
-    objects: list[RoutingObject] = [
-        RoutingSite(site, odd, (named("gate"),)),
-        RoutingSite(other, "", ()),
-        RoutingQueueManager(named("gate"), odd, (site,), True),
-        Link(named("1"), site, other, 3, (), odd),
-        Link(named("2"), site, other, 5),
-        Link(named("3"), site, other, 0),
-    ]
-    picture = ElementTree.fromstring(draw(Snapshot.make(objects)))
-
-    assert '<script>"&\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}' in texts(picture)
-    assert "1 links cannot be used and are not drawn" in texts(picture)
-    assert "no gate" in texts(picture)
-    assert ElementTree.fromstring(draw(Snapshot({}, {}, {}))).tag == f"{SVG}svg"
-
-
-def test_a_picture_that_cannot_be_written(demo_store: Path, tmp_path: Path) -> None:
-    done = process("map", "--svg", tmp_path / "no" / "map.svg", "--store", demo_store)
-    assert done.returncode == 1
-    assert b"cannot be written" in done.stderr
 
 
 def test_a_route_without_a_picture_loads_no_arrays(demo_store: Path) -> None:

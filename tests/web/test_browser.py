@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -182,66 +181,6 @@ def findings(page: Any, *rules: str) -> list[str]:
         if each["impact"] in ("serious", "critical")
         for node in each["nodes"][:3]
     ]
-
-
-def test_the_route_is_drawn_and_the_switch_reroutes_it(as_bob: Watched) -> None:
-    page = as_bob.page
-    page.goto("map")
-    page.get_by_label("From machine").fill("ams-desk1")
-    page.get_by_label("To machine").fill("chi-app1")
-    page.get_by_role("button", name="Show the route").click()
-    title = page.locator("#picture-title")
-    sync_api.expect(title).to_have_text("ams-desk1 to chi-app1: 4 hops, cost 30")
-    assert page.locator("path.edge.on").count() == 2
-    colour = page.locator("path.edge.on").first.evaluate("e => getComputedStyle(e).stroke")
-    plain = page.locator("path.edge:not(.on)").first.evaluate("e => getComputedStyle(e).stroke")
-    assert colour != plain, "the route is seen"
-    page.get_by_label("Berlin - Chicago").check()
-    sync_api.expect(title).to_have_text("ams-desk1 to chi-app1: 3 hops, cost 50")
-    sync_api.expect(page.get_by_text("cost 50 instead of 30 (+20)")).to_be_visible()
-    sync_api.expect(page.locator("[data-map-said]")).to_have_text(
-        "ams-desk1 to chi-app1: 3 hops, cost 50"
-    )
-    assert page.evaluate("document.activeElement.name") == "off", "the focus stays on the switch"
-    assert "off=" in page.url, "the address can be sent to somebody"
-    page.screenshot(path=str(SCREENSHOTS / "what-if.png"), full_page=True)
-    page.reload()
-    sync_api.expect(title).to_have_text("ams-desk1 to chi-app1: 3 hops, cost 50")
-
-
-def test_links_in_the_picture_can_be_clicked(as_bob: Watched) -> None:
-    page = as_bob.page
-    page.goto(ROUTE)
-    page.locator("path[data-link]").nth(1).dispatch_event("click")
-    sync_api.expect(page.locator("#picture-title")).to_have_text(re.compile("cost 50"))
-
-
-def test_the_graph_can_be_dragged_and_shows_the_same(as_bob: Watched) -> None:
-    page = as_bob.page
-    page.goto(ROUTE)
-    page.get_by_role("button", name="Graph to drag").click()
-    graph = page.locator("[data-graph]")
-    sync_api.expect(graph).to_be_visible()
-    sync_api.expect(graph).to_have_attribute("data-ready", "3")
-    sync_api.expect(page.locator("[data-picture]")).to_be_hidden()
-    assert page.locator("[data-graph] canvas").count() >= 1
-    page.screenshot(path=str(SCREENSHOTS / "graph.png"))
-
-
-def test_a_route_is_asked_for_without_javascript(chromium: Any, console: str) -> None:
-    context = context_of(chromium, console, java_script_enabled=False)
-    page = context.new_page()
-    log_in(page, BOB, BOBS_PASSWORD)
-    page.goto("replication")
-    assert page.get_by_role("rowheader", name="Amsterdam").is_visible()
-    page.goto("map")
-    page.get_by_label("From machine").fill("ams-desk1")
-    page.get_by_label("To machine").fill("chi-app1")
-    page.get_by_label("Berlin - Chicago").check()
-    page.get_by_role("button", name="Show the route").click()
-    assert "cost 50" in page.locator("#picture-title").inner_text()
-    assert page.locator("path.edge.on").count() == 1
-    context.close()
 
 
 def test_a_change_over_rpc_is_seen_without_reloading(

@@ -41,11 +41,6 @@ def first_object(answer: Answer, kind: str = "queue") -> str:
     return match[1]
 
 
-def links_by_name(answer: Answer) -> dict[str, str]:
-    found = re.findall(r'name="off" value="([^"]+)"[^>]*> <span>([^<]+?) <', answer.html)
-    return {name: link for link, name in found}
-
-
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_whole_and_guarded(administrator: Visitor, path: str) -> None:
     answer = administrator.get(path)
@@ -143,52 +138,6 @@ def test_counters_of_all_servers_stand_side_by_side(visitor: Visitor) -> None:
     text = visitor.get("/statistics").text
     for word in ("commits", "calls", "sessions", "journal records"):
         assert word in text
-
-
-# --- map ------------------------------------------------------------------------------------------
-
-
-def test_a_route_is_drawn_and_explained(administrator: Visitor) -> None:
-    answer = administrator.get("/map?from=ams-desk1&to=chi-app1")
-    assert "ams-desk1 to chi-app1: 4 hops, cost 30" in answer.text
-    assert len(re.findall(r'class="edge on"', answer.html)) == 2
-    assert len(re.findall(r'marker-end="url\(#head\)"', answer.html)) == 2
-    assert len(re.findall(r'<g class="on"', answer.html)) == 3
-    assert "over Amsterdam - Berlin, leased line, cost 10" in answer.text
-    assert "by way of Amsterdam - Chicago: cost 50, 20 more" in answer.text
-    assert "PEC" in answer.text
-
-
-def test_a_link_that_is_off_changes_the_route_and_says_for_whom(administrator: Visitor) -> None:
-    links = links_by_name(administrator.get("/map"))
-    berlin_chicago = links["Berlin - Chicago (transatlantic fibre)"]
-    answer = administrator.get(f"/map?from=ams-desk1&to=chi-app1&off={berlin_chicago}")
-    assert "ams-desk1 to chi-app1: 3 hops, cost 50" in answer.text
-    assert "cost 50 instead of 30 (+20)" in answer.text
-    assert "4 pairs of sites rerouted 0 pairs cut off" in answer.text
-    assert "Berlin Chicago and back 20 60" in answer.text
-    assert answer.html.count(" checked") == 1
-    satellite = links["Amsterdam - Chicago (satellite)"]
-    cut = administrator.get(f"/map?from=ams-desk1&to=chi-app1&off={berlin_chicago}&off={satellite}")
-    assert "no route" in cut.text
-    assert "4 pairs cut off" in cut.text
-    assert "No further: " in cut.text
-
-
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [
-        ("from=nobody&to=chi-app1", "there is no machine and no site 'nobody'"),
-        ("off=00000000-0000-0000-0000-000000000001", "there is no link"),
-        ("off=%3Cscript%3E", "there is no link '<script>'"),
-        ("&".join(["off=x"] * 80), "at most 64 links"),
-    ],
-)
-def test_what_is_not_on_the_map_is_said(visitor: Visitor, query: str, told: str) -> None:
-    answer = visitor.get(f"/map?{query}")
-    assert answer.status == 404
-    assert told in answer.text
-    assert "<script>" not in answer.html.replace("<script src", "").replace("<script type", "")
 
 
 # --- directory ------------------------------------------------------------------------------------

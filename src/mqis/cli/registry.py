@@ -43,7 +43,7 @@ COMMAND_GROUPS: Final = {
     "Follow messages": {
         "route": ("route", "Show the route of a message, and the reasons for it"),
         "routes": ("routes", "Show the routes of all sites, or who is stuck"),
-        "map": ("route", "Draw the enterprise: sites, links, gates"),
+        "map": ("map", "Draw the enterprise: sites, links, gates"),
         "send": ("send", "Send a message and compare its path with the route"),
     },
     "Keep and move data": {

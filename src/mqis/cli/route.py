@@ -1,4 +1,4 @@
-"""``mqis route`` and ``mqis map``: the route of a message, explained and drawn."""
+"""``mqis route``: the route of a message, explained and drawn."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import typer
 from mqis.cli.login import OptionalLogonOptions
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption
 from mqis.cli.output import print_json, say
-from mqis.cli.routed import opened_directory, read_directory
+from mqis.cli.routed import opened_directory
 from mqis.cli.spread import spread
-from mqis.protocol.errors import StorageError
 from mqis.protocol.routing.explain import Explanation
 from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
@@ -88,23 +87,6 @@ def route(
         raise typer.Exit(1)
 
 
-@spread
-def map_(
-    *,
-    svg: Annotated[
-        Path, typer.Option(metavar="FILE", help="The file to write.", show_default=False)
-    ],
-    directory: DirectoryOption = None,
-    store: StoreOption = None,
-    config: ConfigOption = None,
-    access: OptionalLogonOptions,
-) -> None:
-    """Draw the enterprise: sites, links with their costs, gates."""
-    snapshot = read_directory(directory, store, config, access)
-    _draw(snapshot, None, svg)
-    say(f"wrote {svg}: {len(snapshot.sites)} sites, {len(snapshot.links)} links")
-
-
 # --- output ---------------------------------------------------------------------------------------
 
 
@@ -125,9 +107,7 @@ def _show(
 
 
 def _draw(snapshot: Snapshot, found: Explanation | None, path: Path) -> None:
-    from mqis.views.routes.map import draw  # noqa: PLC0415 -- only pictures need it
+    from mqis.views.sitemap.case import RouteCase  # noqa: PLC0415
+    from mqis.views.sitemap.picture import picture, write_picture  # noqa: PLC0415 -- slow to load
 
-    try:
-        path.write_text(draw(snapshot, found), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error
+    write_picture(path, picture(RouteCase(snapshot, snapshot, route=found)))

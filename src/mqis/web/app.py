@@ -75,6 +75,8 @@ def _routes(console: Console) -> list[Route | Mount]:
     return [
         _get("/", reading(status.overview)),
         _get("/map", reading(topology.show)),
+        _get("/map/data", reading(topology.data)),
+        _get("/map.svg", reading(topology.image)),
         _get("/replication", reading(status.replication)),
         _get("/live", status.live),
         _get("/directory", reading(directory.browse)),

@@ -118,6 +118,30 @@ def table_rows(directory: Path, name: str, most: int = MOST_ROWS) -> PageOfRows 
     return PageOfRows(columns, cells, max(0, total - len(rows)))
 
 
+def read_rows(
+    directory: Path, name: str, columns: Sequence[str]
+) -> Iterator[Mapping[str, Any]] | None:
+    """Some columns of a table, row by row; None if it does not exist or cannot be read."""
+    batches = _batches(directory, name, columns, _BATCH)
+    try:
+        first = None if batches is None else next(batches, [])
+    except _UNREADABLE:
+        return None
+    return None if first is None or batches is None else _rows(first, batches)
+
+
+def _rows(
+    first: list[Mapping[str, Any]], batches: Iterator[list[Mapping[str, Any]]]
+) -> Iterator[Mapping[str, Any]]:
+    """The rows of batches, up to the first that cannot be read."""
+    yield from first
+    try:
+        for batch in batches:
+            yield from batch
+    except _UNREADABLE:
+        return
+
+
 def report_file(directory: Path) -> Path | None:
     """The report, if it is a plain file in this directory and not too large."""
     path = directory / REPORT

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
 from mqis.config.stores import open_store
-from mqis.protocol.directory.read_mapping import read_property
-from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.directory.sources import Source
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
-from mqis.protocol.routing.model import RoutingObject, routing_object
-from mqis.protocol.routing.snapshot import ROUTED, Snapshot
+from mqis.protocol.routing.snapshot import ROUTED
 from mqis.views.console.guarded import Found, GuardedSource, Remembered, version_of
 from mqis.views.console.places import ServerPlace
 from mqis.views.console.recordednames import RecordedNames
 from mqis.views.console.rights import VisitorRights
 from mqis.views.console.sight import Judge, ObjectJudge, see_everything
-from mqis.views.routes.finding import snapshot_of_server
+from mqis.views.sitemap.charting import Chart, chart_of_objects, chart_of_server
 from mqis.wire.errors import MqisError
-from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant
 
 __all__ = ["Chart", "LoginNeeded", "OpenStores", "Secured", "VisitorReader"]
 
@@ -43,14 +37,6 @@ class Secured(Source, Protocol):
     """A source that also reads permissions."""
 
     def security(self, object_type: ObjectType, name: str, information: int) -> bytes: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """The data of the map: the routing snapshot, and the roles of directory servers."""
-
-    snapshot: Snapshot
-    roles: Mapping[Guid, str]
 
 
 class OpenStores:
@@ -90,7 +76,7 @@ class OpenStores:
         """The chart of the objects that a visitor may read; cached until the store changes."""
         with self.view(url) as view:
             source = GuardedSource(view, url, rights, self._lists)
-            return self._charts.get((url, rights), version_of(view), lambda: _chart(source, view))
+            return self._charts.get((url, rights), version_of(view), lambda: _chart(source))
 
     def _forget(self, url: str, store: Store) -> None:
         with self._lock:
@@ -130,7 +116,7 @@ class VisitorReader:
         if self.place.store is not None and self.rights is not None:
             return self.stores.chart(self.place.store, self.rights)
         with self.source() as source:
-            return Chart(snapshot_of_server(source), _roles(source))
+            return chart_of_server(source)
 
     @contextmanager
     def judge(self) -> Iterator[Judge]:
@@ -159,28 +145,5 @@ class VisitorReader:
         return self.rights is not None and self.rights.everything
 
 
-def _chart(source: GuardedSource, view: View) -> Chart:
-    objects: list[RoutingObject] = []
-    roles: dict[Guid, str] = {}
-    for object_type in ROUTED:
-        for obj in source.objects(object_type):
-            found = routing_object(obj)
-            objects += () if found is None else (found,)
-            if object_type is ObjectType.MACHINE:
-                _note(roles, obj.id, read_property(obj, PropId.QM_SERVICE, view))
-    return Chart(Snapshot.make(objects), roles)
-
-
-def _roles(source: Source) -> dict[Guid, str]:
-    """The roles (PEC, PSC, BSC) of the machines that have one."""
-    found: dict[Guid, str] = {}
-    for record in source.lookup(ObjectType.MACHINE, (PropId.QM_SERVICE,), (), ()):
-        _note(found, record.id, record.values[PropId.QM_SERVICE])
-    return found
-
-
-def _note(roles: dict[Guid, str], machine: Guid, bits: PropVariant | None) -> None:
-    value = None if bits is None else bits.value
-    role = ServiceAttributes.from_bits(value).role if isinstance(value, int) else None
-    if role is not None:
-        roles[machine] = str(role.name)
+def _chart(source: GuardedSource) -> Chart:
+    return chart_of_objects(obj for kind in ROUTED for obj in source.objects(kind))

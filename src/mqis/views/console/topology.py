@@ -1,59 +1,28 @@
-"""The map: the layout of sites and links, a route, and the effect of switching links off."""
+"""The page of the map: the map, a route, links switched off, and tables of sites and links."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from mqis.protocol.directory.objects import name_key
 from mqis.protocol.routing.breakage import Breakage
 from mqis.protocol.routing.explain import Explanation
-from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import UNREACHABLE
 from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.finding import RouteError, compared, find_end
-from mqis.views.routes.map import Box, draw_links, lay_out
+from mqis.views.routes.rerouting import WhatIfShown, what_if
 from mqis.views.routes.text import heading, reasons, title
+from mqis.views.sitemap.case import RouteCase
+from mqis.views.sitemap.charting import Chart
+from mqis.views.sitemap.model import LinkOnMap, SiteMap, SiteOnMap
+from mqis.views.sitemap.picture import map_of
 from mqis.wire.guid import Guid
 
-#: The most links that can be off at a time, and changed pairs that are listed.
+#: The most links that can be off at a time.
 MOST_OFF = 64
-MOST_PAIRS = 200
-#: The most sites of which all pairs are compared, which takes about a second.
-MOST_SITES = 1_500
-_DETAILED = 80
-_MARGIN = 24.0
-
-
-@dataclass(frozen=True, slots=True)
-class SiteOnMap:
-    id: str
-    name: str
-    x: float
-    y: float
-    width: float
-    height: float
-    #: Directory servers and gates, a line each.
-    lines: tuple[str, ...]
-    has_gate: bool
-    on_route: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LinkOnMap:
-    id: str
-    name: str
-    cost: int
-    source: str
-    target: str
-    path: str
-    x: float
-    y: float
-    #: True if the route crosses it, from ``source`` to ``target``.
-    on_route: bool
-    off: bool
-    #: The reason why it is not an edge.
-    fault: str | None = None
+#: Rows of a table; links that are off come first, so the first page has them all.
+ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,86 +50,91 @@ class RouteShown:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedPair:
-    """Two sites whose route changes, or is cut off, without the links that are off."""
+class MapQuestion:
+    """The query of a visitor: two machines, links that are off, a search, and pages of tables."""
 
-    source: str
-    destination: str
-    both_ways: bool
-    old_cost: int
-    #: None: cut off.
-    new_cost: int | None
+    source: str = ""
+    destination: str = ""
+    off: tuple[str, ...] = ()
+    search: str = ""
+    links_page: int = 1
+    sites_page: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIfShown:
-    rerouted: int
-    cut_off: int
-    pairs: tuple[ChangedPair, ...]
-    more: int
-    #: True if there are too many sites to compare all pairs.
-    skipped: bool = False
+class RowsOfLinks:
+    rows: tuple[LinkOnMap, ...]
+    total: int
+    page: int
+    pages: int
+    #: Links that are off and on other pages.
+    off_elsewhere: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfSites:
+    rows: tuple[SiteOnMap, ...]
+    total: int
+    page: int
+    pages: int
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyPage:
-    sites: tuple[SiteOnMap, ...]
-    links: tuple[LinkOnMap, ...]
-    #: Links that are not edges, with the reason.
-    unusable: tuple[LinkOnMap, ...]
-    machines: tuple[tuple[str, str], ...]
-    width: float
-    height: float
+    map: SiteMap
+    links: RowsOfLinks
+    sites: RowsOfSites
+    machines: tuple[str, ...]
+    off: tuple[LinkOnMap, ...]
     route: RouteShown | None
     what_if: WhatIfShown | None
-    off: tuple[str, ...] = ()
-    problem: str | None = None
-    summary: str = field(default="")
+    problem: str | None
+    #: True if ``sites`` are the result of a search.
+    searched: bool = False
+
+    def state(self) -> dict[str, object]:
+        """The part of the picture that changes with the question, for the browser."""
+        return {
+            "off": [link.id for link in self.off],
+            "route": [(link.id, link.route) for link in self.map.links if link.route],
+            "sites": [site.id for site in self.map.sites if site.on_route],
+            "found": [site.id for site in self.sites.rows if self.searched],
+        }
+
+
+def case_of(snapshot: Snapshot, question: MapQuestion) -> RouteCase:
+    """Computes the route; ``RouteError`` if it names what the visitor cannot see."""
+    off = _links_of(snapshot, question.off)
+    ends = None
+    if question.source and question.destination:
+        ends = find_end(snapshot, question.source), find_end(snapshot, question.destination)
+    return RouteCase.of(snapshot, off, ends)
 
 
 def topology(
-    snapshot: Snapshot,
-    roles: Mapping[Guid, str],
-    source: str = "",
-    destination: str = "",
-    off: Sequence[str] = (),
+    chart: Chart, question: MapQuestion, loads: Mapping[Guid, float] | None = None
 ) -> TopologyPage:
-    """Makes the page of the map; an unknown name in the request becomes its ``problem``.
-
-    ``roles``: the roles of the machines that are directory servers.
-    """
-    case = _Case(snapshot, snapshot)
+    """Makes the page; an unknown name in the question becomes its ``problem``."""
+    snapshot = chart.snapshot
+    problem = None
     try:
-        case.switch_off(_links_of(snapshot, off))
-        if source and destination:
-            case.find_route(find_end(snapshot, source), find_end(snapshot, destination))
+        case = case_of(snapshot, question)
     except RouteError as error:
-        case.problem = str(error)
-    return _page(case, roles)
-
-
-@dataclass(slots=True)
-class _Case:
-    """The request for a map: links that are off, and a route."""
-
-    snapshot: Snapshot
-    #: The snapshot without the links that are off.
-    left: Snapshot
-    removed: tuple[Guid, ...] = ()
-    found: Explanation | None = None
-    #: The same route with all links.
-    before: Explanation | None = None
-    problem: str | None = None
-
-    def switch_off(self, links: Sequence[Guid]) -> None:
-        if links:
-            self.removed = tuple(links)
-            self.left = self.snapshot.without_links(links)
-
-    def find_route(self, source: Guid, destination: Guid) -> None:
-        self.found = explain_between(self.left, source, destination)
-        if self.removed:
-            self.before = explain_between(self.snapshot, source, destination)
+        problem = str(error)
+        case = RouteCase.of(snapshot)
+    found = map_of(case, chart.roles, loads)
+    names = ObjectNames(snapshot)
+    return TopologyPage(
+        found,
+        _rows_of_links(found, question),
+        _rows_of_sites(found, question),
+        tuple(sorted(names.machine(machine) for machine in snapshot.machines)),
+        tuple(link for link in found.links if link.off),
+        None if case.route is None else _route(case.route, case.before, case.left),
+        what_if(snapshot, tuple(sorted(case.off))) if case.off else None,
+        problem,
+        bool(question.search),
+    )
 
 
 def _links_of(snapshot: Snapshot, off: Sequence[str]) -> list[Guid]:
@@ -173,134 +147,36 @@ def _links_of(snapshot: Snapshot, off: Sequence[str]) -> list[Guid]:
     return [known[text] for text in dict.fromkeys(text.lower() for text in off)]
 
 
-def _page(case: _Case, roles: Mapping[Guid, str]) -> TopologyPage:
-    snapshot, found = case.snapshot, case.found
-    names = ObjectNames(snapshot)
-    boxes = _boxes(snapshot, roles)
-    crossed = _crossings(found)
-    on_route = {site for ends in crossed.values() for site in ends}
-    sites = tuple(_site(site, box, case.left, names, on_route) for site, box in boxes.items())
-    machines = sorted((names.machine(m), str(m)) for m in snapshot.machines)
-    links = _links(case, boxes, crossed, names)
-    return TopologyPage(
-        sites,
-        links,
-        _unusable(snapshot, names),
-        tuple(machines),
-        max((s.x + s.width for s in sites), default=0) + _MARGIN,
-        max((s.y + s.height for s in sites), default=0) + _MARGIN,
-        None if found is None else _route(found, case.before, case.left),
-        _what_if(snapshot, case.removed) if case.removed else None,
-        tuple(map(str, case.removed)),
-        case.problem,
-        f"{len(sites)} sites, {len(links)} links, {len(machines)} machines",
-    )
+# --- tables ---------------------------------------------------------------------------------------
 
 
-def _links(
-    case: _Case,
-    boxes: Mapping[Guid, Box],
-    crossed: Mapping[Guid, tuple[Guid, Guid]],
-    names: ObjectNames,
-) -> tuple[LinkOnMap, ...]:
-    sites = case.snapshot.sites
-    edges = [link for link in case.snapshot.links.values() if link.fault(sites) is None]
-    found = []
-    for drawn in draw_links(edges, boxes, crossed):
-        link = drawn.link
-        first, second = crossed.get(link.id, (link.site1, link.site2))
-        made = LinkOnMap(
-            str(link.id),
-            names.link(link.id),
-            link.cost,
-            str(first),
-            str(second),
-            drawn.path,
-            round(drawn.middle[0], 1),
-            round(drawn.middle[1], 1),
-            link.id in crossed,
-            link.id in case.removed,
-        )
-        found.append(made)
-    return tuple(found)
+def _rows_of_links(found: SiteMap, question: MapQuestion) -> RowsOfLinks:
+    key = name_key(question.search)
+    kept = [link for link in found.links if not key or key in name_key(link.name) or key == link.id]
+    kept.sort(key=lambda link: (not link.off, not link.route, name_key(link.name), link.id))
+    page, pages = _page(len(kept), question.links_page)
+    rows = kept[(page - 1) * ROWS : page * ROWS]
+    shown = {link.id for link in rows}
+    elsewhere = (link.id for link in found.links if link.off and link.id not in shown)
+    return RowsOfLinks(tuple(rows), len(kept), page, pages, tuple(elsewhere))
 
 
-def _crossings(found: Explanation | None) -> dict[Guid, tuple[Guid, Guid]]:
-    steps = () if found is None else found.steps
-    return {
-        step.crossing.link: (step.crossing.from_site, step.crossing.to_site)
-        for step in steps
-        if step.crossing is not None
-    }
+def _rows_of_sites(found: SiteMap, question: MapQuestion) -> RowsOfSites:
+    key = name_key(question.search)
+    kept = [site for site in found.sites if not key or _mentions(site, key)]
+    kept.sort(key=lambda site: (not site.on_route, name_key(site.name), site.id))
+    page, pages = _page(len(kept), question.sites_page)
+    return RowsOfSites(tuple(kept[(page - 1) * ROWS : page * ROWS]), len(kept), page, pages)
 
 
-#: A cache of layouts, which take longest to compute, by all that determines them.
-_layouts: dict[tuple[object, ...], dict[Guid, Box]] = {}
-_KEPT = 8
+def _mentions(site: SiteOnMap, key: str) -> bool:
+    texts = (site.name, *site.lines)
+    return key == site.id or any(key in name_key(text) for text in texts)
 
 
-def _boxes(snapshot: Snapshot, roles: Mapping[Guid, str]) -> Mapping[Guid, Box]:
-    captions = _captions(snapshot, roles)
-    pairs = tuple(sorted((k.site1, k.site2) for k in snapshot.links.values()))
-    key = tuple(captions.items()), pairs
-    found = _layouts.get(key)
-    if found is None:
-        found = lay_out(snapshot, captions)
-        if len(_layouts) >= _KEPT:
-            _layouts.clear()
-        _layouts[key] = found
-    return found
-
-
-def _captions(snapshot: Snapshot, roles: Mapping[Guid, str]) -> dict[Guid, tuple[str, ...]]:
-    """The captions of sites: the name and, if there is room, gates and directory servers."""
-    names = ObjectNames(snapshot)
-    lives: dict[Guid, list[Guid]] = {}
-    for server in sorted(roles, key=names.machine):
-        for site in snapshot.machines[server].sites if server in snapshot.machines else ():
-            lives.setdefault(site, []).append(server)
-    found = {}
-    for site in snapshot.sites:
-        gates = snapshot.gates.get(site, ())
-        listed = [*gates, *(s for s in lives.get(site, ()) if s not in gates)]
-        lines = [_resident(machine, machine in gates, roles, names) for machine in listed]
-        if not gates:
-            lines.append("no gate")
-        few = len(snapshot.sites) <= _DETAILED
-        found[site] = (names.site(site), *(lines if few else ()))
-    return found
-
-
-def _resident(machine: Guid, gate: bool, roles: Mapping[Guid, str], names: ObjectNames) -> str:
-    role = roles.get(machine)
-    return f"{'◆ ' if gate else ''}{names.machine(machine)}{f' {role}' if role else ''}"
-
-
-def _site(
-    site: Guid, box: Box, left: Snapshot, names: ObjectNames, on_route: set[Guid]
-) -> SiteOnMap:
-    return SiteOnMap(
-        str(site),
-        names.site(site),
-        round(box.middle[0] - box.width / 2, 1),
-        round(box.middle[1] - box.height / 2, 1),
-        round(box.width, 1),
-        round(box.height, 1),
-        box.lines[1:],
-        site in left.gates,
-        site in on_route,
-    )
-
-
-def _unusable(snapshot: Snapshot, names: ObjectNames) -> tuple[LinkOnMap, ...]:
-    found = []
-    for link in sorted(snapshot.links.values(), key=lambda link: link.id):
-        fault = link.fault(snapshot.sites)
-        if fault is not None:
-            ends = names.site(link.site1), names.site(link.site2)
-            values = str(link.id), names.link(link.id), link.cost, *ends, "", 0.0, 0.0
-            found.append(LinkOnMap(*values, False, False, fault.value))
-    return tuple(found)
+def _page(total: int, wanted: int) -> tuple[int, int]:
+    pages = max(1, -(-total // ROWS))
+    return min(max(1, wanted), pages), pages
 
 
 # --- a route --------------------------------------------------------------------------------------
@@ -329,57 +205,3 @@ def _blame(breakage: Breakage, names: ObjectNames) -> Iterable[str]:
     yield names.sentence(breakage)
     for cause in breakage.causes:
         yield names.sentence(cause)
-
-
-# --- all routes -----------------------------------------------------------------------------------
-
-
-def _what_if(snapshot: Snapshot, removed: tuple[Guid, ...]) -> WhatIfShown:
-    """The pairs of sites that change, by the functions of the pipeline."""
-    if len(snapshot.sites) > MOST_SITES:
-        return WhatIfShown(0, 0, (), 0, skipped=True)
-    from mqis.protocol.routing.bulk.allpairs import all_pairs  # noqa: PLC0415 -- loads SciPy
-    from mqis.protocol.routing.bulk.gates import Gates  # noqa: PLC0415
-    from mqis.protocol.routing.bulk.sitegraph import site_graph  # noqa: PLC0415
-    from mqis.protocol.routing.bulk.whatif import WhatIf  # noqa: PLC0415
-
-    graph, sites, links = site_graph(snapshot)
-    numbers = [number for number, link in enumerate(links) if link in removed]
-    gates, _ = Gates.of_snapshot(snapshot)
-    changes = WhatIf(all_pairs(graph), gates).without(links=numbers)
-    costs = {
-        (int(a), int(b)): (int(old), int(new))
-        for a, b, old, new in zip(
-            changes.source,
-            changes.destination,
-            changes.old_distance,
-            changes.new_distance,
-            strict=True,
-        )
-    }
-    pairs = _pairs(costs, sites, ObjectNames(snapshot))
-    cut = sum(new == UNREACHABLE for _, new in costs.values())
-    shown = tuple(pairs[:MOST_PAIRS])
-    return WhatIfShown(len(costs) - cut, cut, shown, len(pairs) - len(shown))
-
-
-def _pairs(
-    costs: Mapping[tuple[int, int], tuple[int, int]], sites: Sequence[Guid], names: ObjectNames
-) -> list[ChangedPair]:
-    """Sorts pairs: cut off first, then by added cost; both directions are one if they agree."""
-    found = []
-    for (a, b), (old, new) in costs.items():
-        both = costs.get((b, a)) == (old, new)
-        if both and a > b:
-            continue
-        cost = None if new == UNREACHABLE else new
-        found.append(ChangedPair(names.site(sites[a]), names.site(sites[b]), both, old, cost))
-    worst = len(sites) * 10**6
-    return sorted(
-        found,
-        key=lambda p: (
-            -((worst if p.new_cost is None else p.new_cost) - p.old_cost),
-            p.source,
-            p.destination,
-        ),
-    )

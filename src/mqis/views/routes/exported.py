@@ -17,8 +17,13 @@ _SKIPPED = '{"type":"queue"'
 
 def snapshot_of_export(path: Path) -> Snapshot:
     """Reads the snapshot of an export; raises ``ExportError`` with file, line and key."""
+    return Snapshot.of(routed_objects(path))
+
+
+def routed_objects(path: Path) -> Iterator[DirectoryObject]:
+    """The sites, links and machines of an export."""
     with _lines_of(path) as lines:
-        return Snapshot.of(_objects(lines))
+        yield from _objects(lines)
 
 
 def queue_of_export(path: Path, name: str) -> DirectoryObject | None:

@@ -2,54 +2,66 @@
 
 from __future__ import annotations
 
+from json import dumps
+
 from starlette.responses import Response
 
-from mqis.views.console.topology import TopologyPage, topology
+from mqis.views.console.topology import MapQuestion, case_of, topology
+from mqis.views.sitemap.case import RouteCase
+from mqis.views.sitemap.charting import Chart
+from mqis.views.sitemap.loads import LinkLoads, loads_of
+from mqis.views.sitemap.picture import map_of, picture
 from mqis.web.asking import PageRequest
+from mqis.web.guard import REPORT_POLICY
 
 
 def show(request: PageRequest) -> Response:
     place = request.place()
     chart = request.reader(place).chart()
-    source, destination = request.text("from"), request.text("to")
-    off = request.request.query_params.getlist("off")
-    found = topology(chart.snapshot, chart.roles, source, destination, off)
+    question = _question(request)
+    found = topology(chart, question, _loads(request, chart))
     return request.page(
         "map.html",
         404 if found.problem is not None else 200,
         found=found,
-        graph=_graph(found),
-        source=source,
-        destination=destination,
+        question=question,
+        state=found.state(),
         server=request.text("server"),
         place=place,
         places=[p for p in request.console.settings.places.all() if p.store or p.rpc],
     )
 
 
-def _graph(found: TopologyPage) -> dict[str, object]:
-    """The data of the graph in the browser, which has the same layout as the picture."""
-    return {
-        "sites": [
-            {
-                "id": site.id,
-                "label": "\n".join((site.name, *site.lines)),
-                "x": site.x + site.width / 2,
-                "y": site.y + site.height / 2,
-                "width": site.width,
-                "height": site.height,
-                "kind": ("on" if site.on_route else "") + ("" if site.has_gate else " shut"),
-            }
-            for site in found.sites
-        ],
-        "links": [
-            {
-                "id": link.id,
-                "source": link.source,
-                "target": link.target,
-                "label": str(link.cost),
-                "kind": "off" if link.off else "on" if link.on_route else "",
-            }
-            for link in found.links
-        ],
-    }
+def data(request: PageRequest) -> Response:
+    """The map without a route, which the page's script loads once."""
+    chart = request.reader(request.place()).chart()
+    found = map_of(RouteCase.of(chart.snapshot), chart.roles, _loads(request, chart))
+    return Response(dumps(found.as_json()), media_type="application/json")
+
+
+def image(request: PageRequest) -> Response:
+    """The map as ``mqis map`` draws it."""
+    chart = request.reader(request.place()).chart()
+    case = case_of(chart.snapshot, _question(request))
+    text = picture(case, chart.roles, _loads(request, chart))
+    headers = {"Content-Security-Policy": REPORT_POLICY}
+    return Response(text.encode(), media_type="image/svg+xml", headers=headers)
+
+
+def _question(request: PageRequest) -> MapQuestion:
+    return MapQuestion(
+        request.text("from"),
+        request.text("to"),
+        tuple(text.lower() for text in request.request.query_params.getlist("off")),
+        request.text("find"),
+        request.number("links", 1),
+        request.number("sites", 1),
+    )
+
+
+def _loads(request: PageRequest, chart: Chart) -> LinkLoads | None:
+    """The loads of links. Tables have no permissions, so only administrators see rows of them."""
+    tables = request.console.settings.tables
+    if tables is None or not request.sees_everything():
+        return None
+    return loads_of(chart.snapshot, tables)

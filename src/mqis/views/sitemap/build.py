@@ -1,0 +1,154 @@
+"""Makes the model of the map from a routing snapshot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mqis.protocol.routing.explain import Explanation
+from mqis.protocol.routing.model import Link
+from mqis.protocol.routing.snapshot import Snapshot
+from mqis.protocol.routing.wording import ObjectNames
+from mqis.views.sitemap.arranging import Arrangement, arrangements
+from mqis.views.sitemap.layout import SPACING
+from mqis.views.sitemap.lines import bends, region_links, width_of
+from mqis.views.sitemap.model import LinkOnMap, RegionOnMap, SiteMap, SiteOnMap, UnusableLink
+from mqis.views.sitemap.wording import captions_of
+from mqis.wire.guid import Guid
+
+#: The most sites that are placed; of more there is no picture.
+MOST_DRAWN = 5_000
+#: The least distance of neighbours on the screen for which sites are drawn, and not their regions.
+_LEGIBLE = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class MapRequest:
+    """The parts of a map besides sites and links: a route, links that are off, and loads."""
+
+    #: The roles of the machines that are directory servers.
+    roles: Mapping[Guid, str] = field(default_factory=dict)
+    route: Explanation | None = None
+    off: frozenset[Guid] = frozenset()
+    #: Messages by link; None: unknown.
+    loads: Mapping[Guid, float] | None = None
+
+
+def site_map(snapshot: Snapshot, wanted: MapRequest | None = None) -> SiteMap:
+    """Makes the map; ``snapshot`` also has the links that are off, so that sites keep places."""
+    return _Builder(snapshot, wanted or MapRequest()).build()
+
+
+class _Builder:
+    def __init__(self, snapshot: Snapshot, wanted: MapRequest) -> None:
+        self._snapshot = snapshot
+        self._wanted = wanted
+        self._names = ObjectNames(snapshot)
+        every = sorted(snapshot.links.values(), key=lambda link: (link.cost, link.id))
+        self._links = [link for link in every if link.fault(snapshot.sites) is None]
+        self._captions = captions_of(snapshot, wanted.roles)
+        self._drawn = len(snapshot.sites) <= MOST_DRAWN
+        self._arranged = self._arrange() if self._drawn else Arrangement()
+
+    def _arrange(self) -> Arrangement:
+        index = {site: number for number, site in enumerate(self._captions)}
+        ends = ((index[link.site1], index[link.site2]) for link in self._links)
+        pairs = sorted({(min(pair), max(pair)) for pair in ends})
+        return arrangements.get(tuple(self._captions.values()), tuple(pairs))
+
+    def build(self) -> SiteMap:
+        sites, links = tuple(self._sites()), tuple(self._links_on_map())
+        unusable = tuple(self._unusable())
+        loads = self._wanted.loads
+        counts = len(sites), len(links) + len(unusable), len(self._snapshot.machines)
+        return SiteMap(
+            sites,
+            links,
+            tuple(self._regions()),
+            region_links(sites, links),
+            unusable,
+            self._drawn,
+            self._arranged.width,
+            self._arranged.height,
+            round(_LEGIBLE / SPACING, 4) if self._arranged.regions else 0.0,
+            None if loads is None else max(loads.values(), default=0.0),
+            "{:,} sites, {:,} links, {:,} machines".format(*counts),
+        )
+
+    def _sites(self) -> Iterable[SiteOnMap]:
+        placed = self._arranged
+        off = self._wanted.off
+        gates = (self._snapshot.without_links(off) if off else self._snapshot).gates
+        degree = Counter(end for link in self._links for end in (link.site1, link.site2))
+        region_of = {n: f"r{r}" for r, each in enumerate(placed.regions) for n in each.members}
+        on_route = {site for ends in crossings(self._wanted.route).values() for site in ends}
+        for n, (site, lines) in enumerate(self._captions.items()):
+            yield SiteOnMap(
+                str(site),
+                self._names.site(site),
+                lines[0],
+                *(placed.places[n] if self._drawn else (0.0, 0.0)),
+                placed.radii[n] if self._drawn else 0.0,
+                region_of.get(n, ""),
+                lines[1:],
+                degree[site],
+                site in gates,
+                site in on_route,
+                placed.names_from[n] if self._drawn else 0.0,
+                placed.lines_from[n] if self._drawn else 0.0,
+            )
+
+    def _links_on_map(self) -> Iterable[LinkOnMap]:
+        crossed = crossings(self._wanted.route)
+        loads = self._wanted.loads
+        most = max((loads or {}).values(), default=0.0)
+        for link, bend in bends(self._links):
+            load = None if loads is None else loads.get(link.id, 0.0)
+            yield LinkOnMap(
+                str(link.id),
+                self._names.link(link.id),
+                link.cost,
+                str(link.site1),
+                str(link.site2),
+                bend,
+                width_of(load, most),
+                load,
+                _direction(link, crossed.get(link.id)),
+                link.id in self._wanted.off,
+            )
+
+    def _unusable(self) -> Iterable[UnusableLink]:
+        for link in sorted(self._snapshot.links.values(), key=lambda link: link.id):
+            fault = link.fault(self._snapshot.sites)
+            if fault is not None:
+                name = self._names.link(link.id)
+                yield UnusableLink(str(link.id), name, link.cost, fault.value)
+
+    def _regions(self) -> Iterable[RegionOnMap]:
+        captions = list(self._captions.values())
+        for n, region in enumerate(self._arranged.regions):
+            yield RegionOnMap(
+                f"r{n}",
+                captions[region.centre][0],
+                *region.middle,
+                region.radius,
+                len(region.members),
+                self._arranged.region_names_from[n],
+                self._arranged.region_lines_from[n],
+            )
+
+
+def crossings(route: Explanation | None) -> dict[Guid, tuple[Guid, Guid]]:
+    """The links that a route crosses, with the sites before and after."""
+    return {
+        step.crossing.link: (step.crossing.from_site, step.crossing.to_site)
+        for step in (() if route is None else route.steps)
+        if step.crossing is not None
+    }
+
+
+def _direction(link: Link, ends: tuple[Guid, Guid] | None) -> str:
+    if ends is None:
+        return ""
+    return "forward" if ends[0] == link.site1 else "back"

@@ -1,0 +1,171 @@
+"""Draws the map as a self-contained SVG that follows the reader's light or dark theme."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from mqis.views.sitemap.captions import LINE
+from mqis.views.sitemap.model import (
+    LinkOnMap,
+    Point,
+    RegionOnMap,
+    SiteMap,
+    SiteOnMap,
+)
+from mqis.views.sitemap.wording import plain
+
+_MARGIN = 30.0
+#: Pixels of a character of the notes.
+_CHARACTER = 6.6
+
+_STYLE = """
+svg{background:#fff;color:#1a1a1a;font:12px system-ui,sans-serif}
+text{fill:currentColor;text-anchor:middle;paint-order:stroke;stroke:#fff;stroke-width:3px;
+stroke-linejoin:round}.name{font-weight:600}.gate,.note{fill:#51607a;font-size:11px}
+.note{text-anchor:start}.disc{fill:#f1f5fa;stroke:#dbe4ef}.region{fill:#7c8ca5;font-size:17px}
+.dot{fill:#d5e3f4;stroke:#4a6fa5;stroke-width:1.4}.link{stroke:#8d9bb0;fill:none}
+.cost{font-size:11px}.on .dot{fill:#ffe0b8;stroke:#c85f00;stroke-width:2.4}
+.on.link{stroke:#d9730d}.head{fill:#d9730d}.off.link{stroke-dasharray:3 6}
+.shut .dot{stroke-dasharray:3 2;fill:#fff}
+@media (prefers-color-scheme:dark){svg{background:#14171c;color:#e8eaed}text{stroke:#14171c}
+.gate,.note{fill:#a5b2c8}.disc{fill:#1a2029;stroke:#2a3442}.region{fill:#8797b1}
+.dot{fill:#26405f;stroke:#86a8dd}.link{stroke:#66748b}.on .dot{fill:#5a3510;stroke:#ff9d3d}
+.on.link{stroke:#ff9d3d}.head{fill:#ff9d3d}.shut .dot{fill:#14171c}}
+""".replace("\n", "")
+
+_ARROW = (
+    '<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="4" '
+    'markerHeight="4" orient="auto"><path class="head" d="M0 0 10 5 0 10z"/></marker></defs>'
+)
+
+
+def draw(found: SiteMap, notes: Sequence[str]) -> str:
+    """Draws a map at zoom 1, with lines of text below it; the first is also the title."""
+    longest = max(map(len, notes)) * _CHARACTER + 2 * _MARGIN
+    width, height = max(found.width, longest), found.height + LINE * len(notes) + 20
+    places = {site.id: site for site in found.sites}
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width:.0f} '
+            f'{height:.0f}" width="{width:.0f}" height="{height:.0f}">'
+        ),
+        f"<title>{_text(notes[0])}</title><style>{_STYLE}</style>",
+        _ARROW,
+        *map(_disc, found.regions),
+        *(_link(link, places) for link in found.links if found.drawn),
+        *(_cost(link, places) for link in found.links if _has_cost(link, found)),
+        *(map(_site, found.sites) if found.drawn else ()),
+        *(_name(region) for region in found.regions),
+        *_notes(notes, found.height),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def notes_of(found: SiteMap) -> list[str]:
+    """The lines below a map without a route."""
+    notes = [f"{found.summary}; ◆ a site gate"]
+    if found.most_load is not None:
+        notes.append(f"thickness: messages in the table traffic, at most {found.most_load:,.0f}")
+    if not found.drawn:
+        notes.append("there are too many sites to draw")
+    off = sum(link.off for link in found.links)
+    if off:
+        notes.append(f"{off} links are switched off (dashed)")
+    if found.unusable:
+        notes.append(f"{len(found.unusable)} links cannot be used and are not drawn")
+    return notes
+
+
+def _disc(region: RegionOnMap) -> str:
+    return (
+        f'<circle class="disc" cx="{region.x}" cy="{region.y}" r="{region.radius}">'
+        f"<title>{_text(region.caption)}, {region.sites} sites</title></circle>"
+    )
+
+
+def _name(region: RegionOnMap) -> str:
+    top = region.y - region.radius + 22
+    return f'<text class="region" x="{region.x}" y="{top:.1f}">{_text(region.caption)}</text>'
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def _link(link: LinkOnMap, places: dict[str, SiteOnMap]) -> str:
+    start, over, end = curve(link, places)
+    if link.route == "back":
+        start, end = end, start
+    kinds = ["link", *(["on"] if link.route else []), *(["off"] if link.off else [])]
+    width = link.width + (2 if link.route else 0)
+    arrow = ' marker-end="url(#head)"' if link.route else ""
+    middle = f"Q{over[0]:.1f} {over[1]:.1f} " if link.bend else "L"
+    path = f"M{start[0]:.1f} {start[1]:.1f}{middle}{end[0]:.1f} {end[1]:.1f}"
+    load = "" if link.load is None else f", {link.load:,.0f} messages"
+    title = _text(f"{link.name}, cost {link.cost}{load}{', switched off' if link.off else ''}")
+    return (
+        f'<path class="{" ".join(kinds)}" stroke-width="{width:.1f}" d="{path}"{arrow}>'
+        f"<title>{title}</title></path>"
+    )
+
+
+def curve(link: LinkOnMap, places: dict[str, SiteOnMap]) -> tuple[Point, Point, Point]:
+    """The start, control point and end of a link, from border to border of its sites' dots."""
+    first, second = places[link.source], places[link.target]
+    across, down = second.x - first.x, second.y - first.y
+    length = math.hypot(across, down) or 1.0
+    over = (
+        (first.x + second.x) / 2 - down / length * link.bend,
+        (first.y + second.y) / 2 + across / length * link.bend,
+    )
+    return _border(first, over), over, _border(second, over)
+
+
+def _border(site: SiteOnMap, towards: Point) -> Point:
+    across, down = towards[0] - site.x, towards[1] - site.y
+    share = (site.radius + 2) / max(math.hypot(across, down), site.radius + 2)
+    return site.x + across * share, site.y + down * share
+
+
+def _has_cost(link: LinkOnMap, found: SiteMap) -> bool:
+    """Costs are drawn on the route, and everywhere if there are few sites."""
+    return found.drawn and (bool(link.route) or not found.regions)
+
+
+def _cost(link: LinkOnMap, places: dict[str, SiteOnMap]) -> str:
+    start, over, end = curve(link, places)
+    x = (start[0] + 2 * over[0] + end[0]) / 4
+    y = (start[1] + 2 * over[1] + end[1]) / 4
+    return f'<text class="cost" x="{x:.1f}" y="{y + 4:.1f}">{link.cost}</text>'
+
+
+# --- sites ----------------------------------------------------------------------------------------
+
+
+def _site(site: SiteOnMap) -> str:
+    lines: tuple[str, ...] = ()
+    if site.name_from <= 1 or site.on_route:
+        lines = (site.caption, *(site.lines if site.lines_from <= 1 else ()))
+    texts = [
+        f'<text class="{"gate" if n else "name"}" x="{site.x}" '
+        f'y="{site.y + site.radius + 14 + n * LINE:.1f}">{_text(line)}</text>'
+        for n, line in enumerate(lines)
+    ]
+    kind = f"{'on' if site.on_route else 'by'}{'' if site.has_gate else ' shut'}"
+    title = ", ".join((site.name, *site.lines))
+    return (
+        f'<g class="{kind}"><circle class="dot" cx="{site.x}" cy="{site.y}" r="{site.radius}">'
+        f"<title>{_text(title)}</title></circle>{''.join(texts)}</g>"
+    )
+
+
+def _notes(notes: Sequence[str], top: float) -> Iterator[str]:
+    for number, note in enumerate(notes):
+        y = top + LINE * (number + 1)
+        yield f'<text class="note" x="{_MARGIN:.0f}" y="{y:.0f}">{_text(note)}</text>'
+
+
+def _text(text: str) -> str:
+    return escape(plain(text))

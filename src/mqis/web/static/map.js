@@ -1,0 +1,443 @@
+// The map on one canvas: fits, zooms and pans, shows regions when it is small and sites when it is
+// large. Clicks switch links off and on. Without this file the page has the picture as an image,
+// and the form and the tables do the rest.
+"use strict";
+
+(function () {
+  const form = document.querySelector("[data-map-form]");
+  const canvas = document.querySelector("[data-map-canvas]");
+  if (!form || !canvas) return;
+  const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const info = document.querySelector("[data-map-info]");
+  let cy = null;
+  let map = null;
+  let state = readState(document);
+  // The zoom that sizes belong to: a power of the square root of two.
+  let step = 1;
+  let moved = false;
+  let asked = 0;
+
+  function result() {
+    return document.querySelector("[data-map-result]");
+  }
+
+  function readState(page) {
+    return JSON.parse(page.querySelector("[data-map-state]").textContent);
+  }
+
+  // --- the form and its result -------------------------------------------------------------------
+
+  function address(off) {
+    const query = new URLSearchParams();
+    for (const [name, value] of new FormData(form)) {
+      if (name !== "off" && value !== "") query.append(name, value);
+    }
+    for (const link of off) query.append("off", link);
+    return form.action.split("?")[0] + "?" + query;
+  }
+
+  async function ask(target) {
+    const number = ++asked;
+    canvas.setAttribute("aria-busy", "true");
+    let text;
+    try {
+      const answer = await fetch(target, { credentials: "same-origin" });
+      text = await answer.text();
+    } catch {
+      window.location.assign(target);
+      return;
+    }
+    if (number !== asked) return; // a later click has asked for something else
+    canvas.removeAttribute("aria-busy");
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const fresh = page.querySelector("[data-map-result]");
+    if (!fresh) {
+      window.location.assign(target);
+      return;
+    }
+    replace(page, fresh);
+    window.history.replaceState(null, "", target);
+    show();
+  }
+
+  function replace(page, fresh) {
+    state = readState(page);
+    const said = fresh.querySelector("[data-map-said]").textContent;
+    const status = result().querySelector("[data-map-said]").cloneNode(false);
+    const focused = result().contains(document.activeElement) ? document.activeElement : null;
+    result().replaceWith(fresh);
+    for (const name of ["[data-map-title]", "[data-map-svg]"]) {
+      document.querySelector(name).replaceWith(page.querySelector(name));
+    }
+    if (focused) refocus(focused, fresh);
+    // Screen readers speak a status that changes, not one that is new in the page.
+    fresh.querySelector("[data-map-said]").replaceWith(status);
+    window.setTimeout(() => { status.textContent = said; }, 50);
+  }
+
+  function refocus(old, fresh) {
+    const again = [...fresh.querySelectorAll("input")].find((box) => box.value === old.value);
+    if (again) again.focus();
+  }
+
+  function toggle(link) {
+    const off = new Set(state.off);
+    if (!off.delete(link)) off.add(link);
+    ask(address(off));
+  }
+
+  // --- the look ----------------------------------------------------------------------------------
+
+  function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  }
+
+  function diameter(node) {
+    const radius = node.data("radius");
+    return 2 * Math.min(Math.max(radius * step, 3.5), radius) / step;
+  }
+
+  function style() {
+    const [text, quiet, card, line] = ["--text", "--quiet", "--card", "--line"].map(colour);
+    const [site, siteLine, edge, route] = ["--site", "--site-line", "--edge", "--route"].map(colour);
+    const font = { "font-family": "system-ui, sans-serif", color: text, "text-wrap": "wrap",
+      "text-max-width": "10000px", "font-size": 12 / step, "min-zoomed-font-size": 5,
+      "text-outline-color": card, "text-outline-width": 2.5 / step, "text-outline-opacity": 1 };
+    return [
+      { selector: "node", style: { ...font, "z-index-compare": "manual", "overlay-opacity": 0 } },
+      { selector: "edge", style: { ...font, "z-index-compare": "manual", "z-index": 1,
+        "curve-style": "straight", "line-color": edge, "overlay-opacity": 0,
+        width: (each) => each.data("width") / step } },
+      { selector: "node.site", style: { "z-index": 3, width: diameter, height: diameter,
+        "background-color": site, "border-width": 1.6 / step, "border-color": siteLine,
+        label: "data(label)", "text-valign": "bottom", "text-margin-y": 3 / step,
+        "line-height": 1.25 } },
+      { selector: "node.shut", style: { "border-style": "dashed", "background-color": card } },
+      { selector: "node.region", style: { "z-index": 0, width: (each) => 2 * each.data("radius"),
+        height: (each) => 2 * each.data("radius"), "background-color": colour("--soft"),
+        "background-opacity": .55, events: "no", "border-width": 1 / step, "border-color": line } },
+      { selector: "node.region.whole", style: { "z-index": 2, events: "yes", label: "data(label)",
+        "background-color": site, "background-opacity": 1, "border-color": siteLine,
+        "border-width": 1.6 / step, "text-valign": "center", "text-halign": "center",
+        "text-outline-color": site } },
+      { selector: "edge.bent", style: { "curve-style": "unbundled-bezier",
+        "control-point-distances": (each) => -each.data("bend"), "control-point-weights": .5 } },
+      { selector: "edge.dim", style: { opacity: .45 } },
+      { selector: "edge.costs", style: { label: "data(cost)", color: quiet, "font-size": 11 / step } },
+      { selector: "edge.off", style: { opacity: 1, "line-style": "dashed", "line-dash-pattern": [3, 6],
+        "line-color": colour("--bad") } },
+      { selector: "edge.on", style: { opacity: 1, "z-index": 2, "line-color": route, label: "data(cost)",
+        width: (each) => (each.data("width") + 2.4) / step, "arrow-scale": 1.1,
+        "target-arrow-color": route, "source-arrow-color": route } },
+      { selector: "edge.forward", style: { "target-arrow-shape": "triangle" } },
+      { selector: "edge.back", style: { "source-arrow-shape": "triangle" } },
+      { selector: "node.on", style: { "z-index": 4, "background-color": colour("--route-soft"),
+        "border-color": route, "border-width": 3 / step } },
+      { selector: "node.found", style: { "z-index": 4, "border-color": colour("--accent"),
+        "border-width": 4 / step } },
+      { selector: ".hidden", style: { display: "none" } },
+    ];
+  }
+
+  // --- levels of detail --------------------------------------------------------------------------
+
+  function stepOf(zoom) {
+    return 2 ** (Math.floor(2 * Math.log2(zoom) + .01) / 2);
+  }
+
+  function labelOf(node, whole) {
+    const site = node.data("site");
+    if (step >= site.lines_from && !whole) return [site.caption, ...site.lines].join("\n");
+    return step >= site.name_from || node.hasClass("on") || node.hasClass("found")
+      ? site.caption : "";
+  }
+
+  function regionLabel(region) {
+    if (step < region.name_from) return String(region.sites);
+    return region.caption + (step < region.lines_from ? "" : "\n" + region.sites + " sites");
+  }
+
+  function detail() {
+    const whole = step < map.sites_from && map.regions.length > 0;
+    const marked = new Set(cy.nodes(".site.on, .site.found").map((node) => node.data("site").region));
+    canvas.dataset.level = whole ? "regions" : "sites";
+    cy.batch(() => {
+      cy.nodes(".site").forEach((node) => {
+        node.toggleClass("hidden", whole && !node.hasClass("on") && !node.hasClass("found"));
+        node.data("label", labelOf(node, whole));
+      });
+      cy.edges(".link").forEach((edge) => {
+        edge.toggleClass("hidden", whole && !edge.hasClass("on") && !edge.hasClass("off"));
+        edge.toggleClass("costs", step >= (map.regions.length ? 1.4 : .7));
+      });
+      cy.nodes(".region").forEach((node) => {
+        node.toggleClass("whole", whole);
+        const region = node.data("region");
+        node.data("label", marked.has(region.id) ? "" : regionLabel(region));
+      });
+      cy.edges(".between").forEach((edge) => { edge.toggleClass("hidden", !whole); });
+    });
+    cy.style(style());
+  }
+
+  function zoomed() {
+    const now = stepOf(cy.zoom());
+    if (now === step) return;
+    step = now;
+    detail();
+  }
+
+  // --- drawing -----------------------------------------------------------------------------------
+
+  function elements() {
+    return [
+      ...map.regions.map((region) => ({ classes: "region", grabbable: false,
+        data: { id: region.id, radius: region.radius, label: "", region },
+        position: { x: region.x, y: region.y } })),
+      ...map.sites.map((site) => ({ classes: "site" + (site.has_gate ? "" : " shut"),
+        data: { id: site.id, radius: site.radius, label: "", site }, grabbable: false,
+        position: { x: site.x, y: site.y } })),
+      ...map.region_links.map((link) => ({ classes: "between hidden",
+        data: { id: link.id, source: link.source, target: link.target, width: link.width, link } })),
+      ...map.links.map((link) => ({ classes: link.bend ? "link bent" : "link",
+        data: { id: link.id, source: link.source, target: link.target, width: link.width,
+          bend: link.bend, cost: link.cost, link } })),
+    ];
+  }
+
+  function build() {
+    canvas.hidden = false;
+    cy = window.cytoscape({ container: canvas, elements: elements(), style: style(),
+      layout: { name: "preset" }, minZoom: .02, maxZoom: 4, autounselectify: true,
+      boxSelectionEnabled: false,
+      // Many sites move as one image, and are drawn anew when the movement ends.
+      textureOnViewport: map.sites.length > 300 });
+    cy.on("zoom", zoomed);
+    cy.on("tap", "edge.link", (event) => toggle(event.target.id()));
+    cy.on("tap", "edge.between", (event) => tellBetween(event.target.data("link")));
+    cy.on("tap", "node.site", (event) => tellSite(event.target));
+    cy.on("tap", "node.region", (event) => enter(event.target.id()));
+    cy.on("mouseover", "edge.link, edge.between, node.site", (event) => hover(event.target));
+    cy.on("mouseout", () => canvas.classList.remove("over"));
+    cy.on("dragpan pinchzoom scrollzoom", () => { moved = true; });
+    cy.on("resize", () => { if (!moved) view(); });
+  }
+
+  function enter(region) {
+    moved = true;
+    look(map.sites.filter((site) => site.region === region));
+  }
+
+  // Shows the state: the route, links that are off, sites that were found.
+  function show() {
+    if (!cy) return;
+    const title = document.querySelector("[data-map-title]").textContent;
+    cy.batch(() => {
+      cy.elements(".on, .off, .found").removeClass("on off found forward back");
+      cy.edges().toggleClass("dim", state.route.length > 0);
+      for (const link of state.off) cy.getElementById(link).addClass("off");
+      for (const [link, way] of state.route) cy.getElementById(link).addClass("on " + way);
+      for (const site of state.sites) cy.getElementById(site).addClass("on");
+      for (const site of state.found) cy.getElementById(site).addClass("found");
+    });
+    document.querySelector('[data-map-do="route"]').hidden = !state.sites.length;
+    detail();
+    const shown = state.route.length || state.found.length ? title + state.found : "";
+    if (shown && shown !== show.last) {
+      moved = false;
+      view();
+      canvas.scrollIntoView({ block: "nearest", behavior: calm.matches ? "auto" : "smooth" });
+    }
+    show.last = shown;
+    canvas.dataset.ready = String(map.links.length);
+  }
+
+  function view() {
+    const sites = state.found.length ? state.found : state.sites;
+    if (sites.length) look(map.sites.filter((site) => sites.includes(site.id)), true);
+    else all();
+  }
+
+  function all() {
+    cy.viewport(viewport([{ x: 0, y: 0 }, { x: map.width, y: map.height }], 24));
+  }
+
+  // The zoom and pan that show these places. The graph's own fit leaves out hidden elements.
+  function viewport(places, padding) {
+    const [xs, ys] = [places.map((place) => place.x), places.map((place) => place.y)];
+    const [left, right] = [Math.min(...xs), Math.max(...xs)];
+    const [top, bottom] = [Math.min(...ys), Math.max(...ys)];
+    const zoom = Math.max(cy.minZoom(), Math.min(1.4,
+      (cy.width() - 2 * padding) / Math.max(right - left, 1),
+      (cy.height() - 2 * padding) / Math.max(bottom - top, 1)));
+    return { zoom, pan: { x: cy.width() / 2 - zoom * (left + right) / 2,
+      y: cy.height() / 2 - zoom * (top + bottom) / 2 } };
+  }
+
+  // Goes to some sites: at once, or as a movement that can be followed.
+  function look(sites, atOnce) {
+    if (!sites.length) return;
+    const found = viewport(sites, 60);
+    cy.stop();
+    if (atOnce || calm.matches) cy.viewport(found);
+    else cy.animate({ ...found, duration: 350, easing: "ease-in-out-cubic" });
+  }
+
+  // --- texts below the canvas; names are only ever text --------------------------------------------
+
+  function tell(name, text, ...buttons) {
+    const strong = document.createElement("b");
+    strong.textContent = name;
+    const rest = document.createElement("span");
+    rest.textContent = text;
+    info.replaceChildren(strong, rest, ...buttons);
+    info.hidden = false;
+  }
+
+  function hover(element) {
+    canvas.classList.add("over");
+    if (element.hasClass("link")) tellLink(element.data("link"));
+  }
+
+  function tellLink(link) {
+    const load = link.load === null ? "" : ", " + Math.round(link.load).toLocaleString() + " messages";
+    tell(link.name, "cost " + link.cost.toLocaleString() + load +
+      (state.off.includes(link.id) ? "; click to switch it on" : "; click to switch it off"));
+  }
+
+  function tellBetween(link) {
+    const [first, second] = [link.source, link.target].map((each) =>
+      cy.getElementById(each).data("region").caption);
+    const load = link.load === null ? "" : ", " + Math.round(link.load).toLocaleString() + " messages";
+    tell(first + " - " + second, link.links + (link.links === 1 ? " link" : " links") +
+      " between these regions" + load + "; zoom in to switch one off");
+  }
+
+  function tellSite(node) {
+    const site = node.data("site");
+    const text = [...site.lines, site.links + (site.links === 1 ? " link" : " links")].join(", ");
+    tell(site.name, text, end("Route from here", "from", site), end("Route to here", "to", site));
+  }
+
+  function end(text, field, site) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "plain";
+    button.textContent = text;
+    button.addEventListener("click", () => {
+      form.elements.namedItem(field).value = site.name || site.id;
+      const [from, to] = ["from", "to"].map((name) => form.elements.namedItem(name));
+      if (from.value && to.value) ask(address(state.off));
+      else (from.value ? to : from).focus();
+    });
+    return button;
+  }
+
+  // --- what visitors do ----------------------------------------------------------------------------
+
+  const actions = {
+    in: () => cy.zoom({ level: cy.zoom() * 1.5, renderedPosition: middle() }),
+    out: () => cy.zoom({ level: cy.zoom() / 1.5, renderedPosition: middle() }),
+    fit: all,
+    route: () => look(map.sites.filter((site) => state.sites.includes(site.id))),
+  };
+  const keys = { "+": actions.in, "=": actions.in, "-": actions.out, 0: actions.fit,
+    ArrowLeft: () => cy.panBy({ x: 60, y: 0 }), ArrowRight: () => cy.panBy({ x: -60, y: 0 }),
+    ArrowUp: () => cy.panBy({ x: 0, y: 60 }), ArrowDown: () => cy.panBy({ x: 0, y: -60 }) };
+
+  function act(action) {
+    moved = true;
+    cy.stop(); // a movement that has not ended
+    action();
+  }
+
+  function middle() {
+    return { x: cy.width() / 2, y: cy.height() / 2 };
+  }
+
+  function mark(text) {
+    const wanted = text.trim().toLowerCase();
+    const found = !wanted ? [] : map.sites.filter((site) =>
+      [site.name, ...site.lines].some((each) => each.toLowerCase().includes(wanted)));
+    state.found = found.slice(0, 100).map((site) => site.id);
+    cy.batch(() => {
+      cy.nodes(".found").removeClass("found");
+      for (const site of state.found) cy.getElementById(site).addClass("found");
+    });
+    detail();
+    if (found.length) view();
+    if (wanted) tell(found.length.toLocaleString() + (found.length === 1 ? " site" : " sites"),
+      "found; Enter lists them with their links below");
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (form.elements.namedItem("server") && form.elements.namedItem("server").value !== server) {
+      window.location.assign(address([]));
+    } else {
+      ask(address(state.off));
+    }
+  });
+  const server = (form.elements.namedItem("server") || {}).value;
+  document.addEventListener("change", (event) => {
+    if (event.target.name === "off") toggle(event.target.value);
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-map-go]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    ask(link.href);
+  });
+  let typing = 0;
+  form.elements.namedItem("find").addEventListener("input", (event) => {
+    window.clearTimeout(typing);
+    typing = window.setTimeout(() => { if (cy) mark(event.target.value); }, 150);
+  });
+
+  function ready() {
+    document.querySelector("[data-map-buttons]").hidden = false;
+    document.querySelector("[data-map-help]").hidden = false;
+    document.querySelector("[data-map-buttons]").addEventListener("click", (event) => {
+      const action = actions[event.target.dataset.mapDo];
+      if (action) act(action);
+    });
+    canvas.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+      event.preventDefault();
+      act(keys[event.key]);
+    });
+    dark.addEventListener("change", () => cy.style(style()));
+  }
+
+  async function start() {
+    try {
+      const answer = await fetch(canvas.dataset.source, { credentials: "same-origin" });
+      if (!answer.ok) throw new Error(String(answer.status));
+      map = await answer.json();
+    } catch {
+      picture();
+      return;
+    }
+    if (!map.drawn || !map.sites.length) return;
+    build();
+    ready();
+    all();
+    step = stepOf(cy.zoom());
+    show();
+  }
+
+  // The picture, if the canvas cannot be had.
+  function picture() {
+    const image = document.createElement("img");
+    image.src = document.querySelector("[data-map-svg]").href;
+    image.alt = "Picture of the map; the tables below have the same as text";
+    const place = document.createElement("p");
+    place.className = "picture";
+    place.append(image);
+    canvas.replaceWith(place);
+  }
+
+  if (window.cytoscape) start();
+  else picture();
+})();
