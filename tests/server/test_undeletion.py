@@ -18,6 +18,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import PropVariant
 from tests.protocol.replication.enterprise import (
     Enterprise,
     Node,
@@ -45,12 +46,12 @@ def enterprise() -> Enterprise:
     made.create(psc, MACHINE, machine_properties("app", "B", 0))
     for name in ("one", "two"):
         made.create_queue(psc, f"app\\{name}", label=text(name))
-    values: dict[PropId, Guid | int] = {
-        PropId.L_NEIGHBOR1: guid_of("A"),
-        PropId.L_NEIGHBOR2: guid_of("B"),
-        PropId.L_ACTUAL_COST: 3,
+    link: dict[int, PropVariant] = {
+        PropId.L_NEIGHBOR1: prop(PropId.L_NEIGHBOR1, guid_of("A")),
+        PropId.L_NEIGHBOR2: prop(PropId.L_NEIGHBOR2, guid_of("B")),
+        PropId.L_ACTUAL_COST: prop(PropId.L_ACTUAL_COST, 3),
     }
-    made.create(made.nodes["pec"], LINK, {p: prop(p, value) for p, value in values.items()})
+    made.create(made.nodes["pec"], LINK, link)
     made.label(psc, "app\\two", "changed")
     made.run(1300)  # until everybody has sent a heartbeat
     made.check_converged()
