@@ -89,6 +89,6 @@ max_connections = 60
 CONF
 fi
 
-running || as_server "$bin/pg_ctl" -D "$data" -l server.log -w -t 30 start >/dev/null ||
+running || as_server "$bin/pg_ctl" -D "$data" -l server.log -w -t 300 start >/dev/null ||
     fail 1 "the server did not start: $(tail -n 3 server.log)"
 echo "host=127.0.0.1 port=$(setting port) user=mqis dbname=postgres"

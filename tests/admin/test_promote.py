@@ -95,7 +95,8 @@ def test_a_backup_takes_the_place_of_a_lost_psc(tmp_path: Path) -> None:
     """With signatures required, the other backup and the lost PSC accept the promoted one."""
 
     async def run() -> None:
-        site = Site(tmp_path, signing="require", recovery_wait_s=1)
+        # Long enough for the PEC to answer on a busy machine; the lost PSC never does.
+        site = Site(tmp_path, signing="require", recovery_wait_s=8)
         async with AsyncExitStack() as stack:
             pec = (await two_backups(site, stack))["pec1"]
             last = site.numbers("psc2")["Leiden"]

@@ -595,7 +595,7 @@ def received(raw: socket.socket) -> int:
 
 @pytest.mark.req("SEC-7-09")
 def test_an_address_has_so_many_requests_a_second(enterprise: Enterprise) -> None:
-    with bounded(enterprise, requests_per_address=20) as url:
+    with bounded(enterprise, requests_per_address=2) as url:
         port, visitor = port_of(url), Visitor(url)
         statuses = [ask(port, "/static/icon.svg")[0] for _ in range(60)]
         assert set(statuses) == {200, 429}

@@ -107,7 +107,7 @@ class Project:
         """The exit status and the verdicts by row."""
         command = [sys.executable, str(ROOT / "tools/mutants.py"), "--root", str(self.root)]
         done = subprocess.run(
-            [*command, "--json", "--jobs", "1", "--limit", "2", *arguments],
+            [*command, "--json", "--jobs", "1", "--limit", "12", *arguments],
             env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
             capture_output=True,
             text=True,
