@@ -54,6 +54,15 @@ def test_comparing(tmp_path: Path) -> None:
     assert "no differences" in (tmp_path / "diff.html").read_text("utf-8")
 
 
+def test_an_estate(tmp_path: Path) -> None:
+    """The demonstration has findings, so ``check`` and ``routes`` may exit with 1."""
+    lines = [line.partition("  #")[0] for line in commands(text_of("estate.md"))]
+    text = "\n".join(f"{line} || test $? = 1" for line in lines)
+    done = run(text, tmp_path)
+    assert "estate.jsonl -> sqlite:new.db: no differences" in done.stdout
+    assert "<svg" in (tmp_path / "estate.svg").read_text("utf-8")
+
+
 def test_simulations(tmp_path: Path) -> None:
     twenty, traced, literal, insecure, bug = commands(text_of("simulation.md"))
     assert "--seeds 20" in twenty
