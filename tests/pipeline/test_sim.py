@@ -23,7 +23,7 @@ from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.replication.convergence import differences
 from mqis.sim.checkers import Picture, _is_authority
 from mqis.sim.scenario import Scenario, draw
-from mqis.sim.steps import Backup, Restore
+from mqis.sim.steps import Backup, Lie, Restore
 from mqis.sim.trace import SimTrace
 from mqis.sim.world import _EPOCH, World
 from mqis.storage.journal import Appender, Journal
@@ -61,9 +61,12 @@ def look(world: World, directory: Path) -> Seen:
 
 
 def scenario(seed: int) -> Scenario:
-    """Without disks that are put back, which takes changes out of their own history."""
+    """Without disks that are put back, which takes changes out of their own history.
+
+    And without lies: a liar uses numbers that its journal does not have.
+    """
     drawn = draw(seed)
-    steps = tuple(s for s in drawn.steps if not isinstance(s, Backup | Restore))
+    steps = tuple(s for s in drawn.steps if not isinstance(s, Backup | Lie | Restore))
     return replace(drawn, steps=steps, journaled=True, streams=False, sqlite=False, skew_s=0.0)
 
 

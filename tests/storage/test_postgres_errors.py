@@ -15,6 +15,7 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
 from mqis.storage.postgres import PostgresStore
 from mqis.storage.schema import VERSION
+from mqis.storage.sql import SqlTransaction
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from tests.builders import partition, queue, user
@@ -148,7 +149,7 @@ def test_settings_of_the_session(postgres_server: PostgresServer) -> None:
 
 def kill_all(place: PostgresSchema) -> None:
     place.execute(
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "SELECT pg_terminate_backend(pid, 300000) FROM pg_stat_activity "
         "WHERE application_name = 'mqis'"
     )
 
@@ -206,6 +207,18 @@ def test_connection_lost_before_the_commit(
     postgres_schema: PostgresSchema, opened: PostgresStore
 ) -> None:
     expected = "the server went away during the commit; it is unknown whether"
+    with pytest.raises(StorageError, match=expected), opened.write() as transaction:  # noqa: PT012
+        transaction.insert(queue(1))
+        assert isinstance(transaction, SqlTransaction)
+        transaction.finish()  # nothing is left to do but the commit
+        kill_all(postgres_schema)
+    assert count(opened) == 0
+
+
+def test_connection_lost_before_deferred_writes(
+    postgres_schema: PostgresSchema, opened: PostgresStore
+) -> None:
+    expected = "the server went away, nothing was written"
     with pytest.raises(StorageError, match=expected), opened.write() as transaction:  # noqa: PT012
         transaction.insert(queue(1))
         kill_all(postgres_schema)

@@ -41,6 +41,15 @@ from mqis.wire.seqnum import SequenceNumber
 OBJECT = Guid(b"o" * 16)
 
 
+class OnlyLines:
+    """The judge of a visitor who sees no content."""
+
+    sees_users = False
+
+    def __call__(self, record: JournalRecord, /) -> Sight:
+        return Sight.LINE
+
+
 def records() -> list[JournalRecord]:
     made = []
     for n in range(100):
@@ -191,7 +200,7 @@ def test_the_content_of_a_message_is_named(traffic: Path) -> None:
     assert lines[8].content == "create a\\orders (1014)"
     assert lines[4].content.startswith("Berlin from 1014 to 1014")
     assert lines[7].content == "heartbeat: Berlin up to 1014"
-    hidden = journal_page(traffic, RecordFilter(), judge=lambda record: Sight.LINE, names=names)
+    hidden = journal_page(traffic, RecordFilter(), judge=OnlyLines(), names=names)
     assert {line.content for line in hidden.lines} == {""}
 
 
@@ -214,7 +223,7 @@ def test_a_deleted_object_is_named_after_its_older_records(tmp_path: Path) -> No
         ("a\\orders", False),
         ("", False),
     ]
-    hidden = journal_page(tmp_path, RecordFilter(), judge=lambda record: Sight.LINE)
+    hidden = journal_page(tmp_path, RecordFilter(), judge=OnlyLines())
     assert {line.named.name for line in hidden.lines} == {""}
 
 

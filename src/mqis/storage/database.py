@@ -53,9 +53,9 @@ class DatabaseStore(ABC):
         with self._write_lock, self._writers.transaction() as session:
             transaction = SqlTransaction(session)
             yield transaction
-            transaction.finish()
             if self.condition.damage is not None:  # found by one of the operations just now
                 self.condition.admit_writer()
+            transaction.finish()  # which raises an error for damage that it finds itself
 
     @contextmanager
     def read_afresh(self) -> Iterator[View]:

@@ -15,7 +15,7 @@ from mqis.storage.journal.reader import Segment, first_lsn
 from mqis.views.console.messages import SegmentMessages, title
 from mqis.views.console.places import PlacesError
 from mqis.views.console.recordednames import NAMELESS, NamedObject, RecordedNames
-from mqis.views.console.sight import Judge, Sight, see_everything
+from mqis.views.console.sight import Judge, Sight, WholeRecords, as_seen, see_everything
 from mqis.views.presentation.records import everything, moment, record_summary
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole
@@ -211,7 +211,7 @@ class _Search:
         if not isinstance(entry, Whole):
             self._note_damage(segment, at, entry.reason)
             return
-        record = messages.completed(entry)
+        record = as_seen(messages.completed(entry), self._judge)
         sight = self._judge(record) if self._wanted.takes(record) else Sight.NOTHING
         if sight is not Sight.NOTHING:
             line = _line(entry.lsn, record, sight, self._names)
@@ -283,7 +283,7 @@ def record_page(
     sight = Sight.NOTHING if found is None else judge(found[0].record)
     if found is None or sight is Sight.NOTHING:
         raise PlacesError(f"there is no record {lsn} in this journal")
-    entry, what = found
+    entry, what = replace(found[0], record=as_seen(found[0].record, judge)), found[1]
     named = (names or RecordedNames()).of(entry.record, itself=sight is Sight.EVERYTHING)
     if sight is Sight.LINE:
         shown = {**record_summary(entry), "what": what, "reason": ""}
@@ -352,15 +352,24 @@ class Past:
     line: JournalLine
 
 
-def history(journals: dict[str, Path], id: str, most: int = 100) -> tuple[list[Past], bool]:  # noqa: A002
-    """The records of an object in all journals, newest first, and whether these are all."""
+def history(
+    journals: dict[str, Path],
+    id: str,  # noqa: A002
+    most: int = 100,
+    *,
+    users: bool = False,
+) -> tuple[list[Past], bool]:
+    """The records of an object in all journals, newest first, and whether these are all.
+
+    ``users``: with the users who asked for its changes.
+    """
     wanted = RecordFilter(object=id)
     found: list[Past] = []
     whole = True
     for server, directory in journals.items():
         if not directory.is_dir():
             continue
-        page = journal_page(directory, wanted, size=most)
+        page = journal_page(directory, wanted, size=most, judge=WholeRecords(users))
         whole = whole and page.older is None
         found += [Past(server, line) for line in page.lines]
     found.sort(key=lambda past: (past.line.time, past.line.lsn), reverse=True)

@@ -69,7 +69,7 @@ def _object(
     past: list[Past] = []
     whole = True
     try:
-        past, whole = history(journals, found.id)
+        past, whole = history(journals, found.id, users=request.sees_everything())
     except MqisError as error:
         problem = str(error)
     return request.page(
