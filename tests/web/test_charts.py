@@ -225,16 +225,16 @@ def test_the_colour_of_a_replica(shown: ReplicaStatus, tone: Tone) -> None:
     assert tone_of_replica(shown) is tone
 
 
-def test_the_worst_part_colours_the_sentence() -> None:
+def test_the_verdict_colours_the_sentence() -> None:
     good = server("a"), server("b")
     assert tone_of_status(taken(0, *good)) is Tone.GOOD
     assert tone_of_status(taken(0, good[0], server("b", 2))) is Tone.LATE
     assert tone_of_status(taken(0, *good, server("c", state=MemberState.STOPPED))) is Tone.LATE
     assert tone_of_status(taken(0, *good, server("c", state=MemberState.FAILED))) is Tone.BAD
-    assert tone_of_status(taken(0, server("b"))) is Tone.BAD, "no authority is in sight"
+    assert tone_of_status(taken(0, server("b"))) is Tone.LATE, "no authority is in sight"
     lacking = server("c", replicas=())
-    assert tone_of_status(taken(0, *good, lacking)) is Tone.BAD
-    assert tone_of_cell(MatrixCell(lacking, None)) is Tone.BAD
+    assert tone_of_status(taken(0, *good, lacking)) is Tone.LATE
+    assert tone_of_cell(MatrixCell(lacking, None)) is Tone.LATE
 
 
 def test_counters_and_neighbours_that_want_attention() -> None:

@@ -79,10 +79,10 @@ def tone_of_replica(replica: ReplicaStatus) -> Tone:
 
 
 def tone_of_cell(cell: MatrixCell) -> Tone:
-    """The colour of a partition at a server; red if the server has no replica of it."""
+    """The colour of a partition at a server; amber if the server has no replica of it yet."""
     if cell.replica is not None:
         return tone_of_replica(cell.replica)
-    return tone_of_server(cell.server) if cell.server.partitions is None else Tone.BAD
+    return tone_of_server(cell.server) if cell.server.partitions is None else Tone.LATE
 
 
 def tone_of_neighbour(neighbour: NeighbourStatus) -> Tone:
