@@ -364,12 +364,28 @@ def test_a_queue_of_one_site_in_a_reply_to_another() -> None:
         last = SequenceNumber.MAX
         return encode_message(SyncRequest(SITE, SITE, MIN, last, MIN, False, scope, "OTHER"))
 
-    scopes = QueueScopes()
+    other = Server("OTHER", guid(3), guid(4), Role.PSC, "PEC")
+    scopes = QueueScopes([PSC, BSC, other])
     scopes.sent("OTHER", "PSC", request(1))
     with pytest.raises(Violation, match="site-only queues stay"):
         scopes.sent("PSC", "OTHER", reply)
     scopes.sent("OTHER", "PSC", request(0))
     scopes.sent("PSC", "OTHER", reply)
+
+
+def test_a_server_may_get_the_queues_of_its_own_site_from_anyone() -> None:
+    """A lying BSC asks another site's PSC; nobody has seen its request."""
+
+    def reply(partition: Guid) -> bytes:
+        hidden = queue(7, seq=5, others={PropId.Q_SCOPE: 0})
+        changes = (synchronized(replace(hidden, partition=partition), MIN, MIN),)
+        last = SequenceNumber(5)
+        return encode_message(SyncReply(SITE, partition, MIN, last, MIN, Sync0.NONE, changes))
+
+    scopes = QueueScopes([PSC, BSC, Server("OTHER", guid(3), guid(4), Role.PSC, "PEC")])
+    scopes.sent("OTHER", "BSC", reply(SITE))
+    with pytest.raises(Violation, match="site-only queues stay"):
+        scopes.sent("OTHER", "BSC", reply(guid(4)))
 
 
 def test_an_error_is_answered_for_a_change_that_was_made() -> None:

@@ -103,7 +103,6 @@ class World:
             scenario.seed, self.network, trace, self._vault, (self.ledger, self.history)
         )
         self._completeness = CompletenessCheck(self.history)
-        self._scopes = QueueScopes()
         if scenario.is_attacked:
             self.network.tap = self._hostility.recorder.hear
             self.network.keeps_order = False
@@ -116,6 +115,7 @@ class World:
         self._order = 0
         self._steps_done = 0
         self._identities = self._make_identities()
+        self._scopes = QueueScopes(self._identities)
         self._alarms: dict[str, float] = {}
         self._backups: dict[int, Callable[[], None]] = {}
         self._requests: dict[int, OwnChange] = {}
