@@ -154,6 +154,8 @@ class NumberHistory:
         """Records a deletion that an authority announced of an object that is not its own."""
         assert change.guid is not None
         known = self.of(change.partition)
+        if change.seq <= known.high:
+            raise ValueError(f"number {change.seq.value} was given out before, it is no new lie")
         known.versions[change.seq] = Version(change.guid, change.seq, None)
         known.lies.add(change.seq)
         known.high = max(known.high, change.seq)

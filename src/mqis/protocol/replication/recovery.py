@@ -8,6 +8,7 @@ mark is in the store, so that a crash on the way does not put it into service.
 from __future__ import annotations
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
+from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.memory import Recovery
 from mqis.protocol.replication.replays import raise_floor
 from mqis.protocol.replication.work import Work
@@ -20,7 +21,7 @@ _RESTORING = b"restoring"
 
 def begin(work: Work, partition: Guid) -> None:
     """Stop changing a partition until the others have been asked."""
-    raise_floor(work, partition, served=work.tx.state(_FAMILY, partition.raw) == _SERVING)
+    raise_floor(work, partition, served=is_serving(work.tx, partition))
     work.tx.put_state(_FAMILY, partition.raw, _RESTORING)
     deadline = work.now + work.settings.recovery_wait_s
     work.memory.recoveries.setdefault(partition, Recovery(deadline))
@@ -42,6 +43,11 @@ def begin_if_new(work: Work, state: Partition) -> None:
 
 def is_running(work: Work, partition: Guid) -> bool:
     return work.tx.state(_FAMILY, partition.raw) == _RESTORING
+
+
+def is_serving(tx: Transaction, partition: Guid) -> bool:
+    """Returns whether this server gives out the numbers of a partition."""
+    return tx.state(_FAMILY, partition.raw) == _SERVING
 
 
 def serve(work: Work, partition: Guid) -> None:
