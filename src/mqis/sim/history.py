@@ -54,8 +54,6 @@ class Made:
 
     partition: Guid
     version: Version
-    #: The last number that the partition used before.
-    before: SequenceNumber
     #: The object's previous version.
     replaced: Version | None
     #: The object was like this under an earlier number.
@@ -274,9 +272,7 @@ class NumberHistory:
             self._put(known.versions, version.seq, version)
             replaced = known.last.get(version.id)
             self._put(known.last, version.id, version)
-            self.fresh.append(
-                Made(state.id, version, known.high, replaced, known.has_seen(version))
-            )
+            self.fresh.append(Made(state.id, version, replaced, known.has_seen(version)))
             high, known.high = known.high, version.seq
             self._undo.append(lambda: setattr(known, "high", high))
 
