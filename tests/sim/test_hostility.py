@@ -139,7 +139,7 @@ def test_an_acknowledgement_in_another_name_would_purge_too_early() -> None:
 def test_a_server_that_asks_for_all_queues_would_get_those_of_another_site() -> None:
     """BSC1a asks every server; one queue in twenty is known in its site alone."""
     queues = [Operate(5.0 * n, n % 3, Change.CREATE_QUEUES, n) for n in range(16)]
-    steps = *queues, *lies(Random(9), Falsehood.SYNC_REQUEST)
+    steps: list[Step] = [*queues, *lies(Random(9), Falsehood.SYNC_REQUEST)]
     whole = replace(SETTINGS, max_changes=1000)  # replies are not cut into parts
     assert attacked(1, *steps, settings=whole).violation is None
     violation = attacked(1, *steps, settings=whole, mutation="S09").violation
