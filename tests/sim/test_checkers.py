@@ -197,12 +197,11 @@ def made(seq: int, *, label: str = "a", quota: int = 1) -> list[Made]:
     def version(number: int, label: str, quota: int) -> Version:
         return Version.of(queue(7, label=label, seq=number, others={PropId.Q_QUOTA: quota}))
 
-    before = SequenceNumber(seq - 1)
-    return [Made(SITE, version(seq, label, quota), before, version(seq - 1, "", 1))]
+    return [Made(SITE, version(seq, label, quota), version(seq - 1, "", 1))]
 
 
-def gone(seq: int, before: int) -> list[Made]:
-    return [Made(SITE, Version.of(tombstone(7, seq=seq)), SequenceNumber(before), None)]
+def gone(seq: int) -> list[Made]:
+    return [Made(SITE, Version.of(tombstone(7, seq=seq)), None)]
 
 
 def test_a_change_that_nobody_asked_for() -> None:
@@ -211,7 +210,7 @@ def test_a_change_that_nobody_asked_for() -> None:
     with pytest.raises(Violation, match=r"only what was asked for.*for nobody"):
         ledger.made("PSC", made(5), NOW)
     with pytest.raises(Violation, match="only what was asked for"):
-        ledger.made("PSC", gone(5, 4), NOW)
+        ledger.made("PSC", gone(5), NOW)
 
 
 def test_a_request_that_is_executed_twice() -> None:
@@ -263,9 +262,18 @@ def test_a_lost_disk_takes_along_what_was_made_of_a_request() -> None:
 
 def test_a_restored_authority_deletes_what_others_have_no_more() -> None:
     ledger = Ledger()
-    ledger.made("PSC", gone(DEFAULTS.restore_jump + 10, 9), NOW)
+    ledger.made("PSC", gone(10), NOW, {SITE})  # however few numbers it skips
     with pytest.raises(Violation, match="for nobody"):
-        ledger.made("PSC", gone(DEFAULTS.restore_jump + 11, DEFAULTS.restore_jump + 10), NOW)
+        ledger.made("PSC", gone(11), NOW, {guid(4)})
+    with pytest.raises(Violation, match="for nobody"):
+        ledger.made("PSC", gone(DEFAULTS.restore_jump + 11), NOW)
+
+
+def test_a_restored_authority_makes_nothing_that_was_never_there() -> None:
+    ledger, [change] = Ledger(), made(5)
+    with pytest.raises(Violation, match="for nobody"):
+        ledger.made("PSC", [change], NOW, {SITE})
+    ledger.made("PSC", [replace(change, seen_before=True)], NOW, {SITE})
 
 
 def test_requests_for_the_same_are_told_apart_as_far_as_that_matters() -> None:
@@ -392,12 +400,28 @@ def test_a_queue_of_one_site_in_a_reply_to_another() -> None:
         last = SequenceNumber.MAX
         return encode_message(SyncRequest(SITE, SITE, MIN, last, MIN, False, scope, "OTHER"))
 
-    scopes = QueueScopes()
+    other = Server("OTHER", guid(3), guid(4), Role.PSC, "PEC")
+    scopes = QueueScopes([PSC, BSC, other])
     scopes.sent("OTHER", "PSC", request(1))
     with pytest.raises(Violation, match="site-only queues stay"):
         scopes.sent("PSC", "OTHER", reply)
     scopes.sent("OTHER", "PSC", request(0))
     scopes.sent("PSC", "OTHER", reply)
+
+
+def test_a_server_may_get_the_queues_of_its_own_site_from_anyone() -> None:
+    """A lying BSC asks another site's PSC; nobody has seen its request."""
+
+    def reply(partition: Guid) -> bytes:
+        hidden = queue(7, seq=5, others={PropId.Q_SCOPE: 0})
+        changes = (synchronized(replace(hidden, partition=partition), MIN, MIN),)
+        last = SequenceNumber(5)
+        return encode_message(SyncReply(SITE, partition, MIN, last, MIN, Sync0.NONE, changes))
+
+    scopes = QueueScopes([PSC, BSC, Server("OTHER", guid(3), guid(4), Role.PSC, "PEC")])
+    scopes.sent("OTHER", "BSC", reply(SITE))
+    with pytest.raises(Violation, match="site-only queues stay"):
+        scopes.sent("OTHER", "BSC", reply(guid(4)))
 
 
 def test_an_error_is_answered_for_a_change_that_was_made() -> None:

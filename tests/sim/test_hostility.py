@@ -77,6 +77,7 @@ def attacked(
     seed: int,
     *hostile: Step,
     servers: tuple[ScenarioServer, ...] = SERVERS,
+    settings: ReplicationSettings = SETTINGS,
     mutation: str | None = None,
     skew_s: float = 0.0,
     streams: bool = False,
@@ -85,7 +86,7 @@ def attacked(
     scenario = Scenario(
         seed,
         servers,
-        settings=SETTINGS,
+        settings=settings,
         steps=tuple(steps),
         fault_s=LASTS_S,
         signed=True,
@@ -134,8 +135,20 @@ def test_an_acknowledgement_in_another_name_would_purge_too_early() -> None:
     assert violation.rule == "nothing purged that someone needs"
 
 
+@pytest.mark.req("SEC-11-01")
+def test_a_server_that_asks_for_all_queues_would_get_those_of_another_site() -> None:
+    """BSC1a asks every server; one queue in twenty is known in its site alone."""
+    queues = [Operate(5.0 * n, n % 3, Change.CREATE_QUEUES, n) for n in range(16)]
+    steps: list[Step] = [*queues, *lies(Random(9), Falsehood.SYNC_REQUEST)]
+    whole = replace(SETTINGS, max_changes=1000)  # replies are not cut into parts
+    assert attacked(1, *steps, settings=whole).violation is None
+    violation = attacked(1, *steps, settings=whole, mutation="S09").violation
+    assert violation is not None
+    assert violation.rule == "site-only queues stay in their site"
+
+
 def test_every_protection_has_its_attack() -> None:
-    assert {name for name in MUTATIONS if name.startswith("S")} == {*ATTACKS, "S08"}
+    assert {name for name in MUTATIONS if name.startswith("S")} == {*ATTACKS, "S08", "S09"}
 
 
 @pytest.mark.req("SEC-11-01")

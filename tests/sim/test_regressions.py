@@ -12,7 +12,18 @@ from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.work import Sender, Work
 from mqis.sim.runner import Options, RunResult, run
 from mqis.sim.scenario import Scenario, Weather, enterprise
-from mqis.sim.steps import Backup, Change, Cut, Isolate, Join, Operate, Restore, Step
+from mqis.sim.steps import (
+    Backup,
+    Change,
+    Cut,
+    Falsehood,
+    Isolate,
+    Join,
+    Lie,
+    Operate,
+    Restore,
+    Step,
+)
 from mqis.sim.workload import queue_properties, roamer
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.messages import SyncRequest
@@ -251,3 +262,20 @@ def test_a_psc_between_two_parts_does_not_serve_its_bsc_as_if_it_had_all() -> No
     found = run(scenario, Options(mutation="B05")).violation
     assert found is not None
     assert found.rule == "a copy is complete at its number"
+
+
+def test_a_lying_authority_gives_out_no_numbers_while_it_is_being_restored() -> None:
+    """They are not its own then: others hold changes under them that it has lost."""
+    result = suffered(
+        (0, 0),
+        *work(5.0, 1, 6, Change.CREATE_QUEUE),
+        Backup(6.0, 1),
+        *work(7.0, 1, 6, Change.CREATE_QUEUE),
+        Restore(20.0, 1, 10.0),
+        *(Lie(21.0 + n, 1, Falsehood.FOREIGN_DELETE, n) for n in range(6)),
+        Isolate(24.0, 1, 60.0),
+        *(Lie(200.0 + n, 1, Falsehood.FOREIGN_DELETE, n) for n in range(6)),
+        signed=True,
+    )
+    assert result.violation is None
+    assert result.counts[f"lie {Falsehood.FOREIGN_DELETE}"] > 0

@@ -54,8 +54,6 @@ class Made:
 
     partition: Guid
     version: Version
-    #: The last number that the partition used before.
-    before: SequenceNumber
     #: The object's previous version.
     replaced: Version | None
     #: The object was like this under an earlier number.
@@ -154,6 +152,8 @@ class NumberHistory:
         """Records a deletion that an authority announced of an object that is not its own."""
         assert change.guid is not None
         known = self.of(change.partition)
+        if change.seq <= known.high:
+            raise ValueError(f"number {change.seq.value} was given out before, it is no new lie")
         known.versions[change.seq] = Version(change.guid, change.seq, None)
         known.lies.add(change.seq)
         known.high = max(known.high, change.seq)
@@ -272,9 +272,7 @@ class NumberHistory:
             self._put(known.versions, version.seq, version)
             replaced = known.last.get(version.id)
             self._put(known.last, version.id, version)
-            self.fresh.append(
-                Made(state.id, version, known.high, replaced, known.has_seen(version))
-            )
+            self.fresh.append(Made(state.id, version, replaced, known.has_seen(version)))
             high, known.high = known.high, version.seq
             self._undo.append(lambda: setattr(known, "high", high))
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from mqis.protocol.queueing.events import Delivered, Event, Refused
 from mqis.protocol.queueing.message import QueuedMessage, build_packet
+from mqis.protocol.replication import recovery
 from mqis.protocol.replication.server import Server
 from mqis.sim.describe import describe, operation_of
 from mqis.sim.history import NumberHistory
@@ -63,9 +64,9 @@ class Hostility:
         key = self._vault.public(f"{liar.name} as somebody else")
         entropy = ServerEntropy(f"{self._seed}/{step.salt}")
         with discarded(liar.disk.store) as tx:
-            situation = Situation(
-                Random(step.salt), liar.me, tx, entropy, servers, key, self.recorder, unix
-            )
+            about = Random(step.salt), liar.me, tx, entropy, servers, key, self.recorder, unix
+            in_office = not liar.from_backup and recovery.is_serving(tx, liar.me.site)
+            situation = Situation(*about, gives_numbers=in_office)
             make_lie(step.falsehood, situation)
         for request in situation.honest:
             self._ledger.asked(request, now)

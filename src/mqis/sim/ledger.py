@@ -7,7 +7,7 @@ replays. A change without a request, or made twice for one request, is a violati
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +16,6 @@ from mqis.protocol.directory.types.catalogue import by_role
 from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.replication.convergence import HeldObject
 from mqis.protocol.replication.requests import NO_RESPONSE, NOT_REACHED
-from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.history import Made, Version
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
@@ -137,13 +136,16 @@ class Ledger:
 
     # --- changes ----------------------------------------------------------------------------------
 
-    def made(self, authority: str, made: list[Made], now: float) -> None:
+    def made(
+        self, authority: str, made: list[Made], now: float, recovered: Collection[Guid] = ()
+    ) -> None:
         """Matches the changes that an authority made in one operation to requests.
 
-        The operation was not called by a client of the authority.
+        The operation was not called by a client of the authority. Before it, the authority was
+        being restored in the partitions ``recovered``, and made no changes there.
         """
-        if not _are_recovered(made):
-            for change in made:
+        for change in made:
+            if change.partition not in recovered or not _is_made_again(change):
                 one = _Change(authority, change.version, change.replaced, now)
                 self._account(self._requests.get(change.partition, []), one)
 
@@ -176,15 +178,12 @@ def _key(request: ChangeRequest) -> tuple[str, int, bytes]:
     return name_key(request.requester), request.request_id, request.change.encoded
 
 
-def _are_recovered(made: list[Made]) -> bool:
-    """True for what a restored authority makes again behind the numbers that it skips.
+def _is_made_again(change: Made) -> bool:
+    """True for what a restored authority makes under new numbers when it goes into service.
 
     These are deletions whose numbers were lost, and objects that replicas held without numbers.
     """
-    if any(change.version.held is not None and not change.seen_before for change in made):
-        return False
-    first = min(made, key=lambda change: change.version.seq)
-    return first.version.seq.value - first.before.value > DEFAULTS.restore_jump // 2
+    return change.version.held is None or change.seen_before
 
 
 def _fits(request: _Request, change: _Change) -> bool:

@@ -81,6 +81,8 @@ class Situation:
     key: RsaPublicKey
     recorder: Recorder
     unix: int
+    #: Whether the numbers of the liar's partition are its to give out now.
+    gives_numbers: bool = True
     said: list[tuple[str, Message]] = field(default_factory=list)
     #: The requests in ``said`` that it is entitled to make.
     honest: list[ChangeRequest] = field(default_factory=list)
@@ -399,8 +401,11 @@ def _sync_request(s: Situation) -> None:
 
 
 def _foreign(s: Situation, command: Command) -> None:
-    """Tells all servers of a change to another authority's object as if it were the liar's own."""
-    if s.me.is_bsc:
+    """Tells all servers of a change to another authority's object as if it were the liar's own.
+
+    An authority that is being restored, or is new in office, has no numbers to give out yet.
+    """
+    if s.me.is_bsc or not s.gives_numbers:
         return
     state, obj = s.tx.partition(s.me.site), s.object(ObjectType.QUEUE, ObjectType.MACHINE)
     if state is None or obj is None or obj.partition == s.me.site:

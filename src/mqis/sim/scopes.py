@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mqis.protocol.directory.objects import Scope, name_key
+from mqis.protocol.replication.server import Server
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
@@ -17,11 +20,16 @@ from mqis.wire.mqdsrp.messages import (
 
 
 class QueueScopes:
-    """The sync requests that asked for everything, and a check of all replies."""
+    """The sync requests that asked for everything, and a check of all replies.
 
-    def __init__(self) -> None:
-        #: Who asked whom for a partition with all of its queues, as the server of a site does, or
-        #: an authority that is being restored.
+    A server may get the queues of its own site from anyone, however it asks. It gets those of
+    another site only in reply to a request that replication made, not a hostile party: a backup
+    controller's to its PSC, or that of an authority that is being restored.
+    """
+
+    def __init__(self, servers: Iterable[Server]) -> None:
+        self._sites = {name_key(server.name): server.site for server in servers}
+        #: The requester, the server that it asked, and the partition: for all of its queues.
         self._entitled: set[tuple[str, str, Guid]] = set()
 
     def sent(self, sender: str, machine: str, body: bytes) -> None:
@@ -38,6 +46,8 @@ class QueueScopes:
 
     def _check(self, sender: str, machine: str, reply: SyncReply) -> None:
         if (name_key(machine), name_key(sender), reply.partition) in self._entitled:
+            return
+        if self._sites.get(name_key(machine)) == reply.partition:
             return
         for change in reply.changes:
             if _is_site_only(change):

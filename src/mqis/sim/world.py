@@ -105,7 +105,6 @@ class World:
         )
         self._completeness = CompletenessCheck(self.history)
         self._digests = DigestCheck(trace.count)
-        self._scopes = QueueScopes()
         if scenario.is_attacked:
             self.network.tap = self._hostility.recorder.hear
             self.network.keeps_order = False
@@ -118,6 +117,7 @@ class World:
         self._order = 0
         self._steps_done = 0
         self._identities = self._make_identities()
+        self._scopes = QueueScopes(self._identities)
         self._alarms: dict[str, float] = {}
         self._backups: dict[int, Callable[[], None]] = {}
         self._requests: dict[int, OwnChange] = {}
@@ -126,6 +126,8 @@ class World:
         self._last_request = 0
         self._accounting = False
         self._witnesses = Witnesses()
+        #: The partitions in which each server was being restored after its last operation.
+        self._recovering: dict[str, frozenset[Guid]] = {}
 
     # --- the clock --------------------------------------------------------------------------------
 
@@ -192,12 +194,15 @@ class World:
             self._completeness.check(tx, server)
             self.traffic.progressed(server.name)
             self._count_quarantine(server)
+        assert server.node is not None
+        self._recovering[server.name] = frozenset(server.node.replication.memory.recoveries)
 
     def _account(self, server: SimServer) -> None:
         """Passes new changes to the ledger, unless a client made them or the set-up is running."""
         made, self.history.fresh = self.history.fresh, []
         if made and self._accounting and not server.serves_client:
-            self.ledger.made(server.name, made, self.now)
+            recovered = self._recovering.get(server.name, frozenset())
+            self.ledger.made(server.name, made, self.now, recovered)
 
     def _count_quarantine(self, server: SimServer) -> None:
         assert server.node is not None

@@ -163,6 +163,20 @@ def test_what_is_not_there_is_deleted_already(psc: bool) -> None:
         assert (view.tombstone(guid_of("QUEUE")) is not None) is psc
 
 
+def test_a_deletion_does_not_replace_the_tombstone_of_another_partition() -> None:
+    """Else whoever still has the object would never hear that its authority has deleted it."""
+    store = MemoryStore()
+    applied(store, change(Command.SYNC, ObjectType.QUEUE))
+    applied(store, delete(ObjectType.QUEUE))
+    with store.read() as view:
+        genuine = view.tombstone(guid_of("QUEUE"))
+    elsewhere = replace(delete(ObjectType.QUEUE), partition=guid_of("elsewhere"), seq=number(70))
+    assert applied(store, elsewhere) == Applied(None, None)
+    with store.read() as view:
+        assert genuine is not None
+        assert view.tombstone(guid_of("QUEUE")) == genuine
+
+
 def test_an_object_that_comes_back_has_no_tombstone() -> None:
     store = MemoryStore()
     applied(store, change(Command.SYNC, ObjectType.QUEUE))

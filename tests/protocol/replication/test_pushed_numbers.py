@@ -252,6 +252,24 @@ def test_a_purge_between_the_parts_starts_over(enterprise: Enterprise, psc: Node
     assert (request.from_seq, request.known_purged_seq) == (MIN, MAX)
 
 
+def test_a_purge_that_was_known_before_the_full_synchronisation_starts_it_over(
+    enterprise: Enterprise,
+) -> None:
+    """A PSC from an old backup sends a first part; then it is up to date, and has purged since."""
+    psc, bsc = enterprise.nodes["psc"], enterprise.nodes["bsc"]
+    last = psc.last(SITE_A)
+    for node in enterprise.nodes.values():
+        with node.store.write() as tx:
+            tx.put_partition(replace(node.partition(SITE_A), purged_seq=number(last)))
+    with bsc.store.write() as tx:
+        state = replace(bsc.partition(SITE_A), purge_state=PurgeState.IN_SYNC0)
+        tx.put_partition(replace(state, last_seq=number(last - 1)))
+    enterprise.restart("bsc")
+    enterprise.run(LONG_S)
+    assert bsc.partition(SITE_A).purge_state is PurgeState.NORMAL
+    enterprise.check_converged()
+
+
 @pytest.mark.departs("MQDSRP-3.3.7.2-03")
 def test_a_partition_that_is_being_copied_is_not_told_of(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]

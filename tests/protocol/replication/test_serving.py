@@ -231,6 +231,29 @@ def test_queues_of_a_site_are_for_that_site(enterprise: Enterprise) -> None:
     assert guid_of("psc") in [c.guid for c in reply(enterprise, SITE_B, known=ALL).changes]
 
 
+@pytest.mark.req("MQDSRP-3.2.7.8-08")
+def test_a_server_of_another_site_does_not_get_queues_of_one_site_by_asking_for_all(
+    enterprise: Enterprise,
+) -> None:
+    """The directory decides which site a server is of, not the request (E58)."""
+    enterprise.add_bsc("distant", "pec")
+    enterprise.run(70)
+    psc = enterprise.nodes["psc"]
+    enterprise.create_queue(psc, "psc\\local", scope=PropVariant(VarType.UI1, 0))
+    enterprise.run(70)
+    last = psc.last(SITE_B)
+    assert reply(enterprise, SITE_B, last - 1, scope=0, asker="distant").changes == ()
+    for asker, server, sync0 in (
+        ("distant", "pec", False),  # its own PSC, which has the queue by propagation
+        ("bsc", "pec", False),  # another PSC, about its own site
+        ("pec", "psc", True),  # being restored, in the place of the PSC
+    ):
+        answer = reply(
+            enterprise, SITE_B, last - 1, scope=0, asker=asker, server=server, sync0=sync0
+        )
+        assert [c.guid for c in answer.changes] == [guid_of("psc\\local")], asker
+
+
 @pytest.mark.req("MQDSRP-3.2.7.8-01", "MQDSRP-3.2.7.8-04")
 def test_the_lists_are_those_of_the_table() -> None:
     rows = list(csv.DictReader(TABLE.open()))

@@ -91,12 +91,21 @@ def _delete(
     identifier = obj.id if obj is not None else change.guid
     if obj is not None:
         tx.delete(obj)
-    if keep_tombstones and identifier is not None:
+    if keep_tombstones and identifier is not None and not _is_buried_elsewhere(tx, change):
         scope = dict(change.properties).get(PropId.D_SCOPE)
         known_in_site = scope is not None and scope.value == Scope.SITE
         reach = Scope.SITE if known_in_site else Scope.ENTERPRISE
         tx.bury(DeletedObject(identifier, change.partition, change.seq, object_type, reach))
     return Applied(obj, None)
+
+
+def _is_buried_elsewhere(view: View, change: DirectoryChange) -> bool:
+    """Returns whether another authority has deleted the object, which then was never this one's.
+
+    The store has one tombstone for an identifier: whoever still has the object needs that one.
+    """
+    known = None if change.guid is None else view.tombstone(change.guid)
+    return known is not None and known.partition != change.partition
 
 
 def _update(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> Applied:

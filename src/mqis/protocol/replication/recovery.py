@@ -21,7 +21,7 @@ _RESTORING = b"restoring"
 
 def begin(work: Work, partition: Guid) -> None:
     """Stop changing a partition until the others have been asked."""
-    raise_floor(work, partition, served=work.tx.state(_FAMILY, partition.raw) == _SERVING)
+    raise_floor(work, partition, served=is_serving(work.tx, partition))
     work.tx.put_state(_FAMILY, partition.raw, _RESTORING)
     deadline = work.now + work.settings.recovery_wait_s
     work.memory.recoveries.setdefault(partition, Recovery(deadline))
@@ -53,6 +53,11 @@ def is_restoring(view: View, partition: Guid) -> bool:
 def has_served(view: View, partition: Guid) -> bool:
     """Returns whether the server of this store decides about the partition, or is to."""
     return view.state(_FAMILY, partition.raw) is not None
+
+
+def is_serving(view: View, partition: Guid) -> bool:
+    """Returns whether this server gives out the numbers of a partition."""
+    return view.state(_FAMILY, partition.raw) == _SERVING
 
 
 def serve(work: Work, partition: Guid) -> None:

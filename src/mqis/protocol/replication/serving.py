@@ -22,6 +22,7 @@ from mqis.protocol.replication.parts import fitting
 from mqis.protocol.replication.quarantine import complete_through
 from mqis.protocol.replication.refusals import Objection, RefusalReason
 from mqis.protocol.replication.work import Sender, Work
+from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import AlreadyPurged, Sync0, SyncReply, SyncRequest
 
@@ -96,7 +97,7 @@ def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
     last = state.last_seq
     if not _restores(work, request, state):
         last = max(request.from_seq, complete_through(work, state))
-    changes = visible(wanted(work, state, request), request.scope)
+    changes = visible(wanted(work, state, request), granted_scope(work, state, request))
     known = takewhile(lambda change: change.seq <= last, changes)
     chosen, complete = fitting(work, known, request.from_seq, state.purged_seq)
     to_seq = last if complete else chosen[-1].seq
@@ -122,6 +123,18 @@ def in_order(changes: list[DirectoryChange]) -> tuple[DirectoryChange, ...]:
 def wanted(work: Work, state: Partition, request: SyncRequest) -> Iterator[Change]:
     """Objects and tombstones of the partition, whoever owns it (E09), and of no other (E10)."""
     return work.tx.changes(state.id, request.from_seq)
+
+
+def granted_scope(work: Work, state: Partition, request: SyncRequest) -> int:
+    """The requested scope, unless the directory knows the requester as a server of another site.
+
+    All queues are for the servers of the partition's site, for our own backup controllers, and for
+    an authority that is being restored (E58).
+    """
+    machine = work.tx.find(ObjectType.MACHINE, request.requester)
+    if machine is None or machine.partition in (state.id, work.me.site):
+        return request.scope
+    return request.scope if _restores(work, request, state) else Scope.ENTERPRISE
 
 
 def visible(changes: Iterable[Change], scope: int) -> Iterator[Change]:

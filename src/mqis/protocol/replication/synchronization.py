@@ -13,7 +13,7 @@ from mqis.protocol.replication import rounds, topology
 from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.asking import answered, ask, source_of
-from mqis.protocol.replication.memory import Progress
+from mqis.protocol.replication.memory import OpenSyncRequest, Progress
 from mqis.protocol.replication.quarantine import set_aside
 from mqis.protocol.replication.receiving import apply_one, drain, is_ahead
 from mqis.protocol.replication.refusals import Objection, RefusalReason
@@ -209,10 +209,21 @@ def receive_already_purged(work: Work, sender: Sender, message: AlreadyPurged) -
     request = work.memory.progress(state.id).asked
     if request is None:
         return work.refuse(RefusalReason.UNSOLICITED, "a purge that nobody asked about")
-    if message.purged_seq <= max(state.last_seq, state.purged_seq, request.known_purged):
+    if message.purged_seq <= _passed(state, request):
         return work.refuse(RefusalReason.OUTDATED, "a purge that this replica is past")
     if message.purged_seq.value > state.last_seq.value + work.settings.max_jump:
         return work.refuse(
             RefusalReason.INCONSISTENT, f"number {message.purged_seq} is out of all proportion"
         )
     return start_sync0(work, state)
+
+
+def _passed(state: Partition, request: OpenSyncRequest) -> SequenceNumber:
+    """The number up to which a purge takes nothing from this replica.
+
+    A full synchronisation begins with nothing: what was purged here before does not count, and may
+    never have been the authority's (E82).
+    """
+    if state.purge_state is PurgeState.IN_SYNC0:
+        return max(request.from_seq, request.known_purged)
+    return max(state.last_seq, state.purged_seq, request.known_purged)

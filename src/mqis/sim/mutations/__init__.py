@@ -35,6 +35,7 @@ MUTATIONS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     "S06": ("a server may request any change", insecure.S06),
     "S07": ("a request may choose names and identifiers", insecure.S07),
     "S08": ("acknowledgements are believed from any server", insecure.S08),
+    "S09": ("a server gets another site's own queues by asking for them", insecure.S09),
     **bugs.BUGS,
     **damage.BUGS,
     **queues.BUGS,

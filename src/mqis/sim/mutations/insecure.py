@@ -10,7 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from mqis.protocol.queueing import receiving
-from mqis.protocol.replication import acknowledging, replays, requests, synchronization, trust
+from mqis.protocol.replication import (
+    acknowledging,
+    replays,
+    requests,
+    serving,
+    synchronization,
+    trust,
+)
 from mqis.protocol.replication.work import Sender, Work
 from mqis.wire.mqdsrp.messages import AlreadyPurged
 
@@ -80,3 +87,12 @@ def _anybody(_is: _Any) -> _Any:
 
 
 S08 = ((acknowledging, "_is", _anybody),)
+
+# --- S09: 3.2.7.8 believes the scope of a request -------------------------------------------------
+
+
+def _as_requested(_granted_scope: _Any) -> _Any:
+    return lambda work, state, request: request.scope
+
+
+S09 = ((serving, "granted_scope", _as_requested),)
