@@ -22,6 +22,7 @@ from mqis.sim.steps import (
     Lie,
     Operate,
     Restore,
+    Retire,
     Step,
 )
 from mqis.sim.workload import queue_properties, roamer
@@ -279,3 +280,12 @@ def test_a_lying_authority_gives_out_no_numbers_while_it_is_being_restored() -> 
     )
     assert result.violation is None
     assert result.counts[f"lie {Falsehood.FOREIGN_DELETE}"] > 0
+
+
+def test_servers_do_not_agree_while_an_authority_is_being_restored() -> None:
+    """The PEC, the last server there is, has lost the deletion of a site with its disk."""
+    steps = in_order(Backup(6.0, 0), Retire(20.0, 1), Restore(900.0, 0, 1.0))
+    scenario = Scenario(1, enterprise((0, 0)), settings=QUICK, steps=steps, fault_s=900.5)
+    result = run(scenario)
+    assert result.violation is None
+    assert result.healed_s > QUICK.recovery_retry_s

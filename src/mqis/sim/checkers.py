@@ -65,6 +65,7 @@ def disagreements(enterprise: CheckedEnterprise) -> list[str]:
     """Describes every disagreement between servers; empty if all agree."""
     servers = list(enterprise.servers.values())
     found = [f"{server.name} is down" for server in servers if server.node is None]
+    found = found or [line for server in servers for line in _recoveries(server)]
     found = found or _numbers(servers)
     if not found:
         pictures = [Picture(server) for server in servers]
@@ -73,6 +74,12 @@ def disagreements(enterprise: CheckedEnterprise) -> list[str]:
         found += [line for server in servers for line in _set_aside(server)]
         found += [line for server in servers for line in _strangers(server, servers)]
     return found
+
+
+def _recoveries(server: SimServer) -> list[str]:
+    """Describes the partitions in which a server is being restored: it decides nothing there."""
+    recoveries = () if server.node is None else server.node.replication.memory.recoveries
+    return [f"{server.name} is being restored in {id_}" for id_ in recoveries]
 
 
 def _numbers(servers: list[SimServer]) -> list[str]:
