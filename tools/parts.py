@@ -13,9 +13,9 @@ from pathlib import Path
 _HELPERS = frozenset({"__pycache__", "data", "plugins", "strategies"})
 #: The longest parts first, so that the last ones are short.
 _NAMED = {
-    "pipeline": ("pipeline",),
+    "pipeline": ("pipeline/*",),
     "layers": ("protocol", "wire"),
-    "commands": ("cli/*", "docs", "examples", "web"),
+    "commands": ("cli/*", "docs", "examples", "web/*"),
     "sim": ("architecture", "fuzz", "sim/*"),
     "rest": ("server/*", "storage/*"),
     "interfaces": (
@@ -28,9 +28,12 @@ _NAMED = {
         "runtime/directory",
         "runtime/node",
         "runtime/oletx",
+        "pipeline/test_chains.py",
         "server/test_forwarding.py",
+        "server/test_undeletion.py",
         "sim/test_regressions.py",
         "storage/journal",
+        "web/test_views.py",
     ),
     "hostile": ("hostile/*",),
     "sockets": ("interop", "runtime/*"),
