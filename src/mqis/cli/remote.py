@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from mqis.cli.credentials import Login, LoginError
-from mqis.client.remote import LogonError, Remote, RemoteUser, connect
+from mqis.client.remote import TIMEOUT_S, LogonError, Remote, RemoteUser, connect
 from mqis.client.servers import ServerAddress
 
 
@@ -25,7 +25,10 @@ def addresses(login: Login) -> list[ServerAddress]:
 
 @contextmanager
 def connected(
-    login: Login, servers: Sequence[ServerAddress], secret: str | None
+    login: Login,
+    servers: Sequence[ServerAddress],
+    secret: str | None,
+    timeout_s: float = TIMEOUT_S,
 ) -> Iterator[Remote]:
     """Connects to the first server that answers; the connection ends with the block."""
     user = None
@@ -33,7 +36,7 @@ def connected(
         user = RemoteUser(login.name, login.domain, login.auth_type, login.level, login.verify)
     with asyncio.Runner() as runner:
         try:
-            client = runner.run(connect(servers, user, secret))
+            client = runner.run(connect(servers, user, secret, timeout_s))
         except LogonError as error:
             raise LoginError(str(error)) from error
         try:

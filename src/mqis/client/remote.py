@@ -39,6 +39,10 @@ class LogonError(MqisError):
     """The server refused the user's logon."""
 
 
+#: The seconds that a call may take.
+TIMEOUT_S = 15.0
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteUser:
     """The user to log on as, and the security options."""
@@ -55,28 +59,33 @@ class RemoteUser:
 
 
 async def connect(
-    servers: Sequence[ServerAddress], user: RemoteUser | None, secret: str | None
+    servers: Sequence[ServerAddress],
+    user: RemoteUser | None,
+    secret: str | None,
+    timeout_s: float = TIMEOUT_S,
 ) -> DirectoryClient:
     """Connects to the first server that answers; a refused logon is not tried elsewhere."""
     errors: list[tuple[ServerAddress, Exception]] = []
     for server in servers:
         try:
-            return await _connect_to(server, user, secret)
+            return await _connect_to(server, user, secret, timeout_s)
         except NoServerError as error:
             errors += ((server, each) for each in error.errors)
     raise NoServerError.of(errors)
 
 
 async def _connect_to(
-    server: ServerAddress, user: RemoteUser | None, secret: str | None
+    server: ServerAddress, user: RemoteUser | None, secret: str | None, timeout_s: float
 ) -> DirectoryClient:
     if user is None:
-        return await DirectoryClient.connect([server])
+        return await DirectoryClient.connect([server], timeout_s=timeout_s)
     initiator = PyspnegoInitiator(Secret(user.name, user.domain, secret))
     credentials = Credentials(initiator, user.auth_type, user.level, server.host)
     gss = initiator if user.verify else None
     try:
-        return await DirectoryClient.connect([server], credentials=credentials, gss=gss)
+        return await DirectoryClient.connect(
+            [server], credentials=credentials, gss=gss, timeout_s=timeout_s
+        )
     except (RpcFault, RpcConnectionError) as error:
         if not is_logon_refused(error):
             raise
