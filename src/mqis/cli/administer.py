@@ -11,7 +11,6 @@ from mqis.client.servers import ServerAddress
 from mqis.config.nodes import NodePlace
 from mqis.enterprise.setup import Administrator, Changing
 
-
 #: Servers that start together on one computer can keep its disk busy for a while.
 _TIMEOUT_S = 120.0
 
