@@ -1,0 +1,118 @@
+"""Records that do not tell the past, and the rare ones that do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mqis.protocol.journal import folding
+from mqis.protocol.journal.folding import JournalFold, JournalWriter, UnknownPast
+from mqis.storage.memory import MemoryStore
+from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
+from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.messages import ChangePropagation, encode_message
+from mqis.wire.seqnum import SequenceNumber
+from tests.protocol.directory import world as w
+
+ME = JournalWriter(w.C15, "C15")
+LOCAL, APPLIED = RecordState.LOCAL, RecordState.APPLIED
+
+
+def record(state: RecordState, operation: int, **values: Any) -> JournalRecord:
+    known: dict[str, Any] = {
+        "partition": w.SITE_A,
+        "seq": SequenceNumber(500),
+        "object_type": int(w.QUEUE),
+        "object_id": w.ORDERS,
+    }
+    return JournalRecord(5, RecordKind.CHANGE, state, operation=operation, **{**known, **values})
+
+
+def change(command: Command, path: str | None, guid: Guid | None) -> DirectoryChange:
+    values = {PropId.Q_LABEL: "new", PropId.Q_PATHNAME: path or "C14\\new"}
+    properties = tuple((int(propid), prop(propid, value)) for propid, value in values.items())
+    numbers = SequenceNumber(499), SequenceNumber(500), SequenceNumber.MIN
+    return DirectoryChange(
+        command, None if guid else path, guid, w.SITE_A, *numbers, properties=properties
+    )
+
+
+def fold(*records: JournalRecord) -> MemoryStore:
+    store = w.World().store
+    with store.write() as tx:
+        taken = JournalFold(tx, ME)
+        for each in records:
+            taken.take(each)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (record(LOCAL, Command.UPDATE), "a change of this server has no content"),
+        (record(LOCAL, Command.UPDATE, body=b"\x01"), "a body cannot be decoded"),
+        (record(LOCAL, Command.DELETE, object_type=99, body=b""), "has no content"),
+        (record(APPLIED, Command.UPDATE), "the message with change"),
+        (record(APPLIED, Command.DELETE, object_type=99), "99 is no type of objects"),
+    ],
+)
+def test_records_that_do_not_tell_enough(told: JournalRecord, reason: str) -> None:
+    with pytest.raises(UnknownPast, match=reason):
+        fold(told)
+
+
+def test_a_change_of_an_object_that_is_not_there() -> None:
+    body = change(Command.UPDATE, "C14\\nothing", w.OTHER).encoded
+    with pytest.raises(UnknownPast, match="is changed before it is"):
+        fold(record(LOCAL, Command.UPDATE, object_id=w.OTHER, body=body))
+
+
+def test_a_new_object_takes_the_name_of_another() -> None:
+    body = change(Command.CREATE, "C14\\orders", w.OTHER).encoded
+    store = fold(record(LOCAL, Command.CREATE, object_id=w.OTHER, body=body))
+    with store.read() as view:
+        assert view.get(w.QUEUE, w.ORDERS) is None
+        named = view.find(w.QUEUE, "C14\\orders")
+        assert named is not None
+        assert named.id == w.OTHER
+
+
+def test_a_deletion_whose_message_is_not_there() -> None:
+    """Its record names the object, which is enough."""
+    store = fold(record(APPLIED, Command.DELETE))
+    with store.read() as view:
+        assert view.get(w.QUEUE, w.ORDERS) is None
+
+
+def test_a_deleted_site_takes_its_partition_along() -> None:
+    """But not that of the server's own site."""
+
+    def machines(site: Guid) -> set[Guid]:
+        gone = record(APPLIED, Command.DELETE, object_type=int(w.SITE), object_id=site)
+        with fold(gone).read() as view:
+            assert view.get(w.SITE, site) is None
+            return {m.id for m in view.objects(w.MACHINE)}
+
+    assert w.C14 not in machines(w.SITE_A)
+    assert w.C15 in machines(w.SITE_B), "the writer of the journal"
+
+
+def test_received_changes_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "MAX_WAITING", 1)
+    with w.World().store.write() as tx:
+        taken = JournalFold(tx, ME)
+        changes = [change(Command.CREATE, None, w.number(n)) for n in (1, 2, 3)]
+        body = encode_message(ChangePropagation(w.SITE_A, tuple(changes)))
+        message = JournalRecord(
+            5,
+            RecordKind.MESSAGE,
+            RecordState.RECEIVED,
+            operation=ChangePropagation.OPERATION,
+            body=body,
+        )
+        assert taken.remember(message) is not None
+        assert list(taken._copies) == [(w.SITE_A, w.number(3))]
