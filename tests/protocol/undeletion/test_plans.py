@@ -17,9 +17,14 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant, Value
 from tests.protocol.directory import world as w
 
 NEW = w.number(0x4242)
+
+
+def values(given: dict[PropId, Value]) -> dict[int, PropVariant]:
+    return {int(propid): variant for propid, variant in props(given).items()}
 
 
 def found(world: w.World, kind: ObjectType, id_: Guid) -> DirectoryObject:
@@ -29,11 +34,11 @@ def found(world: w.World, kind: ObjectType, id_: Guid) -> DirectoryObject:
     return obj
 
 
-def lost(obj: DirectoryObject | None, lsn: int = 1, **values: Any) -> LostObject:
+def lost(obj: DirectoryObject | None, lsn: int = 1, **known: Any) -> LostObject:
     kind, id_, partition = (w.QUEUE, NEW, w.SITE_A)
     if obj is not None:
         kind, id_, partition = obj.type, obj.id, obj.partition
-    return LostObject(kind, id_, partition, lsn, 1_000 * lsn, obj=obj, **values)
+    return LostObject(kind, id_, partition, lsn, 1_000 * lsn, obj=obj, **known)
 
 
 def reasons(world: w.World, *plan: LostObject) -> list[str]:
@@ -41,9 +46,9 @@ def reasons(world: w.World, *plan: LostObject) -> list[str]:
         return list(conflicts(plan, view).values())
 
 
-def names(world: w.World, all_lost: list[LostObject], **values: Any) -> list[str]:
+def names(world: w.World, all_lost: list[LostObject], **wanted: Any) -> list[str]:
     with world.store.read() as view:
-        request = UndeleteRequest(Verb.PLAN, **values)
+        request = UndeleteRequest(Verb.PLAN, **wanted)
         return [each.path or "" for each in chosen(all_lost, request, view)]
 
 
@@ -81,14 +86,14 @@ def test_another_object_has_its_place(
 
 def test_a_user_without_a_sid_and_one_whose_sid_is_free(world: w.World) -> None:
     alice = found(world, w.USER, w.ALICE)
-    other = props({PropId.U_SID: w.BOB_SID})
+    other = values({PropId.U_SID: w.BOB_SID})
     assert reasons(world, lost(replace(alice, id=NEW, properties={}))) == []
     assert reasons(world, lost(replace(alice, id=NEW, properties=other))) == []
 
 
 def test_two_deleted_objects_of_one_name(world: w.World) -> None:
     orders = found(world, w.QUEUE, w.ORDERS)
-    path = props({PropId.Q_PATHNAME: "C14\\gone", PropId.Q_QMID: w.C14})
+    path = values({PropId.Q_PATHNAME: "C14\\gone", PropId.Q_QMID: w.C14})
     old, new = (replace(orders, id=w.number(n), properties=path) for n in (0x4001, 0x4002))
     (told,) = reasons(world, lost(new, 9), lost(old, 5))
     assert told == f"queue {new.id} had the name later; name one of them by its id"
@@ -96,11 +101,11 @@ def test_two_deleted_objects_of_one_name(world: w.World) -> None:
 
 def test_what_it_lies_in_is_gone(world: w.World) -> None:
     machine = found(world, w.MACHINE, w.C14)
-    nowhere = replace(machine, id=NEW, properties=props({PropId.QM_PATHNAME: "lonely"}))
-    away = props({PropId.QM_PATHNAME: "far", PropId.QM_SITE_IDS: (w.OTHER,)})
+    nowhere = replace(machine, id=NEW, properties=values({PropId.QM_PATHNAME: "lonely"}))
+    away = values({PropId.QM_PATHNAME: "far", PropId.QM_SITE_IDS: (w.OTHER,)})
     elsewhere = replace(machine, id=NEW, properties=away)
     queue = found(world, w.QUEUE, w.ORDERS)
-    orphan = replace(queue, id=NEW, properties=props({PropId.Q_PATHNAME: "gone\\q"}))
+    orphan = replace(queue, id=NEW, properties=values({PropId.Q_PATHNAME: "gone\\q"}))
     assert reasons(world, lost(nowhere)) == ["it names no site"]
     assert reasons(world, lost(elsewhere)) == [f"site {w.OTHER} is not there; undelete it too"]
     (told,) = reasons(world, lost(orphan))
@@ -121,7 +126,7 @@ def test_time_and_author(world: w.World) -> None:
 
 def test_under_a_machine_and_under_a_site(world: w.World) -> None:
     orders, link = found(world, w.QUEUE, w.ORDERS), found(world, w.LINK, w.LINK_AB)
-    elsewhere = props({PropId.Q_PATHNAME: "C15\\x", PropId.Q_QMID: w.C15})
+    elsewhere = values({PropId.Q_PATHNAME: "C15\\x", PropId.Q_QMID: w.C15})
     other = replace(orders, id=NEW, partition=w.SITE_B, properties=elsewhere)
     bare = LostObject(w.LINK, w.number(0x77), w.ENTERPRISE_ID, 4, 4_000)
     gone = [lost(orders), lost(link, 2), lost(other, 3), bare]
