@@ -194,3 +194,33 @@ def test_no_version_1_follows_version_2() -> None:
     links = chain([own()] * 2)
     old = replace(links[1], header=replace(links[1].header, seal=None))
     assert (S.TAMPERED, 2, 2) in judged([links[0], old], own())
+
+
+def test_segments_of_two_servers_are_no_chain() -> None:
+    first, second = chain([None, None])
+    stranger = replace(second.header, server="PSC9", server_id=Guid(b"t" * 16))
+    found = judge_chain([first, replace(second, header=stranger)])
+    assert "belongs to PSC9 and not to PSC1" in [finding.text for finding in found]
+
+
+def test_two_segments_of_one_number() -> None:
+    first, second = chain([None, None])
+    again = replace(second, source="copy", header=replace(second.header, first_lsn=7))
+    found = judge_chain([first, second, again])
+    assert any("another segment 2 than" in finding.text for finding in found)
+
+
+def test_one_altered_snapshot_that_several_segments_name() -> None:
+    links = []
+    for link in chain([None, None, None], snapshot=True):
+        assert link.header.seal is not None
+        header = replace(
+            link.header,
+            snapshot="snapshot-1.jsonl",
+            seal=replace(link.header.seal, snapshot_digest=b"d" * 32),
+        )
+        links.append(replace(link, header=header, snapshot_digest=b"e" * 32))
+    found = [f for f in judge_chain(links) if "its SHA-256 is not that in the header" in f.text]
+    assert [(f.source, f.state) for f in found if f.source.startswith("snapshot")] == [
+        ("snapshot-1.jsonl", S.TAMPERED)
+    ]

@@ -116,3 +116,24 @@ def test_received_changes_are_remembered_up_to_a_limit(monkeypatch: pytest.Monke
         )
         assert taken.remember(message) is not None
         assert list(taken._copies) == [(w.SITE_A, w.number(3))]
+
+
+def test_a_message_that_tells_of_another_kind_of_change() -> None:
+    """A restored authority takes copies of others; a deletion is no copy."""
+    with w.World().store.write() as tx:
+        taken = JournalFold(tx, ME)
+        body = encode_message(
+            ChangePropagation(w.SITE_A, (change(Command.CREATE, None, w.ORDERS),))
+        )
+        message = JournalRecord(
+            5,
+            RecordKind.MESSAGE,
+            RecordState.RECEIVED,
+            operation=ChangePropagation.OPERATION,
+            body=body,
+        )
+        taken.take(message)
+        with pytest.raises(UnknownPast, match="is not in the journal"):
+            taken.take(record(APPLIED, Command.UPDATE, seq=SequenceNumber(777)))
+        refused = JournalRecord(5, RecordKind.MESSAGE, RecordState.REFUSED)
+        taken.take(refused)
