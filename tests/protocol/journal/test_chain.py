@@ -224,3 +224,9 @@ def test_one_altered_snapshot_that_several_segments_name() -> None:
     assert [(f.source, f.state) for f in found if f.source.startswith("snapshot")] == [
         ("snapshot-1.jsonl", S.TAMPERED)
     ]
+
+
+def test_an_old_format_behind_a_new_one() -> None:
+    first, second = chain([None, None])
+    found = judge_chain([first, replace(second, header=replace(second.header, seal=None))])
+    assert any("which no server writes" in finding.text for finding in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,20 +102,27 @@ def test_a_deleted_site_takes_its_partition_along() -> None:
     assert w.C15 in machines(w.SITE_B), "the writer of the journal"
 
 
+def received(*changes: DirectoryChange) -> JournalRecord:
+    """A message with changes, which are applied later."""
+    body = encode_message(ChangePropagation(w.SITE_A, changes))
+    kind, state = RecordKind.MESSAGE, RecordState.RECEIVED
+    return JournalRecord(5, kind, state, operation=ChangePropagation.OPERATION, body=body)
+
+
+def test_a_change_that_does_not_fit() -> None:
+    """Its type cannot be told: it names no object, and has no property of one type alone."""
+    empty = replace(change(Command.UPDATE, None, w.OTHER), properties=())
+    told = record(APPLIED, Command.UPDATE, object_id=w.OTHER)
+    with pytest.raises(UnknownPast, match="does not fit"):
+        fold(received(empty), told)
+
+
 def test_received_changes_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "MAX_WAITING", 1)
     with w.World().store.write() as tx:
         taken = JournalFold(tx, ME)
         changes = [change(Command.CREATE, None, w.number(n)) for n in (1, 2, 3)]
-        body = encode_message(ChangePropagation(w.SITE_A, tuple(changes)))
-        message = JournalRecord(
-            5,
-            RecordKind.MESSAGE,
-            RecordState.RECEIVED,
-            operation=ChangePropagation.OPERATION,
-            body=body,
-        )
-        assert taken.remember(message) is not None
+        assert taken.remember(received(*changes)) is not None
         assert list(taken._copies) == [(w.SITE_A, w.number(3))]
 
 
@@ -122,17 +130,7 @@ def test_a_message_that_tells_of_another_kind_of_change() -> None:
     """A restored authority takes copies of others; a deletion is no copy."""
     with w.World().store.write() as tx:
         taken = JournalFold(tx, ME)
-        body = encode_message(
-            ChangePropagation(w.SITE_A, (change(Command.CREATE, None, w.ORDERS),))
-        )
-        message = JournalRecord(
-            5,
-            RecordKind.MESSAGE,
-            RecordState.RECEIVED,
-            operation=ChangePropagation.OPERATION,
-            body=body,
-        )
-        taken.take(message)
+        taken.take(received(change(Command.CREATE, None, w.ORDERS)))
         with pytest.raises(UnknownPast, match="is not in the journal"):
             taken.take(record(APPLIED, Command.UPDATE, seq=SequenceNumber(777)))
         refused = JournalRecord(5, RecordKind.MESSAGE, RecordState.REFUSED)
