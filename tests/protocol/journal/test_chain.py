@@ -230,3 +230,10 @@ def test_an_old_format_behind_a_new_one() -> None:
     first, second = chain([None, None])
     found = judge_chain([first, replace(second, header=replace(second.header, seal=None))])
     assert any("which no server writes" in finding.text for finding in found)
+
+
+def test_a_foreign_segment_that_does_not_follow() -> None:
+    """The header that contradicts the one before is not believed: it is the one at fault."""
+    first, second = chain([own(), other()])
+    found = judge_chain([replace(first, digest=b"x" * 32), second], [own().public])
+    assert any("does not follow" in f.text and f.source == second.source for f in found)
