@@ -16,7 +16,7 @@ tombstones included. Exporting it again gives the same bytes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -25,18 +25,16 @@ from time import time, time_ns
 from typing import BinaryIO
 
 from mqis.protocol.directory.export_format import (
-    MAX_LINE,
     ORDER,
-    TOO_LONG,
     ExportError,
     ExportHeader,
     check_against_catalogue,
     format_entry,
     format_header,
     parse_entry,
-    parse_header,
 )
 from mqis.protocol.directory.export_lines import exported_lines
+from mqis.protocol.directory.export_reading import ExportLines
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import (
     IDENTIFIER_PROPERTY,
@@ -142,18 +140,18 @@ def import_file(
     store: Store, path: Path, *, restore: bool = False, progress: Progress = _silent
 ) -> ImportResult:
     """Imports all of the file or nothing; raises ``ExportError`` with file, line and key."""
-    lines = _Lines(progress)
+    lines: ExportLines | None = None
     try:
         with path.open("rb") as file, store.write() as tx:
-            lines.open(file, path.stat().st_size)
-            header = parse_header(lines.first())
+            lines = ExportLines(file, _Reported(progress, path.stat().st_size))
+            header = lines.header()
             take = _Restore(tx, header) if restore else _Create(tx, header)
             for number, text in lines:
                 take.entry(parse_entry(text, number), number)
-            lines.expect(header.lines)
+            lines.expect(header)
             take.finish()
     except (ExportError, DirectoryError) as error:
-        raise _located(error, str(path), lines.number) from error
+        raise _located(error, str(path), lines.number if lines else 0) from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
     return take.result
@@ -165,44 +163,19 @@ def _located(error: ExportError | DirectoryError, source: str, line: int) -> Exp
     return ExportError(str(error), line, source=source)
 
 
-class _Lines:
-    """The lines of a file with their numbers; reports progress."""
+class _Reported:
+    """The progress of an import: bytes read so far, told now and then."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, total: int) -> None:
         self._progress = progress
-        self._done = self._total = 0
-        self.number = 0
-
-    def open(self, file: BinaryIO, total: int) -> None:
-        self._file = file
         self._total = total
+        self._done = self._lines = 0
 
-    def first(self) -> str:
-        for _, text in self:
-            return text
-        raise ExportError("the file is empty", 1)
-
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        while data := self._file.readline(MAX_LINE + 1):
-            self.number += 1
-            if len(data) > MAX_LINE:
-                raise ExportError(TOO_LONG, self.number)
-            self._done += len(data)
-            if self.number % _LINES_A_WRITE == 0 or self._done == self._total:
-                self._progress(self._done, self._total)
-            try:
-                yield self.number, data.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ExportError(f"this line is not UTF-8: {error.reason}", self.number) from None
-
-    def expect(self, announced: int | None) -> None:
-        if announced is not None and announced != self.number - 1:
-            raise ExportError(
-                f"announces {announced} more lines, but {self.number - 1} follow: the file was cut "
-                "off or changed (after a change by hand, correct the number or leave it out)",
-                1,
-                "lines",
-            )
+    def __call__(self, size: int) -> None:
+        self._done += size
+        self._lines += 1
+        if self._lines % _LINES_A_WRITE == 0 or self._done == self._total:
+            self._progress(self._done, self._total)
 
 
 class _Seen:

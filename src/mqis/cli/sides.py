@@ -12,7 +12,7 @@ import typer
 
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import refuse_password
-from mqis.protocol.errors import StorageError
+from mqis.config.stores import is_sqlite_file
 from mqis.storage.journal.past import PastMoment
 from mqis.views.comparison.exported import exported_side
 from mqis.views.comparison.past import past_side
@@ -27,7 +27,6 @@ PermissionsOption = Annotated[
     ),
 ]
 SERVER = "server:"
-_SQLITE = b"SQLite format 3\0"
 _URLS = ("sqlite:", "postgresql://", "postgres://")
 
 
@@ -57,7 +56,7 @@ def opened_side(text: str, servers: ServerSides) -> Iterator[DirectorySide]:
         refuse_password(text)
         with stored_side(text) as side:
             yield side
-    elif _is_store(Path(text)):
+    elif is_sqlite_file(Path(text)):
         with stored_side(f"sqlite:{text}") as side:
             yield side
     elif (found := _journal(text)) is not None:
@@ -82,13 +81,3 @@ def _journal(text: str) -> tuple[Path, PastMoment] | None:
     inside = directory / "journal"  # of a server's own directory
     chosen = inside if not list(directory.glob("*.mqj")) and inside.is_dir() else directory
     return chosen, PastMoment.parse(moment) if moment else PastMoment()
-
-
-def _is_store(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error

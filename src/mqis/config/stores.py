@@ -17,6 +17,7 @@ from mqis.protocol.ports import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _POSTGRES = ("postgresql", "postgres")
+_SQLITE_MAGIC = b"SQLite format 3\0"
 #: Parameters of a PostgreSQL URL that hold a secret.
 _SECRET_PARAMETERS = ("password", "sslpassword")
 #: Find a secret in a PostgreSQL URL anywhere in a text.
@@ -52,6 +53,15 @@ def relative_to(url: str, directory: Path) -> str:
     """Resolves a file's path in ``url`` against ``directory``; ValueError if it names no store."""
     kind, rest = _split(url)
     return f"sqlite:{directory / rest}" if kind == "sqlite" else url
+
+
+def is_sqlite_file(path: Path) -> bool:
+    """Returns whether a file is an SQLite database; False if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError:
+        return False
 
 
 def file_of(url: str) -> Path | None:

@@ -7,16 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
 
 from mqis.protocol.directory.export_format import (
-    MAX_LINE,
-    TOO_LONG,
     ExportError,
-    parse_entry,
-    parse_header,
 )
-from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.export_reading import ExportLines
 from mqis.protocol.errors import StorageError
 from mqis.protocol.journal.folding import JournalFold, JournalWriter, UnknownPast
 from mqis.protocol.journal.numbers import ChangeNumbers
@@ -119,23 +114,13 @@ def _is_before(directory: Path, lsn: int, moment: PastMoment) -> bool:
 def _load(tx: Transaction, path: Path, numbers: ChangeNumbers) -> None:
     with explained(path), path.open("rb") as file:
         try:
-            lines = _lines(file)
-            numbers.begin(parse_header(next(lines, "")).partitions)
-            for number, line in enumerate(lines, 2):
-                entry = parse_entry(line, number)
-                if isinstance(entry, DirectoryObject):
-                    tx.insert(entry)
-        except (ExportError, UnicodeDecodeError) as error:
+            lines = ExportLines(file)
+            header = lines.header()
+            numbers.begin(header.partitions)
+            for obj in lines.objects(header):
+                tx.insert(obj)
+        except ExportError as error:
             raise UnknownPast(f"{path}: {error}") from error
-
-
-def _lines(file: BinaryIO) -> Iterator[str]:
-    number = 0
-    while data := file.readline(MAX_LINE + 1):
-        number += 1
-        if len(data) > MAX_LINE:
-            raise ExportError(TOO_LONG, number)
-        yield data.decode("ascii")
 
 
 def _fold(

@@ -7,13 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from mqis.protocol.directory.export_format import (
-    MAX_LINE,
-    TOO_LONG,
-    ExportError,
-    parse_entry,
-    parse_header,
-)
+from mqis.protocol.directory.export_format import ExportError
+from mqis.protocol.directory.export_reading import ExportLines
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.views.comparison.side import DirectorySide
@@ -37,26 +32,5 @@ def _located(objects: Iterator[DirectoryObject], source: str) -> Iterator[Direct
 
 
 def _objects(file: BinaryIO) -> Iterator[DirectoryObject]:
-    """Yields the objects; tombstones are no content, but they are counted as lines."""
-    lines = _lines(file)
-    header = parse_header(next(lines, (1, ""))[1])
-    number = 1
-    for number, text in lines:
-        entry = parse_entry(text, number)
-        if isinstance(entry, DirectoryObject):
-            yield entry
-    if header.lines not in (None, number - 1):
-        reason = f"announces {header.lines} more lines, but {number - 1} follow: it was cut off"
-        raise ExportError(reason, 1, "lines")
-
-
-def _lines(file: BinaryIO) -> Iterator[tuple[int, str]]:
-    number = 0
-    while data := file.readline(MAX_LINE + 1):
-        number += 1
-        if len(data) > MAX_LINE:
-            raise ExportError(TOO_LONG, number)
-        try:
-            yield number, data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ExportError(f"this line is not UTF-8: {error.reason}", number) from None
+    lines = ExportLines(file)
+    yield from lines.objects(lines.header())

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
-from mqis.protocol.directory.export_format import (
-    MAX_LINE,
-    ORDER,
-    TOO_LONG,
-    ExportError,
-    parse_entry,
-    parse_header,
-)
+from mqis.config.stores import is_sqlite_file
+from mqis.protocol.directory.export_format import ORDER, ExportError
+from mqis.protocol.directory.export_reading import ExportLines
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     IDENTIFIER_PROPERTY,
@@ -39,18 +33,11 @@ class HygieneError(MqisError):
     """The copy of the directory cannot be judged."""
 
 
-SQLITE_MAGIC = b"SQLite format 3\0"
-
-
 def is_store(source: str) -> bool:
     """True for the URL of a store and for an SQLite file; anything else is taken as an export."""
     if source.startswith(("postgresql:", "postgres:", "sqlite:", "memory:")):
         return True
-    try:
-        with Path(source).open("rb") as file:
-            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
-    except OSError:
-        return False
+    return is_sqlite_file(Path(source))
 
 
 # --- exports --------------------------------------------------------------------------------------
@@ -60,37 +47,13 @@ def check_export(path: Path) -> HygieneReport:
     """Examines an export; raises ``ExportError`` with file, line and key if it is damaged."""
     try:
         with path.open("rb") as file:
-            lines = _numbered(file)
-            header = parse_header(next(lines, (1, ""))[1])
-            return examine(_objects(lines, header.lines), header.partitions)
+            lines = ExportLines(file)
+            header = lines.header()
+            return examine(lines.objects(header), header.partitions)
     except ExportError as error:
         raise ExportError(error.reason, error.line, error.key, str(path)) from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def _numbered(file: BinaryIO) -> Iterator[tuple[int, str]]:
-    number = 0
-    while data := file.readline(MAX_LINE + 1):
-        number += 1
-        if len(data) > MAX_LINE:
-            raise ExportError(TOO_LONG, number)
-        try:
-            yield number, data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ExportError(f"this line is not UTF-8: {error.reason}", number) from None
-
-
-def _objects(lines: Iterator[tuple[int, str]], announced: int | None) -> Iterator[DirectoryObject]:
-    count = 0
-    for number, text in lines:
-        count += 1
-        entry = parse_entry(text, number)
-        if isinstance(entry, DirectoryObject):
-            yield entry
-    if announced not in (None, count):
-        reason = f"announces {announced} more lines, but {count} follow: the file was cut off"
-        raise ExportError(reason, 1, "lines")
 
 
 # --- stores ---------------------------------------------------------------------------------------
