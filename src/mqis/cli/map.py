@@ -8,16 +8,19 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.login import OptionalLogonOptions, connected
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.login import OptionalLogonOptions
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption
 from mqis.cli.output import print_json, say
 from mqis.cli.route import DirectoryOption, WithoutOption
+from mqis.cli.routed import DirectoryReaders, opened_as
 from mqis.cli.spread import spread
 from mqis.protocol.errors import StorageError
 from mqis.views.routes.finding import find_end, find_links
 from mqis.views.sitemap.case import RouteCase
 from mqis.views.sitemap.charting import Chart, chart_of_export, chart_of_server, chart_of_view
 from mqis.views.sitemap.loads import LinkLoads, loads_of
+
+_CHARTS = DirectoryReaders(chart_of_export, chart_of_server, chart_of_view)
 
 
 @spread
@@ -57,7 +60,8 @@ def map_(
         raise typer.BadParameter("give --svg FILE to draw the map, or --json to print it")
     if bool(source) != bool(destination):
         raise typer.BadParameter("--from and --to belong together")
-    chart = _read(directory, store, config, access)
+    with opened_as(_CHARTS, directory, store, config, access) as found:
+        chart = found
     case = _case(chart, source, destination, without or ())
     loads = None if tables is None else _loads(chart, tables)
     from mqis.views.sitemap.picture import map_of, picture, write_picture  # noqa: PLC0415 -- loads NumPy
@@ -67,8 +71,8 @@ def map_(
     if json:
         print_json(map_of(case, chart.roles, loads).as_json())
     else:
-        found = chart.snapshot
-        say(f"wrote {svg}: {len(found.sites)} sites, {len(found.links)} links")
+        snapshot = chart.snapshot
+        say(f"wrote {svg}: {len(snapshot.sites)} sites, {len(snapshot.links)} links")
 
 
 def _case(chart: Chart, source: str, destination: str, without: Sequence[str]) -> RouteCase:
@@ -88,17 +92,3 @@ def _loads(chart: Chart, tables: Path) -> LinkLoads:
             "with 'mqis[pipeline]' installed"
         )
     return found
-
-
-def _read(
-    directory: Path | None, store: str | None, config: Path | None, access: OptionalLogonOptions
-) -> Chart:
-    if sum(given is not None for given in (directory, store, access.is_wanted or None)) > 1:
-        raise typer.BadParameter("--directory, --store and --server exclude each other")
-    if directory is not None:
-        return chart_of_export(directory)
-    if access.is_wanted:
-        with connected(access.login()) as remote:
-            return chart_of_server(remote)
-    with opened(store_url(store, config)) as found, found.read() as view:
-        return chart_of_view(view)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import typer
 
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import opened, store_url
 from mqis.protocol.directory.sources import NoSuchObject, Source, StoreSource
+from mqis.protocol.ports import View
 from mqis.protocol.queueing.message import PublicQueue
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.views.routes.exported import queue_of_export, snapshot_of_export
@@ -19,6 +21,8 @@ from mqis.views.routes.finding import RouteError, find_end, find_machine, snapsh
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+
+T = TypeVar("T")
 
 _PRIVATE = "private$\\"
 
@@ -54,21 +58,47 @@ class RoutedDirectory:
         return find(self.snapshot, machine)
 
 
+@dataclass(frozen=True, slots=True)
+class DirectoryReaders(Generic[T]):
+    """The functions that read the wanted facts from each kind of directory."""
+
+    of_export: Callable[[Path], T]
+    of_server: Callable[[Source], T]
+    of_view: Callable[[View], T]
+
+
 @contextmanager
-def opened_directory(
-    directory: Path | None, store: str | None, config: Path | None, access: OptionalLogonOptions
-) -> Iterator[RoutedDirectory]:
+def opened_as(
+    readers: DirectoryReaders[T],
+    directory: Path | None,
+    store: str | None,
+    config: Path | None,
+    access: OptionalLogonOptions,
+) -> Iterator[T]:
     """Opens the file, server or store that the options name, else the configured store."""
     if sum(given is not None for given in (directory, store, access.is_wanted or None)) > 1:
         raise typer.BadParameter("--directory, --store and --server exclude each other")
     if directory is not None:
-        yield RoutedDirectory(snapshot_of_export(directory), _in_export(directory))
+        yield readers.of_export(directory)
     elif access.is_wanted:
         with connected(access.login()) as remote:
-            yield RoutedDirectory(snapshot_of_server(remote), _in_source(remote))
+            yield readers.of_server(remote)
     else:
         with opened(store_url(store, config)) as found, found.read() as view:
-            yield RoutedDirectory(Snapshot.read(view), _in_source(StoreSource(view)))
+            yield readers.of_view(view)
+
+
+_ROUTED = DirectoryReaders(
+    lambda path: RoutedDirectory(snapshot_of_export(path), _in_export(path)),
+    lambda remote: RoutedDirectory(snapshot_of_server(remote), _in_source(remote)),
+    lambda view: RoutedDirectory(Snapshot.read(view), _in_source(StoreSource(view))),
+)
+
+
+def opened_directory(
+    directory: Path | None, store: str | None, config: Path | None, access: OptionalLogonOptions
+) -> AbstractContextManager[RoutedDirectory]:
+    return opened_as(_ROUTED, directory, store, config, access)
 
 
 def read_directory(
