@@ -169,6 +169,16 @@ def test_heartbeats_are_hidden_in_every_state_that_is_not_a_failure(traffic: Pat
     assert everything.hidden == 0
 
 
+def test_damage_in_a_hidden_heartbeat_is_told(traffic: Path) -> None:
+    beat = bytearray(encode_record(12, message(RecordState.RECEIVED, 9, BEAT)))
+    beat[-2] ^= 0xFF
+    with (traffic / segment_name(1)).open("ab") as file:
+        file.write(beat)
+    for heartbeats in (False, True):
+        damage = journal_page(traffic, RecordFilter(heartbeats=heartbeats)).damage
+        assert [text.split(":")[0] for text in damage] == [segment_name(1)]
+
+
 def test_pages_without_heartbeats_have_every_other_record_once(traffic: Path) -> None:
     wanted = RecordFilter(heartbeats=False)
     found, before = [], None

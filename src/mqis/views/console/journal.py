@@ -19,7 +19,7 @@ from mqis.views.console.sight import Judge, Sight, WholeRecords, as_seen, see_ev
 from mqis.views.presentation.records import everything, moment, record_summary
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole
-from mqis.wire.journal.headers import about, end_of, lsn_at, matching
+from mqis.wire.journal.headers import about, lsn_at, matching
 from mqis.wire.journal.segment import offsets, walk
 
 PAGE = 50
@@ -231,16 +231,19 @@ class _Search:
                 self.found[line] = replace(self.found[line], named=named)
 
     def _find_damage(self, segment: Segment, starts: list[int]) -> None:
-        """Notes damage after the last record; a record that is being written is not damage."""
-        end = segment.records_at
-        if starts:
-            end = end_of(segment.data, starts[-1])
-        for entry in islice(walk(segment.data, end), 20):
+        """Notes damage from the last record on; a record that is being written is not damage.
+
+        The last record may be a heartbeat, which is hidden by its header and never decoded.
+        """
+        begin = starts[-1] if starts else segment.records_at
+        for entry in islice(walk(segment.data, begin), 20):
             if isinstance(entry, Corrupt):
                 self._note_damage(segment, entry.offset, entry.reason)
 
     def _note_damage(self, segment: Segment, at: int, reason: str) -> None:
-        self.damage.append(f"{segment.path.name}: offset {at}: {reason}")
+        text = f"{segment.path.name}: offset {at}: {reason}"
+        if text not in self.damage:
+            self.damage.append(text)
 
 
 def _line(lsn: int, record: JournalRecord, sight: Sight, names: RecordedNames) -> JournalLine:
