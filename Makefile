@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance mutants bench fuzz crash chaos soak proof sim engines docs man site java pipeline kerberos audit survey lock clean
+.PHONY: help run install test lint format types pytest conformance mutants slices bench fuzz crash chaos soak proof sim engines docs man site java pipeline kerberos audit survey lock clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -54,6 +54,9 @@ conformance: $(VENV)/.dev ## covered / departs / open / waived requirements (JSO
 mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=table or id, SHARD=1/4, SAMPLE=40, SEED=0, WRITE=1)
 	@$(PY) tools/mutants.py $(if $(ONLY),--only $(ONLY)) $(if $(SHARD),--shard $(SHARD)) \
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write) $(if $(JSON),--json)
+
+slices: $(VENV)/.dev ## a minute each of what takes hours: sim, chaos, soak, bench (CI runs it)
+	@$(PY) -m pytest $(addprefix tests/slices/,simulation.py killing.py benchmarks.py)
 
 bench: $(VENV)/.dev ## the benchmarks, each beside a peer (ONLY=name for one, QUICK=1)
 	@$(PY) -m bench $(ONLY) $(if $(QUICK),--quick)

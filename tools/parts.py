@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Directories without tests.
-_HELPERS = frozenset({"__pycache__", "data", "plugins", "strategies"})
+#: Directories without tests, and ``slices``, which ``make slices`` runs.
+_HELPERS = frozenset({"__pycache__", "data", "plugins", "slices", "strategies"})
 #: The longest parts first, so that the last ones are short.
 _NAMED = {
     "pipeline": ("pipeline/*",),

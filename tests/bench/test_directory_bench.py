@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -215,24 +214,3 @@ class TestCores:
             )
         assert told.strip() == str({min(before)})
         assert os.sched_getaffinity(0) == before
-
-
-@pytest.mark.slow
-def test_the_entry_puts_both_servers_side_by_side(report: dict[str, Any]) -> None:
-    found = report["entries"]["directory"]
-    names = ["read", "lookup of 1", "lookup of 100", "lookup of 1,000", "create"]
-    for clients in ("1 client", "16 clients"):
-        rows = {
-            row["name"]: row for row in found["rows"] if row["table"] == f"1,000 queues, {clients}"
-        }
-        ours = [name for name in rows if not name.startswith("slapd ")]
-        assert ours == ["bare call", *names]
-        assert all(row["per_second"] > 0 and row["cpu_us"] >= 0 for row in rows.values())
-        skipped = any("slapd: skipped: " in note for note in found["notes"])
-        assert skipped == (f"slapd {names[0]}" not in rows)
-        for name in names if not skipped else ():
-            assert rows[name]["peer"] == "slapd"
-            ratio = rows[name]["per_second"] / rows[f"slapd {name}"]["per_second"]
-            assert rows[name]["ratio"] == pytest.approx(ratio)
-    goals = [aim["goal"] for aim in found["aims"]]
-    assert ">= 40 % of the bare calls per second, read, 16 clients" in goals

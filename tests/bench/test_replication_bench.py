@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -127,31 +126,3 @@ class TestSyncrepl:
                 assert side.compare() == 13
 
             assert slapd.contents(tmp_path / "slapd" / "provider").keys() >= {f"dn: {Queue(10).dn}"}
-
-
-@pytest.mark.slow
-def test_the_entry_puts_both_enterprises_side_by_side(report: dict[str, Any]) -> None:
-    found = report["entries"]["replication"]
-    skipped = any("slapd: skipped: " in note for note in found["notes"])
-    sides = ["mqis"] if skipped else ["mqis", "slapd"]
-    tables = {row["table"] for row in found["rows"]}
-    assert tables == {
-        "20 creates to two replicas",
-        "50 creates to two replicas",
-        "one change, idle: shown by all",
-        "one change, back to back: shown by all",
-        "full synchronisation of 200 to a new server",
-    }
-    for table in tables:
-        rows = {row["name"]: row for row in found["rows"] if row["table"] == table}
-        assert list(rows) == sides
-        assert all(row["per_second"] > 0 for row in rows.values())
-        if not skipped and "one change" not in table:
-            ratio = rows["mqis"]["per_second"] / rows["slapd"]["per_second"]
-            assert rows["mqis"]["ratio"] == pytest.approx(ratio)
-    for side in sides:
-        assert any(n.startswith(side) and "equal on both replicas" in n for n in found["notes"])
-        assert any(n.startswith(side) and "equal on the new server" in n for n in found["notes"])
-    goals = [aim["goal"] for aim in found["aims"]]
-    assert "one change on every replica within 100 ms at p99, idle" in goals
-    assert (">= 3x slapd, 50 creates" in goals) is not skipped

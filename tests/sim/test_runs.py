@@ -5,24 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mqis.protocol.replication.server import Role
-from mqis.sim.coverage import missing
 from mqis.sim.mutations import MUTATIONS, mutated
-from mqis.sim.runner import Options, minimised, run, run_many, run_seed
+from mqis.sim.runner import Options, minimised, run, run_seed
 from mqis.sim.scenario import MAX_SERVERS, Scenario, Weather, draw, enterprise
 from mqis.sim.steps import Change, Crash, CrashPoint, Join, Operate, Restore, Step
 from mqis.sim.world import World
 from mqis.storage.journal.reader import Segment
 from tools.simulation_doc import DOCUMENT, known
-
-#: A slice of what the command runs in thousands. Seed 46 quarantines an object, which is rare.
-CI_SEEDS = (*range(24), 46)
 
 
 def test_an_enterprise_without_faults_agrees() -> None:
@@ -50,15 +45,6 @@ def test_sqlite_stores_agree_and_come_back_from_backups() -> None:
 
 def _restores(scenario: Scenario) -> bool:
     return any(isinstance(step, Restore) for step in scenario.steps)
-
-
-@pytest.mark.slow
-def test_many_seeds_hold_and_meet_every_fault() -> None:
-    counts: Counter[str] = Counter()
-    for result in run_many(CI_SEEDS, jobs=2):
-        assert result.violation is None, f"mqis sim --seed {result.seed}: {result.violation}"
-        counts.update(result.counts)
-    assert missing(counts) == []
 
 
 @pytest.mark.parametrize("name", sorted(name for name in MUTATIONS if name.startswith("E")))

@@ -1,24 +1,12 @@
-"""A slice of tools/replication_chaos.py: real servers, killed and cut off, come out equal."""
+"""The judge of tools/replication_chaos.py finds lost changes and replicas that differ."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from tools.chaos_enterprise import Enterprise
-from tools.replication_chaos import Ledger, chaos, wrong
-
-
-@pytest.mark.slow
-def test_some_seconds_of_trouble(tmp_path: Path) -> None:
-    outcome = asyncio.run(chaos(tmp_path / "run", 100_000, 9, seed=20, signing="require"))
-    assert outcome.faults == []
-    ledger = outcome.ledger
-    assert ledger.acknowledged > 0  # how many depends on the machine
-    assert ledger.kills > 0
-    assert ledger.cuts > 0
+from tools.replication_chaos import Ledger, wrong
 
 
 def test_a_lost_change_and_a_difference_are_found(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import ast
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 
@@ -84,13 +85,31 @@ def edited(text: str, mutation: Mutation) -> str:
         raise MutationError(f"before occurs {times} times in {mutation.file}, not once")
     changed = text.replace(mutation.before, mutation.after)
     if mutation.file.endswith(".py"):
+        begin = text.count("\n", 0, text.index(mutation.before)) + 1
         try:
-            same = ast.dump(ast.parse(changed)) == ast.dump(ast.parse(text))
+            after = _statements(ast.parse(changed), begin, mutation.after)
         except SyntaxError as error:
             raise MutationError(f"the edit does not compile: {error}") from error
-        if same:
+        if after == _statements(_parsed(text), begin, mutation.before):
             raise MutationError("the edit changes no code")
     return changed
+
+
+@lru_cache(100)
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+def _statements(module: ast.Module, begin: int, edit: str) -> list[str]:
+    """The outermost statements on the lines of an edit; to dump whole files takes too long."""
+    end = begin + edit.count("\n")
+    return [ast.dump(node) for node in module.body if _touches(node, begin, end)]
+
+
+def _touches(node: ast.stmt, begin: int, end: int) -> bool:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    return first <= end and (node.end_lineno or end) >= begin
 
 
 def edited_file(root: Path, mutation: Mutation) -> str:
