@@ -14,7 +14,7 @@ from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.requests import NO_RESPONSE
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
-from mqis.sim.checkers import check_announced
+from mqis.sim.checkers import CheckedEnterprise, check_announced, check_tombstones
 from mqis.sim.completeness import CompletenessCheck
 from mqis.sim.contents import DigestCheck, check_digests
 from mqis.sim.history import Made, NumberHistory, Version
@@ -63,6 +63,21 @@ def known(*changes: object) -> NumberHistory:
     history = NumberHistory()
     look(history, store(*changes), PSC)
     return history
+
+
+def buried(at: MemoryStore, history: NumberHistory) -> None:
+    server = SimpleNamespace(name="PEC", me=PSC, disk=SimpleNamespace(store=at))
+    enterprise = SimpleNamespace(servers={0: server}, history=history)
+    check_tombstones(cast("CheckedEnterprise", enterprise))
+
+
+def test_tombstones_are_wanted_above_the_purged_number_and_up_to_the_last() -> None:
+    """The PEC's backup may be older than a deletion, and the site's PSC may be gone for good."""
+    history = known(tombstone(8, seq=6), tombstone(9, seq=7))
+    buried(store(tombstone(8, seq=6), last_seq=6), history)
+    buried(store(tombstone(9, seq=7), last_seq=7, purged_seq=6), history)
+    with pytest.raises(Violation, match=r"no tombstone of deleted .* at 7"):
+        buried(store(tombstone(8, seq=6), last_seq=7), history)
 
 
 def test_an_equal_copy_is_fine() -> None:

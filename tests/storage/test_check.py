@@ -85,6 +85,16 @@ def test_alive_and_buried(store: Store) -> None:
     assert store.check() == ["queue undead exists and also has a tombstone"]
 
 
+def test_alive_and_buried_in_another_partition(store: Store) -> None:
+    """An authority may announce the deletion of an object that is not its own."""
+    fill(store)
+    with store.write() as transaction:
+        transaction.put_partition(partition(OTHER_SITE))
+        transaction.bury(tombstone(0x1002, partition=OTHER_SITE))
+        transaction.bury(tombstone(0x1003, partition=OTHER_SITE, seq=2))
+    assert store.check() == []
+
+
 @pytest.mark.parametrize("buried", [False, True], ids=["two objects", "object and tombstone"])
 def test_number_used_twice(store: Store, buried: bool) -> None:
     fill(store)
@@ -262,15 +272,23 @@ def test_faults_behind_the_first_page(database: Database) -> None:
         for number in range(1, PAGE + 11):
             transaction.insert(queue(number))
             transaction.bury(tombstone(0x10000 + number))
-        transaction.put_partition(partition(last_seq=0x20000))
+        # The first page of tombstones ends between the two of one identifier.
+        transaction.bury(tombstone(0x10000 + PAGE, partition=OTHER_SITE))
+        for id_ in (SITE, OTHER_SITE):
+            transaction.put_partition(partition(id_, last_seq=0x20000))
     store.close()
     late = PAGE + 5
     database.execute("UPDATE objects SET owner=? WHERE id=?", SITE.raw, guid(late).raw)
-    database.execute("UPDATE tombstones SET scope=7 WHERE id=?", guid(0x10000 + late).raw)
+    buried = guid(0x10000 + PAGE).raw
+    second = max(SITE.raw, OTHER_SITE.raw)
+    spoil = "UPDATE tombstones SET scope=7 WHERE id=?"
+    database.execute(f"{spoil} AND partition_id=?", buried, second)
+    database.execute(spoil, guid(0x10000 + late).raw)
     found = faults(database)
-    assert len(found) == 2
+    assert len(found) == 3
     assert guid(late).raw.hex() in found[0]
-    assert guid(0x10000 + late).raw.hex() in found[1]
+    assert buried.hex() in found[1]
+    assert guid(0x10000 + late).raw.hex() in found[2]
 
 
 def test_missing_table(filled: Database) -> None:

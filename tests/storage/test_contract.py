@@ -323,24 +323,43 @@ def test_results_longer_than_two_pages(store: Store) -> None:
 
 def test_tombstones(store: Store) -> None:
     first = tombstone(1, seq=1)
-    second = tombstone(1, seq=7, partition=OTHER_SITE, object_type=SITES, scope=Scope.SITE)
+    second = tombstone(1, seq=7, object_type=SITES, scope=Scope.SITE)
     with store.write() as transaction:
-        transaction.unbury(first.id)  # there is none yet
+        transaction.unbury(SITE, first.id)  # there is none yet
         transaction.bury(first)
         transaction.bury(tombstone(2))
     with store.write() as transaction:
-        assert transaction.tombstone(first.id) == first
+        assert transaction.tombstones(first.id) == [first]
         transaction.bury(second)
-        assert transaction.tombstone(first.id) == second
+        assert transaction.tombstones(first.id) == [second]
     with store.read() as view:
-        assert view.tombstone(first.id) == second
-        assert numbers(view.changes(SITE, SequenceNumber.MIN)) == [2]
-        assert list(view.changes(OTHER_SITE, SequenceNumber.MIN)) == [second]
+        assert view.tombstones(first.id) == [second]
+        assert list(view.changes(SITE, SequenceNumber.MIN)) == [tombstone(2), second]
     with store.write() as transaction:
-        transaction.unbury(first.id)
+        transaction.unbury(SITE, first.id)
     with store.read() as view:
-        assert view.tombstone(first.id) is None
-        assert view.tombstone(guid(2)) == tombstone(2)
+        assert view.tombstones(first.id) == []
+        assert view.tombstones(guid(2)) == [tombstone(2)]
+
+
+def test_each_partition_has_its_own_tombstone_of_an_identifier(store: Store) -> None:
+    here, there = tombstone(1, seq=1), tombstone(1, seq=7, partition=OTHER_SITE)
+    with store.write() as transaction:
+        transaction.bury(there)
+        transaction.bury(here)
+    with store.read() as view:
+        assert view.tombstones(here.id) == sorted(
+            [here, there], key=lambda gone: gone.partition.raw
+        )
+        assert list(view.changes(SITE, SequenceNumber.MIN)) == [here]
+        assert list(view.changes(OTHER_SITE, SequenceNumber.MIN)) == [there]
+    with store.write() as transaction:
+        transaction.unbury(SITE, here.id)
+        assert transaction.tombstones(here.id) == [there]
+        transaction.bury(here)
+        assert transaction.purge(OTHER_SITE, there.seq) == 1
+    with store.read() as view:
+        assert view.tombstones(here.id) == [here]
 
 
 def test_partitions_come_with_the_enterprise_first(store: Store) -> None:
@@ -440,7 +459,7 @@ def test_an_exception_leaves_nothing(store: Store) -> None:
         transaction.insert(queue(3))
         transaction.update(queue(1, label="x"), queue(1, "moved", label="y", seq=77))
         transaction.delete(queue(2))
-        transaction.unbury(guid(9))
+        transaction.unbury(SITE, guid(9))
         transaction.bury(tombstone(8))
         transaction.put_partition(partition(owner="other"))
         transaction.put_partition(partition(OTHER_SITE))
@@ -482,7 +501,7 @@ def test_nothing_is_visible_before_the_commit(store: Store) -> None:
         with store.read() as view:
             assert view.get(QUEUE, guid(1)) is None
             assert view.count(QUEUE) == 0
-            assert view.tombstone(guid(2)) is None
+            assert view.tombstones(guid(2)) == []
             assert view.partitions() == []
     with store.read() as view:
         assert view.count(QUEUE) == 1
@@ -502,7 +521,7 @@ def test_a_view_does_not_change_under_its_reader(store: Store) -> None:
         assert view.find(QUEUE, "old") == queue(1, "old")
         assert view.find(QUEUE, "new") is None
         assert numbers(view.changes(SITE, SequenceNumber.MIN)) == [1, 2]
-        assert view.tombstone(guid(2)) is None
+        assert view.tombstones(guid(2)) == []
         assert view.partitions() == []
         with store.read() as later:
             assert numbers(later.objects(QUEUE)) == [1, 3]
@@ -543,7 +562,7 @@ def test_savepoints_nest(store: Store) -> None:
         assert numbers(transaction.objects(QUEUE)) == [1, 2, 4]
     with store.read() as view:
         assert numbers(view.objects(QUEUE)) == [1, 2, 4]
-        assert view.tombstone(guid(2)) is None
+        assert view.tombstones(guid(2)) == []
         assert view.partitions() == []
 
 
@@ -641,7 +660,7 @@ def test_objects_tombstones_and_partitions_come_back(
         transaction.bury(deleted)
         transaction.put_partition(state)
         assert transaction.get(obj.type, obj.id) == obj
-        assert transaction.tombstone(deleted.id) == deleted
+        assert transaction.tombstones(deleted.id) == [deleted]
         assert transaction.partition(state.id) == state
         if obj.path is not None:
             assert transaction.find(obj.type, obj.path) == obj
@@ -662,7 +681,7 @@ def test_reopening_shows_all_data(database: Database) -> None:
     with second.read() as view:
         for obj in one_of_each():
             assert view.get(obj.type, obj.id) == obj
-        assert view.tombstone(guid(9)) == tombstone(9)
+        assert view.tombstones(guid(9)) == [tombstone(9)]
         assert view.partitions() == [partition()]
     second.close()
 

@@ -12,7 +12,7 @@ from mqis.protocol.directory.objects import DirectoryObject, PartitionDigest
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.replication.digest import computed_digests
 from mqis.storage import schema
-from mqis.storage.records import object_row, partition_row
+from mqis.storage.records import object_row, partition_row, tombstone_row
 from mqis.storage.session import DatabaseConnection
 from mqis.storage.sql import PAGE
 from mqis.storage.sqlite import APPLICATION_ID
@@ -23,7 +23,8 @@ from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.acl import Acl
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import ADMINISTRATORS, EVERYONE
-from tests.builders import SITE, machine, partition, queue, user
+from mqis.wire.seqnum import SequenceNumber
+from tests.builders import OTHER_SITE, SITE, machine, partition, queue, tombstone, user
 from tests.plugins.stores import Database, PostgresSchema, SqliteFile
 
 OLD = [queue(1, label="Old"), queue(2), machine(3), user(4)]
@@ -166,6 +167,34 @@ def test_version_4_gets_digests(database: Database) -> None:
     with store.read() as view:
         for id_, digest in computed_digests(view).items():
             assert view.digest(id_) == digest != PartitionDigest()
+    assert store.check() == []
+    store.close()
+
+
+def test_version_5_gets_tombstones_by_partition(database: Database) -> None:
+    """One that an authority wrongly announced took the place of the right one."""
+    make_version_1(database)
+    blob = "BLOB" if isinstance(database, SqliteFile) else "BYTEA"
+    for step in schema.STEPS[1:5]:
+        step(Direct(database), blob)
+    old = [tombstone(number) for number in (0x51, 0x52)]
+    for gone in old:
+        marks = "INSERT INTO tombstones VALUES (?, ?, ?, ?, ?)"
+        database.execute(marks, *tombstone_row(gone))
+    set_version(database, 5)
+    before = tables_of(database)
+
+    store = database.open()
+
+    assert (version_of(database), tables_of(database)) == (schema.VERSION, before)
+    other = tombstone(0x51, partition=OTHER_SITE)
+    with store.write() as transaction:
+        transaction.put_partition(partition(OTHER_SITE))
+        transaction.bury(other)
+    with store.read() as view:
+        assert set(view.tombstones(other.id)) == {old[0], other}
+        assert [c for c in view.changes(SITE, old[0].seq.decrement()) if c in old] == old
+        assert list(view.changes(OTHER_SITE, SequenceNumber.MIN)) == [other]
     assert store.check() == []
     store.close()
 

@@ -97,7 +97,8 @@ class Operation:
                 seq, where = self.obj.seq.value, PARTITIONS[self.which % 2]
                 transaction.bury(tombstone(NUMBERS[self.which % 3], partition=where, seq=seq))
             case "unbury":
-                transaction.unbury(guid(NUMBERS[self.which % 3]))
+                where = PARTITIONS[self.which % 2]
+                transaction.unbury(where, guid(NUMBERS[self.which % 3]))
             case "put partition":
                 where = [Guid.NULL, *PARTITIONS][self.which % 3]
                 transaction.put_partition(partition(where, last_seq=self.obj.seq.value))
@@ -154,7 +155,7 @@ def everything(view: View) -> dict[object, object]:
     seen["states"] = [view.states(family) for family in FAMILIES]
     seen["state"] = [view.state(FAMILIES[0], b"k" * length) for length in range(3)]
     seen["outbox"] = [view.outbox(after, limit) for after, limit in [(0, 100), (2, 3), (5, 100)]]
-    seen["tombstones"] = [view.tombstone(guid(number)) for number in NUMBERS]
+    seen["tombstones"] = [view.tombstones(guid(number)) for number in NUMBERS]
     return seen
 
 
@@ -285,10 +286,8 @@ def test_postgres_like_memory(postgres_server: PostgresServer) -> None:
                 for kind in TYPES:
                     for obj in list(transaction.objects(kind)):
                         transaction.delete(obj)
-                for number in NUMBERS:
-                    transaction.unbury(guid(number))
                 run = transaction._run  # type: ignore[attr-defined]
-                for table in ("partitions", "states", "outbox"):
+                for table in ("tombstones", "partitions", "states", "outbox"):
                     run(f"DELETE FROM {table}")
                 run("UPDATE outbox_last SET lsn=0")
                 assert run("SELECT count(*) FROM lookup_keys") == [(0,)]

@@ -160,12 +160,12 @@ def test_purge_takes_the_tombstones_up_to_a_number(store: Store) -> None:
         assert transaction.purge(SITE, SequenceNumber(5)) == 3
         assert transaction.purge(SITE, SequenceNumber(5)) == 0
         assert transaction.purge(guid(77), SequenceNumber.MAX) == 0
-        assert transaction.tombstone(guid(15)) is None
+        assert transaction.tombstones(guid(15)) == []
     with store.read() as view:
         left = [change.seq.value for change in view.changes(SITE, SequenceNumber.MIN)]
         assert left == [2, 6, 0x100]
-        assert view.tombstone(guid(10)) is None
-        assert view.tombstone(guid(5)) == tombstone(5, seq=3, partition=OTHER_SITE)
+        assert view.tombstones(guid(10)) == []
+        assert view.tombstones(guid(5)) == [tombstone(5, seq=3, partition=OTHER_SITE)]
 
 
 def test_purge_within_the_transaction_that_buried(store: Store) -> None:
@@ -174,9 +174,9 @@ def test_purge_within_the_transaction_that_buried(store: Store) -> None:
         with undone(transaction):
             transaction.bury(tombstone(2, seq=2))
             assert transaction.purge(SITE, SequenceNumber.MAX) == 2
-            assert transaction.tombstone(guid(1)) is None
-        assert transaction.tombstone(guid(1)) == tombstone(1, seq=1)
-        assert transaction.tombstone(guid(2)) is None
+            assert transaction.tombstones(guid(1)) == []
+        assert transaction.tombstones(guid(1)) == [tombstone(1, seq=1)]
+        assert transaction.tombstones(guid(2)) == []
 
 
 # --- the outbox -----------------------------------------------------------------------------------

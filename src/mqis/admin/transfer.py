@@ -181,21 +181,26 @@ class _Reported:
 class _Seen:
     """The objects read so far, with their lines, so that a duplicate can name the first."""
 
-    def __init__(self) -> None:
+    def __init__(self, view: View) -> None:
+        self._view = view
         self._lines: dict[tuple[object, ...], int] = {}
 
     def living(self, obj: DirectoryObject, line: int) -> None:
         label, raw, path = obj.type.label, obj.id.raw, obj.path
-        self._refuse(("deleted", raw), line, "id", f"the tombstone of {label} {obj.id}")
+        grave = "deleted", raw, obj.partition.raw
+        self._refuse(grave, line, "id", f"the tombstone of {label} {obj.id}")
         self._add((obj.type, raw), line, "id", f"{label} {obj.id}")
         if path is not None:
             self._add((obj.type, name_key(path)), line, "path", f"{label} {path!r}")
 
     def dead(self, tombstone: DeletedObject, line: int) -> None:
-        raw = tombstone.id.raw
+        id_, partition = tombstone.id, tombstone.partition
         for object_type in ORDER:
-            self._refuse((object_type, raw), line, "id", f"{object_type.label} {tombstone.id}")
-        self._add(("deleted", raw), line, "id", f"the tombstone of {tombstone.id}")
+            if (object_type, id_.raw) in self._lines:
+                living = self._view.get(object_type, id_)
+                if living is not None and living.partition == partition:
+                    self._refuse((object_type, id_.raw), line, "id", f"{object_type.label} {id_}")
+        self._add(("deleted", id_.raw, partition.raw), line, "id", f"the tombstone of {id_}")
 
     def number(self, entry: Change, line: int) -> None:
         what = f"number {entry.seq} of partition {entry.partition}"
@@ -293,7 +298,7 @@ class _Restore:
     def __init__(self, tx: Transaction, header: ExportHeader) -> None:
         self.result = ImportResult()
         self._tx = tx
-        self._seen = _Seen()
+        self._seen = _Seen(tx)
         self._last: dict[Guid, SequenceNumber] = {}
         if tx.partitions() or any(tx.count(object_type) for object_type in ObjectType):
             raise StorageError("the store is not empty; --restore needs a new one")

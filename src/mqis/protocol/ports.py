@@ -50,8 +50,8 @@ class View(Protocol):
     def changes(self, partition: Guid, after: SequenceNumber) -> Iterator[Change]:
         """Objects and tombstones with sequence numbers greater than ``after``, ascending."""
 
-    def tombstone(self, id: Guid) -> DeletedObject | None:  # noqa: A002
-        """The tombstone of a deleted object."""
+    def tombstones(self, id: Guid) -> list[DeletedObject]:  # noqa: A002
+        """The tombstones under an identifier, at most one of each partition, by partition."""
 
     def partition(self, id: Guid) -> Partition | None: ...  # noqa: A002
 
@@ -89,10 +89,10 @@ class Transaction(View, Protocol):
         """Removes an object that the store holds."""
 
     def bury(self, tombstone: DeletedObject) -> None:
-        """Adds a tombstone, or replaces the one with the same identifier."""
+        """Adds a tombstone, or replaces the one with the same identifier in its partition."""
 
-    def unbury(self, id: Guid) -> None:  # noqa: A002
-        """Removes a tombstone, if there is one."""
+    def unbury(self, partition: Guid, id: Guid) -> None:  # noqa: A002
+        """Removes a tombstone of a partition, if there is one."""
 
     def put_partition(self, partition: Partition) -> None:
         """Adds a partition, or replaces the one with the same identifier."""

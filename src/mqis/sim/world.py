@@ -105,6 +105,8 @@ class World:
         )
         self._completeness = CompletenessCheck(self.history)
         self._digests = DigestCheck(trace.count)
+        #: The running transaction has changed the state of a partition.
+        self._has_moved = False
         if scenario.is_attacked:
             self.network.tap = self._hostility.recorder.hear
             self.network.keeps_order = False
@@ -190,6 +192,7 @@ class World:
 
     def observe(self, server: SimServer, tx: Transaction) -> None:
         if self.history.observe(tx, server.me):
+            self._has_moved = True
             self._account(server)
             self._completeness.check(tx, server)
             self.traffic.progressed(server.name)
@@ -211,11 +214,14 @@ class World:
             self.trace.count("set aside")
 
     def committed(self, server: SimServer) -> None:
-        self._digests.committed(server)
+        if self._has_moved:
+            self._digests.committed(server)
+            self._has_moved = False
         self.history.keep()
         self.ledger.keep()
 
     def rolled_back(self, server: SimServer) -> None:
+        self._has_moved = False
         self.history.drop()
         self.ledger.drop()
 

@@ -32,7 +32,7 @@ TABLES = (
         "objects", ("object_type", "id", "path_key", "owner", "partition_id", "seq", "body"), 2
     ),
     CopiedTable("lookup_keys", ("object_type", "propid", "key", "id"), 4),
-    CopiedTable("tombstones", ("id", "partition_id", "seq", "object_type", "scope"), 1),
+    CopiedTable("tombstones", ("id", "partition_id", "seq", "object_type", "scope"), 2),
     CopiedTable(
         "partitions",
         ("id", "owner", "last_seq", "purged_seq", "allowed_purge_seq", "purge_state", "digest"),

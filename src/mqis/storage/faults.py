@@ -22,7 +22,7 @@ def view_faults(view: View) -> Iterator[str]:
             yield from _object_faults(obj)
             if obj.partition not in known:
                 yield f"{_name(obj)} is in partition {obj.partition}, which does not exist"
-            if view.tombstone(obj.id) is not None:
+            if any(gone.partition == obj.partition for gone in view.tombstones(obj.id)):
                 yield f"{_name(obj)} exists and also has a tombstone"
     for partition in known.values():
         previous = None

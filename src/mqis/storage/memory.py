@@ -32,7 +32,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
 
-#: The key of a change: type and identifier of an object, identifier alone of a tombstone.
+#: The key of a change: type and identifier of an object; identifier and partition of a tombstone.
 _Key = tuple[int, bytes]
 _TOMBSTONE = 0
 _NOTHING = PartitionDigest()
@@ -148,6 +148,10 @@ class _Layer:
         return twin
 
 
+def _tombstone_key(partition: Guid, id_: Guid) -> _Key:
+    return _TOMBSTONE, id_.raw + partition.raw
+
+
 def _terms(change: Change) -> Iterator[object]:
     if isinstance(change, DirectoryObject):
         yield change.type
@@ -156,6 +160,8 @@ def _terms(change: Change) -> Iterator[object]:
             yield "path", change.type, path_key(change.path)
         for propid, key in index_keys(change):
             yield change.type, propid, key
+    else:
+        yield "tombstone", change.id
 
 
 def _after(order: _Order, seq: SequenceNumber) -> int:
@@ -211,9 +217,10 @@ class _LayerView:
             if change is not None and change.seq == seq and change.partition == partition:
                 yield change
 
-    def tombstone(self, id: Guid) -> DeletedObject | None:  # noqa: A002
-        found = self._top.lookup((_TOMBSTONE, id.raw))
-        return found if isinstance(found, DeletedObject) else None
+    def tombstones(self, id: Guid) -> list[DeletedObject]:  # noqa: A002
+        raws = self._top.candidates(("tombstone", id))
+        found = (self._top.lookup((_TOMBSTONE, raw)) for raw in raws)
+        return [change for change in found if isinstance(change, DeletedObject)]
 
     def partition(self, id: Guid) -> Partition | None:  # noqa: A002
         for layer in self._top.chain():
@@ -297,10 +304,10 @@ class _LayerView:
             raise StorageError(f"{obj.type.label} {obj.path} is already in the store")
 
     def bury(self, tombstone: DeletedObject) -> None:
-        self._top.put((_TOMBSTONE, tombstone.id.raw), tombstone)
+        self._top.put(_tombstone_key(tombstone.partition, tombstone.id), tombstone)
 
-    def unbury(self, id: Guid) -> None:  # noqa: A002
-        self._top.put((_TOMBSTONE, id.raw), None)
+    def unbury(self, partition: Guid, id: Guid) -> None:  # noqa: A002
+        self._top.put(_tombstone_key(partition, id), None)
 
     def put_partition(self, partition: Partition) -> None:
         self._top.put_partition(partition.id, partition)
@@ -312,7 +319,7 @@ class _LayerView:
         listed = self._numbered(partition, lambda order: order[: _after(order, through)])
         doomed = [change.id for change in listed if isinstance(change, DeletedObject)]
         for id_ in doomed:
-            self.unbury(id_)
+            self.unbury(partition, id_)
         return len(doomed)
 
     def put_state(self, family: str, key: bytes, value: bytes) -> None:

@@ -105,14 +105,17 @@ def _object_rows(connection: DatabaseConnection) -> Iterator[Any]:
 
 def _tombstone_faults(connection: DatabaseConnection) -> Iterator[str]:
     partitions = {row[0] for row in connection.run("SELECT id FROM partitions")}
-    sql = f"SELECT {', '.join(_TOMBSTONE)} FROM tombstones WHERE id>? ORDER BY id LIMIT {PAGE}"
-    last = b""
-    while rows := connection.run(sql, (last,)):
+    sql = (
+        f"SELECT {', '.join(_TOMBSTONE)} FROM tombstones WHERE (id, partition_id)>(?, ?) "
+        f"ORDER BY id, partition_id LIMIT {PAGE}"
+    )
+    last = b"", b""
+    while rows := connection.run(sql, last):
         for row in rows:
             yield from _damage(read_tombstone, row)
             if row[1] not in partitions:
                 yield f"tombstone {hex_id(row[0])} is in a partition that does not exist"
-        last = rows[-1][0]
+        last = rows[-1][0], rows[-1][1]
 
 
 def _digest_faults(connection: DatabaseConnection) -> Iterator[str]:

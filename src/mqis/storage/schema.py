@@ -96,12 +96,32 @@ def _digests(connection: DatabaseConnection, blob: str) -> None:
         connection.run("UPDATE partitions SET digest=? WHERE id=?", (digest.to_bytes(), partition))
 
 
+def _tombstones_by_partition(connection: DatabaseConnection, blob: str) -> None:
+    """Keeps one tombstone of an identifier for each partition instead of one altogether.
+
+    SQLite cannot change a primary key, so every database copies the table.
+    """
+    columns = "id, partition_id, seq, object_type, scope"
+    for statement in (
+        f"""CREATE TABLE tombstones_of_partitions (
+            id {blob} NOT NULL, partition_id {blob} NOT NULL, seq {blob} NOT NULL,
+            object_type INTEGER NOT NULL, scope INTEGER NOT NULL,
+            PRIMARY KEY (id, partition_id))""",
+        f"INSERT INTO tombstones_of_partitions ({columns}) SELECT {columns} FROM tombstones",
+        "DROP TABLE tombstones",
+        "ALTER TABLE tombstones_of_partitions RENAME TO tombstones",
+        "CREATE INDEX tombstones_by_seq ON tombstones (partition_id, seq)",
+    ):
+        connection.run(statement)
+
+
 STEPS: tuple[Step, ...] = (
     _objects_tombstones_partitions,
     _lookup_keys,
     _states_outbox,
     _owner_keys,
     _digests,
+    _tombstones_by_partition,
 )
 VERSION = len(STEPS)
 

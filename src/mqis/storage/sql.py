@@ -146,9 +146,9 @@ class SqlView:
         dead: Iterator[Change] = self._each(read_tombstone, deleted)
         return merge(live, dead, key=lambda change: change.seq)
 
-    def tombstone(self, id: Guid) -> DeletedObject | None:  # noqa: A002
-        rows = self._run(f"{_TOMBSTONE} WHERE id=?", (id.raw,))
-        return next(self._each(read_tombstone, rows), None)
+    def tombstones(self, id: Guid) -> list[DeletedObject]:  # noqa: A002
+        rows = self._run(f"{_TOMBSTONE} WHERE id=? ORDER BY partition_id", (id.raw,))
+        return list(self._each(read_tombstone, rows))
 
     def partition(self, id: Guid) -> Partition | None:  # noqa: A002
         rows = self._run(f"{_PARTITION} WHERE id=?", (id.raw,))
@@ -290,14 +290,14 @@ class SqlTransaction(SqlView):
     def bury(self, tombstone: DeletedObject) -> None:
         self._run(
             "INSERT INTO tombstones (id, partition_id, seq, object_type, scope) "
-            "VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET partition_id="
-            "excluded.partition_id, seq=excluded.seq, object_type=excluded.object_type, "
-            "scope=excluded.scope",
+            "VALUES (?, ?, ?, ?, ?) ON CONFLICT (id, partition_id) DO UPDATE SET "
+            "seq=excluded.seq, object_type=excluded.object_type, scope=excluded.scope",
             tombstone_row(tombstone),
         )
 
-    def unbury(self, id: Guid) -> None:  # noqa: A002
-        self._run("DELETE FROM tombstones WHERE id=?", (id.raw,))
+    def unbury(self, partition: Guid, id: Guid) -> None:  # noqa: A002
+        sql = "DELETE FROM tombstones WHERE id=? AND partition_id=?"
+        self._run(sql, (id.raw, partition.raw))
 
     def put_partition(self, partition: Partition) -> None:
         self._known[partition.id] = partition

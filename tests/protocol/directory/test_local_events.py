@@ -248,7 +248,7 @@ class TestDelete:
             tombstone = world.events(tx).delete_directory_object(obj, seq=FAR)
         with world.store.read() as view:
             assert view.get(object_type, obj.id) is None
-            assert view.tombstone(obj.id) == tombstone
+            assert view.tombstones(obj.id) == [tombstone]
         assert (tombstone.seq, tombstone.partition) == (FAR, obj.partition)
         assert world.last(obj.partition) == FAR
         assert world.store.check() == []

@@ -25,6 +25,9 @@ def check(change: OwnChange) -> None:
     with store.write() as tx:
         tx.insert(machine())
         tx.bury(tombstone(0x1077))
+        tx.bury(tombstone(0x1078))
+        tx.bury(tombstone(0x1078, partition=OTHER_SITE))
+        tx.bury(tombstone(0x1079, partition=OTHER_SITE))
         check_identity(tx, change)
 
 
@@ -58,6 +61,7 @@ def test_an_object_is_not_renamed(change: OwnChange) -> None:
         renamed(machine(path="PEC"), PropId.QM_PATHNAME, "PEC"),
         create(queue(5)),
         create(queue(0x1077)),
+        create(queue(0x1078)),
         create(machine(5)),
         create(user(5)),
         OwnChange(ChangeKind.DELETE, queue(), queue()),
@@ -69,7 +73,13 @@ def test_what_a_client_can_want_is_asked_for(change: OwnChange) -> None:
 
 @pytest.mark.parametrize(
     "new",
-    [queue(0x2001), user(0x2001), machine(0x1077), replace(queue(0x1077), partition=OTHER_SITE)],
+    [
+        queue(0x2001),
+        user(0x2001),
+        machine(0x1077),
+        queue(0x1079),
+        replace(queue(0x1077), partition=OTHER_SITE),
+    ],
 )
 def test_an_identifier_that_is_or_was_another_objects(new: DirectoryObject) -> None:
     with pytest.raises(DirectoryError, match="another object's"):

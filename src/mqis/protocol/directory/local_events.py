@@ -274,7 +274,7 @@ class DirectoryEvents:
         change = added(self._number(partition, seq))
         tx.insert(change.obj)
         if named_by_caller:  # a fresh identifier was never buried
-            tx.unbury(identifier)
+            tx.unbury(partition, identifier)
         if object_type is ObjectType.ENTERPRISE:
             self._name_owner()
         self._notify_observer(change, seq)

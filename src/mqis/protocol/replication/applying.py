@@ -84,28 +84,23 @@ def find(view: View, object_type: ObjectType, change: DirectoryChange) -> Direct
 def _delete(
     tx: Transaction, object_type: ObjectType, change: DirectoryChange, keep_tombstones: bool
 ) -> Applied:
-    """Deletes the object if it exists (E11); keeps a tombstone for those who ask us (E12)."""
+    """Deletes the object if it exists (E11); keeps a tombstone for those who ask us (E12).
+
+    An object of another partition stays: its own authority decides about it. The tombstone is kept
+    even then, because who asks us for this partition may still have the object in it.
+    """
     obj = find(tx, object_type, change)
     if obj is not None and obj.partition != change.partition:
-        return Applied(None, None)  # it has moved on to another authority, which decides about it
+        obj = None
     identifier = obj.id if obj is not None else change.guid
     if obj is not None:
         tx.delete(obj)
-    if keep_tombstones and identifier is not None and not _is_buried_elsewhere(tx, change):
+    if keep_tombstones and identifier is not None:
         scope = dict(change.properties).get(PropId.D_SCOPE)
         known_in_site = scope is not None and scope.value == Scope.SITE
         reach = Scope.SITE if known_in_site else Scope.ENTERPRISE
         tx.bury(DeletedObject(identifier, change.partition, change.seq, object_type, reach))
     return Applied(obj, None)
-
-
-def _is_buried_elsewhere(view: View, change: DirectoryChange) -> bool:
-    """Returns whether another authority has deleted the object, which then was never this one's.
-
-    The store has one tombstone for an identifier: whoever still has the object needs that one.
-    """
-    known = None if change.guid is None else view.tombstone(change.guid)
-    return known is not None and known.partition != change.partition
 
 
 def _update(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> Applied:
@@ -151,7 +146,7 @@ def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> A
         tx.insert(new)
     else:
         tx.update(old, new)
-    tx.unbury(new.id)
+    tx.unbury(new.partition, new.id)
     return Applied(old, new, displaced)
 
 

@@ -4,7 +4,7 @@ A client cannot rename a machine, put a queue into another partition than its ma
 new object the identifier of another one: the directory service has no call for it. A request from
 another server carries every stored property, so the authority checks the same things again. A
 server's name is what its messages are believed by, a name that two partitions have is set aside by
-every replica, and tombstones are filed by identifier alone.
+every replica, and an identifier that two partitions use is set aside likewise.
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ def check_identity(view: View, change: OwnChange) -> None:
 
 
 def _is_free(view: View, obj: DirectoryObject) -> bool:
-    """Returns whether no object of another type or partition has, or had, the identifier."""
+    """Returns whether no object of another type or partition has, or had, the identifier.
+
+    An object that this partition had may come back, whatever other authorities say to have deleted.
+    """
     others = (t for t in ObjectType if t not in (obj.type, ObjectType.DELETEDOBJECT))
     if any(view.get(other, obj.id) is not None for other in others):
         return False
-    gone = view.tombstone(obj.id)
-    return gone is None or (gone.object_type, gone.partition) == (obj.type, obj.partition)
+    gone = [(dead.object_type, dead.partition) for dead in view.tombstones(obj.id)]
+    return not gone or (obj.type, obj.partition) in gone
 
 
 def _is_in_place(view: View, obj: DirectoryObject) -> bool:

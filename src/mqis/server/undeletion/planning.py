@@ -56,8 +56,7 @@ def _buried(
     wanted = as_guid(request.name)
     if wanted is None or any(lost.id == wanted for lost in known):
         return
-    tombstone = view.tombstone(wanted)
-    if tombstone is not None:
+    for tombstone in view.tombstones(wanted):
         yield LostObject(tombstone.object_type, wanted, tombstone.partition, 0, 0)
 
 

@@ -168,7 +168,7 @@ def _without_trace(changed: _Any) -> _Any:
         changed(work, made)
         for change in made:
             if change.kind is ChangeKind.DELETE:
-                work.tx.unbury(change.obj.id)
+                work.tx.unbury(change.obj.partition, change.obj.id)
 
     return forgetful
 
