@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.directory.local_events import DirectoryEvents
-from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
+from mqis.protocol.errors import DirectoryError
 from mqis.protocol.undeletion.lost import LostObject
 from mqis.protocol.undeletion.messages import UndeleteRequest
 from mqis.server.undeletion.history import JournalHistory
@@ -188,6 +189,18 @@ def test_a_tombstone_alone_is_told(enterprise: Enterprise, tmp_path: Path) -> No
     (found,) = plan_undelete(history(psc, tmp_path), psc.server, request)
     assert (found.entry.type, found.entry.state) == ("queue", "conflict")
     assert "no copy of its properties" in found.entry.reason
+
+
+def test_an_object_is_not_deleted_by_the_tombstone_of_another_partition(
+    enterprise: Enterprise, tmp_path: Path
+) -> None:
+    psc = enterprise.nodes["psc"]
+    wanted = guid_of("app\\one")
+    with psc.store.write() as tx:
+        state = tx.partitions()[0]
+        tx.bury(DeletedObject(wanted, state.id, state.last_seq, QUEUE, Scope.ENTERPRISE))
+    with pytest.raises(DirectoryError, match="no deleted object"):
+        plan_undelete(history(psc, tmp_path), psc.server, UndeleteRequest("plan", name=str(wanted)))
 
 
 def test_conflicts(enterprise: Enterprise, tmp_path: Path) -> None:

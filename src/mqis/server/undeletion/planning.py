@@ -57,6 +57,8 @@ def _buried(
     if wanted is None or any(lost.id == wanted for lost in known):
         return
     for tombstone in view.tombstones(wanted):
+        if view.get(tombstone.object_type, wanted) is not None:
+            continue  # another authority said to have deleted it
         yield LostObject(tombstone.object_type, wanted, tombstone.partition, 0, 0)
 
 
