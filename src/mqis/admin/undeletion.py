@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from mqis.protocol.errors import ProtocolError
 from mqis.protocol.undeletion.messages import (
+    MOST_PLANNED,
     MOST_RESTORED,
     EntryResult,
     EntryState,
@@ -67,14 +69,18 @@ def make_plan(server: Undeleting, request: UndeleteRequest) -> UndeletePlan:
     reply = server.undelete(replace(request, verb=Verb.PLAN))
     while not reply.ready:
         reply = server.undelete(UndeleteRequest(Verb.PAGE, token=reply.token))
-    entries = list(reply.entries)
-    while len(entries) < reply.total:
-        more = UndeleteRequest(Verb.PAGE, token=reply.token, first=len(entries))
-        reply = server.undelete(more)
-        if not reply.entries:
-            break
+    token, total, entries = reply.token, reply.total, list(reply.entries)
+    while reply.entries and len(entries) < total:
+        _refuse_endless(total)
+        reply = server.undelete(UndeleteRequest(Verb.PAGE, token=token, first=len(entries)))
         entries += reply.entries
-    return UndeletePlan(reply.token, tuple(entries))
+    return UndeletePlan(token, tuple(entries[:total]))
+
+
+def _refuse_endless(total: int) -> None:
+    """Refuses the plan of a server that is not ours, and sends entries without end."""
+    if total > MOST_PLANNED:
+        raise ProtocolError(f"the server sends a plan of {total} objects; {MOST_PLANNED} are most")
 
 
 def carry_out(
@@ -138,7 +144,7 @@ class _Steps:
     def _ask(self, verb: Verb, first: int, end: int) -> tuple[EntryResult, ...]:
         count = min(MOST_RESTORED, end - first)
         request = UndeleteRequest(verb, token=self._plan.token, first=first, count=count)
-        return self._server.undelete(request).results
+        return self._server.undelete(request).results[:count]
 
     def wait(self, first: int, wait_s: float) -> None:
         """Waits until all entries from ``first`` on are in the directory."""
