@@ -9,6 +9,7 @@ import pytest
 
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.journal import received
 from mqis.protocol.undeletion.messages import UndeleteRequest
 from mqis.server.undeletion import history as searching
 from mqis.server.undeletion.history import JournalHistory
@@ -70,38 +71,64 @@ def forged(parcel: Parcel, label: str) -> ChangePropagation:
     return replace(message, changes=changes)
 
 
+def two_changes_on_their_way(enterprise: Enterprise) -> tuple[Parcel, Parcel]:
+    """The PSC closes the queue, and closes it for good; the PEC has heard of neither."""
+    labels = ("closed", "closed for good")
+    stop = enterprise.lose(lambda parcel: parcel.machine in ("pec", "psc"))
+    for label in labels:
+        enterprise.label(enterprise.nodes["psc"], "app\\one", label)
+        enterprise.run(5)
+    stop()
+    first, second = (
+        next(parcel for parcel in enterprise.lost if carries_label(parcel, label))
+        for label in labels
+    )
+    enterprise.lose(lambda parcel: parcel.sender == "pec")
+    return first, second
+
+
+def deleted(enterprise: Enterprise, directory: Path) -> PlannedObject:
+    """Deletes the queue, and makes the plan of the PEC."""
+    pec = enterprise.nodes["pec"]
+    found = pec.find(QUEUE, "app\\one")
+    assert found is not None
+    assert found.value(PropId.Q_LABEL) == "closed for good", "the server itself is not deceived"
+    enterprise.delete(enterprise.nodes["psc"], QUEUE, "app\\one")
+    enterprise.run(30)
+    (planned,) = plan(pec, directory, type="queue")
+    return planned
+
+
 @pytest.mark.req("SEC-12-04")
 @pytest.mark.parametrize("early", [True, False])
 def test_a_refused_message_does_not_say_what_comes_back(
     enterprise: Enterprise, tmp_path: Path, *, early: bool
 ) -> None:
     """The journal has the message, and the number is that of a change that waits for its turn."""
-    psc, pec = enterprise.nodes["psc"], enterprise.nodes["pec"]
-    stop = enterprise.lose(lambda parcel: parcel.machine in ("pec", "psc"))
-    for label in ("closed", "closed for good"):
-        enterprise.label(psc, "app\\one", label)
-        enterprise.run(5)
-    stop()
-    first, second = (
-        next(parcel for parcel in enterprise.lost if carries_label(parcel, label))
-        for label in ("closed", "closed for good")
-    )
+    first, second = two_changes_on_their_way(enterprise)
     forgery = forged(second, "open to all again")
     if early:
         enterprise.inject("third", "pec", forgery)
-    enterprise.lose(lambda parcel: parcel.sender == "pec")
     enterprise.deliver(second)
     if not early:
         enterprise.inject("third", "pec", forgery)
-    assert any("third" in refusal for refusal in pec.refusals()), pec.refusals()
+    refusals = enterprise.nodes["pec"].refusals()
+    assert any("third" in refusal for refusal in refusals), refusals
     enterprise.deliver(first)
-    found = pec.find(QUEUE, "app\\one")
-    assert found is not None
-    assert found.value(PropId.Q_LABEL) == "closed for good", "the server itself is not deceived"
-    enterprise.delete(psc, QUEUE, "app\\one")
-    enterprise.run(30)
-    (planned,) = plan(pec, tmp_path, type="queue")
-    assert label_of(planned) == "closed for good"
+    assert label_of(deleted(enterprise, tmp_path)) == "closed for good"
+
+
+@pytest.mark.req("SEC-12-04")
+def test_a_change_that_cannot_be_found_leaves_no_older_content(
+    enterprise: Enterprise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have sent more messages than a search remembers."""
+    monkeypatch.setattr(received, "MAX_WAITING", 0)
+    first, second = two_changes_on_their_way(enterprise)
+    enterprise.deliver(second)
+    enterprise.deliver(first)
+    planned = deleted(enterprise, tmp_path)
+    assert (planned.lost.obj, planned.entry.state) == (None, "conflict")
 
 
 def write(node: Node, journal: Journal) -> int:
