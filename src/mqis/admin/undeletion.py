@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Protocol
 
 from mqis.protocol.errors import ProtocolError
@@ -64,10 +65,18 @@ class UndeleteOutcome:
 Report = Callable[[EntryResult], None]
 
 
-def make_plan(server: Undeleting, request: UndeleteRequest) -> UndeletePlan:
-    """Has the server search its journal; returns when the search is complete."""
+def make_plan(
+    server: Undeleting, request: UndeleteRequest, *, search_s: float = inf
+) -> UndeletePlan:
+    """Has the server search its journal; returns when the search is complete.
+
+    Raises ``TimeoutError`` if that takes longer than ``search_s`` seconds.
+    """
+    end = time.monotonic() + search_s
     reply = server.undelete(replace(request, verb=Verb.PLAN))
     while not reply.ready:
+        if time.monotonic() > end:
+            raise TimeoutError
         reply = server.undelete(UndeleteRequest(Verb.PAGE, token=reply.token))
     token, total, entries = reply.token, reply.total, list(reply.entries)
     while reply.entries and len(entries) < total:
@@ -75,6 +84,11 @@ def make_plan(server: Undeleting, request: UndeleteRequest) -> UndeletePlan:
         reply = server.undelete(UndeleteRequest(Verb.PAGE, token=token, first=len(entries)))
         entries += reply.entries
     return UndeletePlan(token, tuple(entries[:total]))
+
+
+def forget_plan(server: Undeleting, plan: UndeletePlan) -> None:
+    """Tells the server that nobody needs a plan any more."""
+    server.undelete(UndeleteRequest(Verb.FORGET, token=plan.token))
 
 
 def _refuse_endless(total: int) -> None:
@@ -101,7 +115,7 @@ def carry_out(
     if first < len(plan.entries):
         steps.wait(first, wait_s)
         steps.restore(first, len(plan.entries))
-    server.undelete(UndeleteRequest(Verb.FORGET, token=plan.token))
+    forget_plan(server, plan)
     return UndeleteOutcome(steps.results)
 
 
