@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from mqis.admin.undeletion import carry_out, make_plan
 from mqis.cli.undelete import _show, _tell
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import RemoteUser, connect
@@ -36,6 +35,7 @@ from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.undeletion import service
 from mqis.server.undeletion.planning import PlannedObject, plan_undelete
+from mqis.views.deletion.undelete_steps import carry_out, make_plan
 from mqis.wire.administration import ADMINISTRATION, MAX_REQUEST, UNDELETE, UndeleteCall
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

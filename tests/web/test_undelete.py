@@ -53,7 +53,7 @@ def test_a_queue_is_found_and_brought_back(administrator: Visitor, enterprise: E
     for text in ("ams-app1\\lost-one", ALICE, PEC, "Bring 1 object back"):
         assert text in shown.text
     done = administrator.post("/undelete", fields_of(shown))
-    assert (done.status, "1 objects are back" in done.text) == (200, True), done.text
+    assert (done.status, "1 object is back" in done.text) == (200, True), done.text
     assert identifier(enterprise, "ams-app1\\lost-one") == lost
     again = administrator.post("/undelete", fields_of(shown))
     assert again.status == 404, "a reload of the page changes nothing"

@@ -15,7 +15,7 @@ from pathlib import Path
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Store
 from mqis.protocol.undeletion.lost import LostObject
-from mqis.server.undeletion.rebuilding import Numbered, Rebuilding
+from mqis.server.undeletion.rebuilding import Numbered, ObjectRebuilding
 from mqis.storage.journal.reader import load_behind
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -56,7 +56,7 @@ class JournalHistory:
             )
         if not found:
             return []
-        rebuilding = Rebuilding(found, self.own_site)
+        rebuilding = ObjectRebuilding(found, self.own_site)
         rebuilding.run(self.directory, waiting)
         with self.store.read() as view:
             return [one for one in rebuilding.lost() if view.get(one.type, one.id) is None]

@@ -37,7 +37,7 @@ _ID = re.compile(r'"(?:id|partition)":"([0-9a-f-]{36})"')
 Numbered = tuple[int, JournalRecord]
 
 
-class Rebuilding:
+class ObjectRebuilding:
     """Rebuilds the wanted objects from a snapshot on."""
 
     def __init__(self, wanted: Sequence[LostObject], own_site: Guid | None) -> None:

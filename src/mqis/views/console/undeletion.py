@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from mqis.admin.undeletion import (
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.undeletion.messages import UndeleteEntry, UndeleteRequest
+from mqis.views.console.changes import FormError
+from mqis.views.deletion.undelete_steps import (
     UndeleteOutcome,
     UndeletePlan,
     Undeleting,
@@ -18,9 +21,6 @@ from mqis.admin.undeletion import (
     forget_plan,
     make_plan,
 )
-from mqis.protocol.errors import DirectoryError
-from mqis.protocol.undeletion.messages import UndeleteEntry, UndeleteRequest
-from mqis.views.console.changes import FormError
 from mqis.views.presentation.periods import PeriodError, parse_period
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -33,6 +33,10 @@ MOST_AT_ONCE = 1_000
 #: Seconds for the servers of a deleted site to send its objects, and for a search.
 WAIT_S = 15.0
 SEARCH_S = 45.0
+
+
+class NotDeleted(FormError):
+    """The journal has no deleted object of that name."""
 
 
 class SeenOtherwise(DirectoryError):
@@ -79,7 +83,12 @@ def request_of(given: Mapping[str, str]) -> UndeleteRequest:
 
 def find(server: Undeleting, request: UndeleteRequest) -> UndeletePage:
     """Shows what matches, and has the server forget the plan."""
-    plan = make_plan(server, request, search_s=SEARCH_S)
+    try:
+        plan = make_plan(server, request, search_s=SEARCH_S)
+    except DirectoryError as error:
+        if error.hresult != HResult.MQDS_OBJECT_NOT_FOUND:
+            raise
+        raise NotDeleted({"": error.detail}) from error
     forget_plan(server, plan)
     return UndeletePage(plan)
 

@@ -7,26 +7,24 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from mqis.admin.undeletion import UndeleteOutcome, Undeleting
 from mqis.config.logs import details
-from mqis.protocol.errors import DirectoryError
-from mqis.protocol.undeletion.messages import EntryState
 from mqis.views.console.changes import FormError
 from mqis.views.console.directory import KINDS
 from mqis.views.console.faults import MqisError, is_denied
 from mqis.views.console.undeletion import (
     CONDITIONS,
+    NotDeleted,
     SeenOtherwise,
     UndeletePage,
     find,
     request_of,
     restore,
 )
+from mqis.views.deletion.undelete_steps import UndeleteOutcome, Undeleting
 from mqis.views.presentation.records import moment
 from mqis.web.access import Visitors
 from mqis.web.admission import peer_of
 from mqis.web.asking import PageRequest, to_login
-from mqis.wire.hresult import HResult
 
 audit = logging.getLogger("mqis.audit")
 
@@ -61,12 +59,10 @@ def _page(
     """The result of a search; what is wrong with its conditions stands beside the fields."""
     try:
         found = find(_server(request), request_of(given))
+    except NotDeleted as error:
+        return _render(request, given, HTTPStatus.NOT_FOUND, problems=error.problems)
     except FormError as error:
         return _render(request, given, HTTPStatus.BAD_REQUEST, problems=error.problems)
-    except DirectoryError as error:
-        if error.hresult != HResult.MQDS_OBJECT_NOT_FOUND:
-            raise
-        return _render(request, given, HTTPStatus.NOT_FOUND, problems={"": error.detail})
     return _render(request, given, status, problems=problems, found=found)
 
 
@@ -117,6 +113,5 @@ def _audit(
         fate = "denied" if is_denied(error) else "failed"
         audit.warning("console: undelete %s", fate, extra=details(**about, reason=str(error)))
     elif outcome is not None:
-        restored = outcome.count(EntryState.RESTORED)
-        about |= {"restored": restored, "failed": len(outcome.failed)}
+        about |= {"restored": outcome.there, "failed": len(outcome.failed)}
         audit.info("console: undelete", extra=details(**about))

@@ -58,6 +58,11 @@ class UndeleteOutcome:
         return sum(result.state == state for result in self.results.values())
 
     @property
+    def there(self) -> int:
+        """The number of objects that are in the directory now."""
+        return len(self.results) - len(self.failed)
+
+    @property
     def failed(self) -> list[EntryResult]:
         return [result for result in self.results.values() if result.state not in _THERE]
 
