@@ -44,7 +44,8 @@ def test_an_answer_byte_by_byte_does_not_hold_its_reader(
 ) -> None:
     """Each byte comes in time, the answer never ends."""
     monkeypatch.setattr(fetching, "WHOLE_S", 0.3)
-    most, sent = 100, []
+    most = 100
+    sent: list[bytes] = []
     read = threading.Event()
 
     def drip(peer: socket.socket) -> None:
@@ -63,7 +64,7 @@ def test_an_answer_byte_by_byte_does_not_hold_its_reader(
 @pytest.mark.req("SEC-12-08")
 def test_an_answer_without_end_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "_MAX_BYTES", 1 << 16)
-    sent = []
+    sent: list[int] = []
 
     def pour(peer: socket.socket) -> None:
         peer.sendall(HEAD)

@@ -212,11 +212,16 @@ def test_permissions_that_were_taken_away_do_not_come_back(tmp_path: Path) -> No
 
 def user_properties(sid: Sid, certificate: bytes) -> dict[int, PropVariant]:
     digest = Guid(md5(certificate, usedforsecurity=False).digest())
-    values = {PropId.U_SID: sid.to_bytes(), PropId.U_SIGN_CERT: certificate}
-    return props({**values, PropId.U_DIGEST: (digest,)})
+    return props(
+        {
+            PropId.U_SID: sid.to_bytes(),
+            PropId.U_SIGN_CERT: certificate,
+            PropId.U_DIGEST: (digest,),
+        }
+    )
 
 
-async def users(client: DirectoryClient) -> list[Guid]:
+async def users(client: DirectoryClient) -> list[Guid | None]:
     return [entry.id async for entry in client.find(ObjectType.USER)]
 
 
@@ -230,6 +235,7 @@ def test_old_certificates_do_not_come_back_beside_new_ones(tmp_path: Path) -> No
         async with await logged_on(server, "alice") as alice:
             await alice.create(ObjectType.USER, None, user_properties(sid, old))
             (gone,) = await users(alice)
+            assert gone is not None
             await alice.delete(ObjectType.USER, guid=gone)
             plan = await alice.undelete(UndeleteRequest("plan"))
             (entry,) = plan.entries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -207,7 +208,7 @@ def test_an_administrator_of_a_backup_brings_no_site_and_no_server_back(
     for path in ("spare", "C"):
         obj = found[path].lost.obj
         assert obj is not None
-        enterprise.change(bsc, lambda events, obj=obj: events.restore_directory_object(obj))
+        enterprise.change(bsc, partial(DirectoryEvents.restore_directory_object, obj=obj))
         enterprise.run(30)
     denied = HResult.MQ_ERROR_ACCESS_DENIED & 0xFFFFFFFF
     assert set(bsc.answers().values()) == {denied}
