@@ -100,6 +100,7 @@ def test_trouble(tmp_path: Path, demo_store: Path) -> None:
     assert b"a password on the command line" in secret.stderr
 
 
+@pytest.mark.req("SEC-12-13")
 def test_names_cannot_control_the_terminal(made: tuple[Path, Generated], tmp_path: Path) -> None:
     text = (made[0] / "s001-psc.jsonl").read_text("ascii")
     path = tmp_path / "hostile.jsonl"
@@ -111,6 +112,7 @@ def test_names_cannot_control_the_terminal(made: tuple[Path, Generated], tmp_pat
     assert "\\x1b[2J{id}[red]" in done.stdout
 
 
+@pytest.mark.req("SEC-12-09")
 def test_a_server_is_checked_by_what_it_shows(demo_store: Path, tmp_path: Path) -> None:
     """An administrator sees everything; who sees nothing gets no verdict."""
     prepare(tmp_path / "server", demo_store)

@@ -159,6 +159,7 @@ def test_a_server_is_a_side(monday: Path) -> None:
     assert "write a server as server:HOST" in done.stderr
 
 
+@pytest.mark.req("SEC-12-09")
 def test_an_anonymous_user_sees_less_and_is_told(server: Running, monday: Path) -> None:
     done = process("diff", monday, f"server:{server.address}", env={"MQIS_USER": ""})
     assert done.returncode == 1

@@ -194,6 +194,7 @@ def test_lengths_that_lie_take_no_memory(tmp_path: Path) -> None:
     assert {Path(row["file"]).name for row in told} == set(LIARS)
 
 
+@pytest.mark.req("SEC-12-12")
 def test_a_packed_bomb_is_refused_before_it_is_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +211,7 @@ def test_a_packed_bomb_is_refused_before_it_is_large(
 @pytest.mark.parametrize(
     ("start", "reason"), [(capture([]), "this is more than"), (b"\0" * 24, "neither a pcap")]
 )
+@pytest.mark.req("SEC-12-12")
 def test_an_endless_pipe_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: bytes, reason: str
 ) -> None:

@@ -46,6 +46,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
+from tests.cli.commands import run
 from tests.waiting import DEADLINE_S
 from tests.web.asking import Visitor, eventually
 from tests.web.enterprise import (
@@ -419,6 +420,44 @@ def test_what_a_change_set_is_for_those_who_may_read_the_permissions(attacked: A
     text = bob.get(f"/journal/{PEC}/{records(bob, about)[-1]}").text
     assert "Only users who may read the object and its permissions" in text
     assert "security" not in text.split("Body, decoded")[1].lower()
+
+
+@pytest.mark.req("SEC-12-07")
+def test_who_asked_for_a_change_is_for_administrators(attacked: Attacked) -> None:
+    """Others would know whom to guess passwords of, and who works when; a filter tells as much."""
+    about = f"kind=change&state=local&object={attacked.open}"
+    administrator = attacked.visitor(ALICE, ALICES_PASSWORD)
+    eventually(lambda: bool(records(administrator, f"{about}&peer=alice")))
+    (number, *_) = records(administrator, f"{about}&peer=alice")
+    assert ALICE in administrator.get(f"/journal/{PEC}/{number}").text
+    for name, password in (("", ""), (BOB, BOBS_PASSWORD)):
+        visitor = attacked.visitor(name, password)
+        assert number in records(visitor, about), "the record itself may be seen"
+        assert records(visitor, f"{about}&peer=alice") == []
+        assert ALICE not in visitor.get(f"/journal?server={PEC}&{about}").text
+        shown = visitor.get(f"/journal/{PEC}/{number}")
+        assert (shown.status, ALICE in shown.text.split("Body, decoded")[0]) == (200, False)
+
+
+@pytest.mark.req("SEC-12-09")
+def test_an_export_of_a_server_shows_what_its_user_may_read(
+    attacked: Attacked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, password = tmp_path / "export.jsonl", tmp_path / "password"
+    password.write_text(BOBS_PASSWORD)
+    password.chmod(0o600)
+    monkeypatch.setenv("MQIS_USER", BOB)
+    monkeypatch.setenv("MQIS_PASSWORD_FILE", str(password))
+    server = f"127.0.0.1:{attacked.enterprise.servers[PEC].ready.port}"
+    refused = run("export", file, "--server", server)
+    assert "may not read the permissions of" in str(refused.exception), "it makes none up"
+    assert not file.exists()
+    done = run("export", file, "--server", server, "--no-permissions")
+    assert done.exit_code == 0, done.output
+    text = file.read_text()
+    assert json.dumps(SHY_PATH)[1:-1] in text
+    assert json.dumps(SECRET_PATH)[1:-1] not in text
+    assert attacked.secret not in text
 
 
 @pytest.mark.req("SEC-9-01")

@@ -20,6 +20,8 @@ import pytest
 from mqis.admin.backup.manifest import BackupError, Content, FileEntry, Manifest
 from mqis.config.file import ConfigError
 from mqis.config.stores import open_store
+from mqis.pipeline.outputs import write_whole
+from mqis.server.founding import found
 from tests.cli.commands import process, run
 from tests.cli.running import serving
 
@@ -75,6 +77,29 @@ def test_a_store_and_its_copies_are_for_their_user_alone(tmp_path: Path) -> None
     with closing(open_store(str(tmp_path / "a.db"), create=True)) as store:
         store.copy_to(tmp_path / "b.db")  # type: ignore[attr-defined]
         assert not {name for name in open_to_others(tmp_path) if name != "."}
+
+
+@pytest.mark.req("SEC-12-10")
+@pytest.mark.usefixtures("careless")
+def test_what_is_written_about_a_directory_is_for_its_user_alone(tmp_path: Path) -> None:
+    """Others wait with links: the draft of a file has a name that they can guess."""
+    store, victim, out = tmp_path / "a.db", tmp_path / "victim", tmp_path / "out"
+    with closing(open_store(str(store), create=True)) as opened:
+        found(opened, "Acme", "Delft", "pec1")
+    victim.write_text("precious")
+    out.mkdir()
+    names = ("export.jsonl", "page.html", "map.svg", "report.html")
+    for name in names:
+        for draft in (f".{name}.part", f"{name}.part"):
+            (out / draft).symlink_to(victim)
+    export, page, picture, report = (out / name for name in names)
+    assert run("export", export, "--store", store).exit_code == 0
+    assert run("diff", export, store, "--html", page).exit_code == 0
+    assert run("map", "--svg", picture, "--store", store).exit_code == 0
+    write_whole(report, b"<p>x")
+    assert victim.read_text() == "precious"
+    modes = {name: stat.S_IMODE((out / name).lstat().st_mode) for name in names}
+    assert modes == dict.fromkeys(names, 0o600)
 
 
 # --- passwords ------------------------------------------------------------------------------------

@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import Callable, Coroutine
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqis.cli.undelete import _show, _tell
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import RemoteUser, connect
 from mqis.client.servers import ServerAddress
-from mqis.protocol.errors import DirectoryError
+from mqis.protocol.errors import DirectoryError, ProtocolError
+from mqis.protocol.security.information import SecurityInformation
 from mqis.protocol.undeletion.messages import (
     MAX_TEXT,
     MOST_RESTORED,
+    EntryResult,
+    UndeleteEntry,
     UndeleteReply,
     UndeleteRequest,
     decode_reply,
@@ -27,15 +33,23 @@ from mqis.protocol.undeletion.messages import (
 from mqis.runtime.freeports import free_ports
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
+from mqis.server.undeletion import service
+from mqis.server.undeletion.planning import PlannedObject, plan_undelete
+from mqis.views.deletion.undelete_steps import carry_out, make_plan
 from mqis.wire.administration import ADMINISTRATION, MAX_REQUEST, UNDELETE, UndeleteCall
+from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
-from mqis.wire.security.sid import ADMINISTRATORS
+from mqis.wire.propvariant import PropVariant
+from mqis.wire.security.sddl import parse_sddl
+from mqis.wire.security.sid import ADMINISTRATORS, Sid
 from tests.server.test_replication_serve import pec_config, with_values
+from tests.waiting import DEADLINE_S
 
 PASSWORD = "rabbit hole"
+PATH = "pec1\\shut"
 Work = Callable[[DirectoryServer], Coroutine[Any, Any, None]]
 
 
@@ -75,6 +89,7 @@ async def lose_a_queue(client: DirectoryClient) -> None:
     await client.delete(ObjectType.QUEUE, path="pec1\\lost")
 
 
+@pytest.mark.req("SEC-12-01")
 def test_only_administrators_undelete(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "mqis.audit")
 
@@ -100,6 +115,7 @@ def test_only_administrators_undelete(tmp_path: Path, caplog: pytest.LogCaptureF
     assert [getattr(record, "details")["user"] for record in made] == ["LAB\\alice"]  # noqa: B009
 
 
+@pytest.mark.req("SEC-12-03")
 def test_bad_requests_change_nothing_and_break_nothing(tmp_path: Path) -> None:
     bodies = [
         b"",
@@ -142,6 +158,137 @@ def test_bad_requests_change_nothing_and_break_nothing(tmp_path: Path) -> None:
     serve(tmp_path, work)
 
 
+@pytest.mark.req("SEC-12-03")
+def test_one_search_at_a_time_while_others_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(*arguments: Any) -> list[PlannedObject]:
+        begun.set()
+        assert go_on.wait(DEADLINE_S)
+        return plan_undelete(*arguments)
+
+    async def work(server: DirectoryServer) -> None:
+        async with await logged_on(server, "alice") as alice:
+            await lose_a_queue(alice)
+            monkeypatch.setattr(service, "plan_undelete", slow)
+            first = asyncio.create_task(alice.undelete(UndeleteRequest("plan")))
+            await asyncio.to_thread(begun.wait, DEADLINE_S)
+            try:
+                async with await logged_on(server, "carol") as carol:
+                    for _ in range(3):
+                        error = await refused(carol, UndeleteRequest("plan"))
+                        assert error.hresult == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+                    assert [site async for site in carol.find(ObjectType.SITE)]
+            finally:
+                go_on.set()
+            assert (await first).total == 1
+
+    serve(tmp_path, work)
+
+
+@pytest.mark.req("SEC-12-04")
+def test_permissions_that_were_taken_away_do_not_come_back(tmp_path: Path) -> None:
+    dacl = int(SecurityInformation.DACL)
+
+    async def work(server: DirectoryServer) -> None:
+        async with await logged_on(server, "alice") as alice:
+            await alice.create(ObjectType.QUEUE, PATH, props({PropId.Q_LABEL: "x"}))
+            for sddl in ("D:P(A;;GA;;;WD)", "D:P(A;;GA;;;BA)"):
+                descriptor = parse_sddl(sddl).to_bytes()
+                await alice.set_security(ObjectType.QUEUE, dacl, descriptor, PATH)
+            before = await alice.get_security(ObjectType.QUEUE, dacl, PATH)
+            await alice.delete(ObjectType.QUEUE, path=PATH)
+            plan = await alice.undelete(UndeleteRequest("plan"))
+            await alice.undelete(UndeleteRequest("restore", token=plan.token, count=1))
+            assert await alice.get_security(ObjectType.QUEUE, dacl, PATH) == before
+            async with await logged_on(server, "bob") as bob:
+                with pytest.raises(DirectoryError):
+                    await bob.delete(ObjectType.QUEUE, path=PATH)
+
+    serve(tmp_path, work)
+
+
+def user_properties(sid: Sid, certificate: bytes) -> dict[int, PropVariant]:
+    digest = Guid(md5(certificate, usedforsecurity=False).digest())
+    return props(
+        {
+            PropId.U_SID: sid.to_bytes(),
+            PropId.U_SIGN_CERT: certificate,
+            PropId.U_DIGEST: (digest,),
+        }
+    )
+
+
+async def users(client: DirectoryClient) -> list[Guid | None]:
+    return [entry.id async for entry in client.find(ObjectType.USER)]
+
+
+@pytest.mark.req("SEC-12-02", "SEC-12-05")
+def test_old_certificates_do_not_come_back_beside_new_ones(tmp_path: Path) -> None:
+    """The user registers again while an administrator still looks at the plan."""
+    sid = Sid.parse("S-1-5-21-1-2-3-1001")
+    old, new = (bytes.fromhex(f"30043002050{n}") for n in (0, 1))
+
+    async def work(server: DirectoryServer) -> None:
+        async with await logged_on(server, "alice") as alice:
+            await alice.create(ObjectType.USER, None, user_properties(sid, old))
+            (gone,) = await users(alice)
+            assert gone is not None
+            await alice.delete(ObjectType.USER, guid=gone)
+            plan = await alice.undelete(UndeleteRequest("plan"))
+            (entry,) = plan.entries
+            assert (entry.state, entry.power) == ("ready", "a user: the certificates count again")
+            await alice.create(ObjectType.USER, None, user_properties(sid, new))
+            restore = UndeleteRequest("restore", token=plan.token, count=1)
+            (result,) = (await alice.undelete(restore)).results
+            assert (result.state, "has the same SID" in result.reason) == ("failed", True)
+            (now,) = await users(alice)
+            assert now != gone
+
+    serve(tmp_path, work)
+
+
+NASTY = "pec1\\x\x1b]0;owned\x07\x1b[2J\u202e[red]"
+
+
+class HostileServer:
+    """A server that answers every page with more entries, and every step with more results."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.answers = 0
+
+    def undelete(self, request: UndeleteRequest) -> UndeleteReply:
+        self.answers += 1
+        assert self.answers < 100, "the client goes on without end"
+        entry = UndeleteEntry(
+            "queue", NASTY, NASTY, 0, NASTY, NASTY, True, False, "ready", NASTY, NASTY
+        )
+        results = (EntryResult(NASTY, "failed", NASTY),) * 50 if request.count else ()
+        return UndeleteReply("t", total=self.total, entries=(entry,) * 20, results=results)
+
+
+@pytest.mark.req("SEC-12-06")
+def test_a_hostile_server_fills_neither_memory_nor_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(ProtocolError, match="are most"):
+        make_plan(HostileServer(1 << 62), UndeleteRequest("plan"))
+    server = HostileServer(30)
+    plan = make_plan(server, UndeleteRequest("plan"))
+    assert len(plan.entries) == 30, "no more than it said"
+    outcome = carry_out(server, plan, wait_s=0)
+    _show(plan)
+    _tell(plan, outcome)
+    shown = capsys.readouterr()
+    for text in (shown.out, shown.err):
+        assert "owned" in text
+        assert not set("\x1b\x07\u202e") & set(text)
+
+
+@pytest.mark.req("SEC-12-06")
 def test_replies_that_are_none_are_refused() -> None:
     for body in (b"", b"1", b'{"entries": 1}', b'{"entries": [1]}', b'{"results": [{}]}'):
         with pytest.raises(DirectoryError):

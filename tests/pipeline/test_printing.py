@@ -35,6 +35,27 @@ def test_a_pdf_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [path.name for path in out.parent.iterdir()] == ["report.pdf"]
 
 
+@pytest.mark.req("SEC-12-14")
+def test_the_browser_gets_no_network_and_a_profile_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that became markup after all would find nothing to read and nobody to tell."""
+    arguments = tmp_path / "arguments"
+    browser(tmp_path, f'printf "%s\\n" "$@" > {arguments}\n{PRINTS}', monkeypatch)
+    print_pdf(b"<p>x", tmp_path / "report.pdf")
+    given = dict(line.partition("=")[::2] for line in arguments.read_text().splitlines())
+    assert given["--host-resolver-rules"] == "MAP * ~NOTFOUND"
+    assert {"--headless", "--disable-extensions", "--disable-background-networking"} <= set(given)
+    profile = Path(given["--user-data-dir"])
+    assert profile.parent.name.startswith("mqis-report-"), "which is made for this alone"
+    assert not profile.parent.exists(), "and is gone"
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)', html_page(with_rows()))
+    assert policy is not None
+    rules = dict(rule.strip().partition(" ")[::2] for rule in policy[1].split(";"))
+    assert rules.pop("default-src") == "'none'"
+    assert not {"script-src", "frame-src", "object-src", "connect-src"} & set(rules)
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
@@ -54,6 +75,7 @@ def test_a_failure_leaves_the_old_file(
     assert out.read_bytes() == b"old"
 
 
+@pytest.mark.req("SEC-12-14")
 def test_a_browser_that_hangs_is_ended_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

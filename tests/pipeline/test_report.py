@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
+
 from mqis.pipeline.report.content import ReportContent
 from mqis.pipeline.report.findings import Urgency, findings
 from mqis.pipeline.report.page import headings, html_page
@@ -227,6 +229,7 @@ def test_more_rows_than_fit_are_counted() -> None:
 NASTY = "</style><script>alert(1)</script>\"'&\x1b[31m<img src=x onerror=alert(2)>"
 
 
+@pytest.mark.req("SEC-12-13")
 def test_names_stay_text() -> None:
     """Everybody who may create a queue chooses words of this page."""
     rows = {

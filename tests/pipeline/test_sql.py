@@ -79,6 +79,7 @@ def test_a_wrong_query_is_one_line(few: TableDirectory, query: str, reason: str)
         "FROM lag MAP server USING 'touch {there}/out' AS (x string)",
     ],
 )
+@pytest.mark.req("SEC-12-11")
 def test_a_query_only_reads_tables(few: TableDirectory, tmp_path: Path, query: str) -> None:
     (tmp_path / "secret").write_text("the password")
     with pytest.raises(SqlError) as caught:

@@ -60,6 +60,7 @@ PAGES = {
     "users": "directory?type=user",
     "journal": f"journal?server={PEC}&state=queued",
     "record": "RECORD",
+    "undelete": "undelete",
     "pipeline": "pipeline",
     "table": "pipeline/table/lag",
     "statistics": "statistics",

@@ -74,6 +74,7 @@ def charts(history: SampleHistory, server: str = "") -> dict[str, StatusChart]:
 # --- samples --------------------------------------------------------------------------------------
 
 
+@pytest.mark.req("SEC-12-17")
 def test_the_history_is_limited_and_takes_a_sample_now_and_then() -> None:
     history = filled(*(taken(at, server("a", calls=1)) for at in range(0, 1000, 3)), most=20)
     times = [sample.time - NOON for sample in history.samples()]
@@ -105,6 +106,7 @@ def test_changes_are_counted_by_the_second_also_over_a_restart() -> None:
 
 
 @pytest.mark.parametrize("odd", [float("inf"), float("nan"), -1, 1e300, "7", None, 1 << 2000])
+@pytest.mark.req("SEC-12-17")
 def test_numbers_that_cannot_be_are_not_known(odd: object) -> None:
     statuses = (
         taken(at, server("a", queued=odd, sessions=odd, changes_made=odd)) for at in (0, 10)

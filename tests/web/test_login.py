@@ -91,6 +91,7 @@ def test_a_change_wants_a_login(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("csrf", ["", "0" * 64, "\N{SNOWMAN}"])
+@pytest.mark.req("SEC-12-16")
 def test_a_form_without_its_token_changes_nothing(
     visitor: Visitor, enterprise: Enterprise, csrf: str
 ) -> None:

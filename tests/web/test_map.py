@@ -182,6 +182,7 @@ def test_a_link_that_is_off_stays_off_on_other_pages(estate: Visitor) -> None:
     assert f"off={link}&amp;links=1" in other.html, "and so do the links to other pages"
 
 
+@pytest.mark.req("SEC-12-13")
 def test_a_name_is_never_markup(estate: Visitor) -> None:
     for path in ("/map", "/map?find=img", "/map.svg"):
         answer = estate.get(path)

@@ -28,6 +28,7 @@ PAGES = (
     "/directory",
     "/directory?type=machine",
     "/journal",
+    "/undelete",
     "/pipeline",
     "/pipeline/table/lag",
     "/statistics",

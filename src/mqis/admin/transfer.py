@@ -24,6 +24,7 @@ from pathlib import Path
 from time import time, time_ns
 from typing import BinaryIO
 
+from mqis.config.privatefiles import private_output
 from mqis.protocol.directory.export_format import (
     ORDER,
     ExportError,
@@ -102,25 +103,11 @@ def export_file(store: Store, path: Path, progress: Progress = _silent) -> int:
 
 def write_export(path: Path, write: Callable[[BinaryIO], int]) -> int:
     """Calls ``write`` with a file, which takes its place only when it is complete."""
-    aside = path.with_name(f"{path.name}.part") if _is_plain(path) else path
     try:
-        try:
-            with aside.open("wb") as out:
-                lines = write(out)
-            if aside != path:
-                aside.replace(path)
-        except BaseException:
-            if aside != path:
-                aside.unlink(missing_ok=True)
-            raise
+        with private_output(path) as out:
+            return write(out)
     except OSError as error:
         raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return lines
-
-
-def _is_plain(path: Path) -> bool:
-    """True for a plain file; a device or a pipe is written to directly."""
-    return path.is_file() or not path.exists()
 
 
 # --- import ---------------------------------------------------------------------------------------

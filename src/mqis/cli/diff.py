@@ -15,6 +15,7 @@ from mqis.cli.options import JsonOption, TypeName
 from mqis.cli.output import cell, console, plain, print_error
 from mqis.cli.sides import PermissionsOption, ServerSides, opened_side
 from mqis.cli.spread import spread
+from mqis.config.privatefiles import private_output
 from mqis.protocol.directory.comparing import ObjectFate
 from mqis.protocol.errors import StorageError
 from mqis.views.comparison.document import as_json
@@ -97,13 +98,10 @@ def diff(
 
 def _write(path: Path, found: DirectoryComparison) -> None:
     """Writes the page, under another name until it is complete."""
-    aside = path.with_name(f"{path.name}.part")
     try:
-        with aside.open("w", encoding="utf-8") as out:
-            out.writelines(html_page(found))
-        aside.replace(path)
+        with private_output(path) as out:
+            out.writelines(text.encode() for text in html_page(found))
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 

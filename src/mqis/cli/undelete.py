@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from mqis.admin.undeletion import UndeleteOutcome, UndeletePlan, carry_out, make_plan
 from mqis.cli.confirming import DryRunOption, YesOption, confirm
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import JsonOption, TypeName
 from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
 from mqis.cli.spread import spread
 from mqis.protocol.undeletion.messages import EntryState, UndeleteEntry, UndeleteRequest
+from mqis.views.deletion.undelete_steps import UndeleteOutcome, UndeletePlan, carry_out, make_plan
 from mqis.views.presentation.periods import parse_period
 from mqis.views.presentation.records import moment
 
@@ -136,6 +136,9 @@ def _show(plan: UndeletePlan) -> None:
         say(f"and {len(plan.entries) - _MOST_ROWS} more (--json has all)", "dim")
     for entry in plan.conflicts:
         say(f"conflict: {entry.type} {entry.path or entry.id}: {entry.reason}", "yellow")
+    for entry in plan.ready:
+        if entry.power:
+            say(f"{entry.type} {entry.path or entry.id} is {entry.power}", "yellow")
 
 
 def _remark(entry: UndeleteEntry) -> str:
@@ -171,6 +174,7 @@ def _as_json(
                 "deleted": moment(entry.time_us),
                 "by": entry.by,
                 "authority": entry.authority,
+                "power": entry.power,
                 "state": results[entry.id].state if entry.id in results else entry.state,
                 "reason": results[entry.id].reason if entry.id in results else entry.reason,
             }

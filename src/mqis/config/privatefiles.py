@@ -1,23 +1,29 @@
 """Files and directories that only their owner may read, whatever the umask is.
 
-The configuration of a server and the directories of its store, key and journal are made here.
+The configuration of a server and the directories of its store, key and journal are made here. So
+are exports, comparisons, reports and pictures: they show what not everybody may read.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 #: Permission bits of group and others.
 OTHERS = 0o077
 
 
-def write_private(path: Path, content: str | bytes) -> None:
-    """Writes a file of mode 0600 atomically; raises ``OSError`` if it cannot be written.
+@contextmanager
+def private_draft(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file of mode 0600 that takes the place of ``path`` when it is complete.
 
-    An existing draft is deleted first: another user may have placed it there to read the content.
+    An existing draft is deleted first: another user may have placed it there to read the content,
+    or a link to have another file overwritten.
     """
     draft = path.with_name(f".{path.name}.part")
     draft.unlink(missing_ok=True)
@@ -25,13 +31,27 @@ def write_private(path: Path, content: str | bytes) -> None:
     try:
         with os.fdopen(number, "wb") as file:
             os.fchmod(file.fileno(), FILE_MODE)
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
+            yield file
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def write_private(path: Path, content: str | bytes) -> None:
+    """Writes a file of mode 0600 atomically; raises ``OSError`` if it cannot be written."""
+    with private_draft(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def private_output(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file for what a user wants written; a device or a pipe is written to directly."""
+    is_plain = path.is_file() or not path.exists()
+    with private_draft(path) if is_plain else path.open("wb") as file:
+        yield file
 
 
 def make_private_directory(path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from tempfile import mkstemp
 
 from mqis.wire.errors import MqisError
 
@@ -12,12 +14,16 @@ class ReportError(MqisError):
 
 
 def write_whole(out: Path, data: bytes) -> None:
-    """Writes a file beside ``out`` and renames it."""
-    aside = out.with_name(f".{out.name}.part")
+    """Writes a file beside ``out``, for its user alone, and renames it."""
+    draft: Path | None = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(data)
-        aside.replace(out)
+        number, name = mkstemp(dir=out.parent, prefix=f".{out.name}.")  # of mode 0600, and new
+        draft = Path(name)
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+        draft.replace(out)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        if draft is not None:
+            draft.unlink(missing_ok=True)
         raise ReportError(f"{out}: cannot be written: {error.strerror or error}") from error

@@ -24,6 +24,7 @@ from mqis.web.pages import (
     pipeline,
     status,
     topology,
+    undelete,
 )
 from mqis.web.settings import ConsoleSettings
 
@@ -88,6 +89,8 @@ def _routes(console: Console) -> list[Route | Mount]:
         _post("/directory/{kind}/{id}/delete", changing(directory.delete)),
         _get("/journal", reading(journal.browse)),
         _get("/journal/{server}/{lsn}", reading(journal.show)),
+        _get("/undelete", reading(undelete.show)),
+        _post("/undelete", changing(undelete.bring_back, form_at="")),
         _get("/pipeline", reading(pipeline.show)),
         _get("/pipeline/report.html", reading(pipeline.report)),
         _get("/pipeline/table/{name}", reading(pipeline.table)),

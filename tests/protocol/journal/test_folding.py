@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from mqis.protocol.journal import folding
 from mqis.protocol.journal.folding import JournalFold, JournalWriter, UnknownPast
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
@@ -115,15 +114,6 @@ def test_a_change_that_does_not_fit() -> None:
     told = record(APPLIED, Command.UPDATE, object_id=w.OTHER)
     with pytest.raises(UnknownPast, match="does not fit"):
         fold(received(empty), told)
-
-
-def test_received_changes_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "MAX_WAITING", 1)
-    with w.World().store.write() as tx:
-        taken = JournalFold(tx, ME)
-        changes = [change(Command.CREATE, None, w.number(n)) for n in (1, 2, 3)]
-        assert taken.remember(received(*changes)) is not None
-        assert list(taken._copies) == [(w.SITE_A, w.number(3))]
 
 
 def test_a_message_that_tells_of_another_kind_of_change() -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 
 from mqis.protocol.directory.comparing import ObjectFate
@@ -124,6 +125,7 @@ ATTRIBUTES = "lang charset name content http-equiv class open aria-hidden scope"
 HARMLESS = {*ELEMENTS.split(), *ATTRIBUTES.split(), "tbody", "tr", "th", "td"}
 
 
+@pytest.mark.req("SEC-12-13")
 def test_hostile_names_stay_text() -> None:
     path = f"m\\{HOSTILE}"
     one = obj(ObjectType.QUEUE, 1, {PropId.Q_PATHNAME: path, PropId.Q_LABEL: HOSTILE})

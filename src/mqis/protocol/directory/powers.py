@@ -96,6 +96,12 @@ def server_kind(machine: DirectoryObject, view: View) -> ServerKind:
     object gives the server its key.
     """
     kind = ServerKind.PRIMARY if is_named_authority(machine.path or "", view) else ServerKind.NONE
+    return kind | service_kind(machine)
+
+
+def service_kind(machine: DirectoryObject) -> ServerKind:
+    """Returns the kind of a machine by its service bits alone."""
+    kind = ServerKind.NONE
     service = ServiceAttributes.of(machine)
     if service.role in (ServiceBits.PSC, ServiceBits.PEC):
         kind |= ServerKind.PRIMARY

@@ -11,14 +11,13 @@ what the authority no longer has (``sync0``).
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownership import authority
 from mqis.protocol.directory.partitions import mark, objects_of, remove
 from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.journal.received import ReceivedChanges
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.applying import apply
 from mqis.wire.errors import WireError
@@ -31,8 +30,6 @@ from mqis.wire.mqdsrp.messages import ChangePropagation, Message, MessageOperati
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber
 
-#: Received changes that are remembered until they are applied; most of them are at once.
-MAX_WAITING = 200_000
 _CARRIERS = (MessageOperation.CHANGE_PROPAGATION, MessageOperation.SYNC_REPLY)
 
 
@@ -54,10 +51,7 @@ class JournalFold:
     def __init__(self, tx: Transaction, me: JournalWriter) -> None:
         self._tx = tx
         self._me = me
-        self._waiting: OrderedDict[tuple[Guid, SequenceNumber, int], DirectoryChange] = (
-            OrderedDict()
-        )
-        self._copies: OrderedDict[tuple[Guid, Guid], DirectoryChange] = OrderedDict()
+        self._received = ReceivedChanges()
         #: The message that completes a full synchronisation, until its changes have been applied.
         self._completing: tuple[MessageIdentifier | None, Guid] | None = None
 
@@ -70,21 +64,24 @@ class JournalFold:
             message = self.remember(record)
             if isinstance(message, SyncReply):
                 self._synchronize(record, message)
-        elif record.state is RecordState.REFUSED and self._is_completed_by(record.message):
-            self._completing = None
+        elif record.state is RecordState.REFUSED:
+            self.remember(record)
+            if self._is_completed_by(record.message):
+                self._completing = None
 
     def _is_completed_by(self, message: MessageIdentifier | None) -> bool:
         return self._completing is not None and self._completing[0] == message
 
     def remember(self, record: JournalRecord) -> Message | None:
         """Remembers the changes in a message, which are applied later; returns the message."""
-        if record.operation not in _CARRIERS or record.kind is not RecordKind.MESSAGE:
+        if record.state is RecordState.REFUSED:
+            self._received.refuse(record)
+        if record.kind is not RecordKind.MESSAGE or record.state is not RecordState.RECEIVED:
             return None
-        message = _decoded(record)
-        if isinstance(message, SyncReply | ChangePropagation):
-            self._keep(message.changes)
-            return message
-        return None
+        message = _decoded(record) if record.operation in _CARRIERS else None
+        found = message if isinstance(message, SyncReply | ChangePropagation) else None
+        self._received.arrive(record, () if found is None else found.changes)
+        return found
 
     def _synchronize(self, record: JournalRecord, reply: SyncReply) -> None:
         """Marks what the server holds when all of it begins to come again, as the server does."""
@@ -110,15 +107,6 @@ class JournalFold:
         owner = authority(partition, self._tx)
         return owner is not None and name_key(owner) == name_key(self._me.name)
 
-    def _keep(self, changes: Iterable[DirectoryChange]) -> None:
-        for change in changes:
-            self._waiting[change.partition, change.seq, int(change.command)] = change
-            if change.guid is not None:
-                self._copies[change.partition, change.guid] = change
-        for kept in (self._waiting, self._copies):
-            while len(kept) > MAX_WAITING:
-                kept.popitem(last=False)
-
     # --- changes ----------------------------------------------------------------------------------
 
     def _change(self, record: JournalRecord) -> None:
@@ -127,6 +115,8 @@ class JournalFold:
             self._local(record)
         elif record.state is RecordState.APPLIED:
             self._applied(record)
+        elif record.state is RecordState.REFUSED:
+            self.remember(record)
 
     def _local(self, record: JournalRecord) -> None:
         change = _decoded(record)
@@ -157,7 +147,7 @@ class JournalFold:
         self._tx.insert(new)
 
     def _applied(self, record: JournalRecord) -> None:
-        change = self._found(record)
+        change = self._received.applied(record)
         if change is None:
             if record.operation == Command.DELETE and record.object_type:
                 self._deleted(self._tx.get(_type(record), record.object_id))
@@ -174,15 +164,6 @@ class JournalFold:
             ) from error
         if done.after is None and done.before is not None:
             self._forget_site(done.before)
-
-    def _found(self, record: JournalRecord) -> DirectoryChange | None:
-        key = record.partition, record.seq, record.operation
-        found = self._waiting.pop(key, None)
-        if found is None:  # a restored authority takes copies of others, under other numbers
-            found = self._copies.get((record.partition, record.object_id))
-        if found is not None and found.command != record.operation:
-            return None
-        return found
 
     def _deleted(self, obj: DirectoryObject | None) -> None:
         if obj is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import name_key
@@ -28,6 +28,20 @@ def was_deleted_as(lost: LostObject, request: UndeleteRequest) -> bool:
     if request.until_us is not None and lost.time_us >= request.until_us:
         return False
     return not request.by or _is_called(lost.by, request.by)
+
+
+def may_matter(lost: LostObject, request: UndeleteRequest) -> bool:
+    """Returns whether a request can mean a deleted object, whose name is not known yet.
+
+    What went with a named object was deleted before it; ``under`` names an owner that may have been
+    deleted at any time, by anybody.
+    """
+    if request.under and lost.type in (ObjectType.SITE, ObjectType.MACHINE):
+        return True
+    since_us = request.since_us
+    if request.name and since_us is not None:
+        since_us -= TOGETHER_US
+    return was_deleted_as(lost, replace(request, since_us=since_us))
 
 
 def _is_called(by: str, wanted: str) -> bool:

@@ -50,6 +50,14 @@ def conflicts(plan: Sequence[LostObject], view: View) -> dict[Guid, str]:
     return found
 
 
+def taken(lost: LostObject, view: View) -> str | None:
+    """Returns the reason if another object has the place of a deleted one by now."""
+    found = _name_taken(lost, Companions([lost]), view)
+    if found is None and lost.type is ObjectType.ROUTINGLINK:
+        return _link_exists(lost, view)
+    return found
+
+
 def _conflict(lost: LostObject, together: Companions, view: View) -> str | None:
     if lost.obj is None:
         return (

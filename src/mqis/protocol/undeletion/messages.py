@@ -22,6 +22,8 @@ T = TypeVar("T")
 MAX_TEXT = 1024
 MAX_PAGE = 1024 * 1024
 MOST_RESTORED = 100
+#: The most objects of one plan.
+MOST_PLANNED = 50_000
 
 
 class Verb(StrEnum):
@@ -85,6 +87,8 @@ class UndeleteEntry:
     follows: bool
     state: str
     reason: str = ""
+    #: The power over others that it gets back, in words.
+    power: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
+from threading import Timer
 from urllib.parse import urlsplit
 
 from mqis.server.monitoring.status import ServerStatus
 from mqis.wire.seqnum import SequenceNumber
 
 TIMEOUT_S = 2.0
+#: The most seconds for a whole answer: one that comes byte by byte would hold its reader for ever.
+WHOLE_S = 10.0
 #: A status of a large enterprise has some hundred bytes for each partition and neighbour.
 _MAX_BYTES = 8 << 20
 #: The hexadecimal digits of a digest.
@@ -32,13 +38,32 @@ def _get(monitor: str, timeout_s: float) -> bytes:
         raise ValueError(f"{monitor!r} is not a monitoring address: write http://HOST:PORT")
     connection = HTTPConnection(parts.hostname, parts.port or 80, timeout=timeout_s)
     try:
-        connection.request("GET", "/status", headers={"Accept": "application/json"})
-        answer = connection.getresponse()
-        if answer.status != 200:
-            raise HTTPException(f"status {answer.status}")
-        return answer.read(_MAX_BYTES)
+        connection.connect()
+        with _hanging_up(connection.sock):
+            connection.request("GET", "/status", headers={"Accept": "application/json"})
+            answer = connection.getresponse()
+            if answer.status != 200:
+                raise HTTPException(f"status {answer.status}")
+            return answer.read(_MAX_BYTES)
     finally:
         connection.close()
+
+
+@contextmanager
+def _hanging_up(connected: socket.socket) -> Iterator[None]:
+    """Ends a connection after the time for a whole answer."""
+
+    def hang_up() -> None:
+        with suppress(OSError):
+            connected.shutdown(socket.SHUT_RDWR)
+
+    timer = Timer(WHOLE_S, hang_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _reason(error: Exception) -> str:

@@ -11,18 +11,21 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.replication.admission import authority_of, owns
 from mqis.protocol.replication.server import Server
-from mqis.protocol.undeletion.choosing import chosen, was_deleted_as
+from mqis.protocol.undeletion.choosing import chosen, may_matter
 from mqis.protocol.undeletion.conflicts import conflicts
 from mqis.protocol.undeletion.lost import LostObject
-from mqis.protocol.undeletion.messages import EntryState, UndeleteEntry, UndeleteRequest
+from mqis.protocol.undeletion.messages import (
+    MOST_PLANNED,
+    EntryState,
+    UndeleteEntry,
+    UndeleteRequest,
+)
+from mqis.protocol.undeletion.powers import power_of
 from mqis.server.undeletion.history import JournalHistory
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-
-#: The most objects of one plan.
-MOST_PLANNED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,7 @@ def plan_undelete(
     history: JournalHistory, me: Server, request: UndeleteRequest
 ) -> list[PlannedObject]:
     """Searches the journal; runs for seconds, so call it in a thread."""
-    everything = bool(request.name or request.under)
-    all_lost = history.lost(lambda lost: everything or was_deleted_as(lost, request))
+    all_lost = history.lost(lambda lost: may_matter(lost, request))
     with history.store.read() as view:
         all_lost += _buried(all_lost, request, view)
         wanted = chosen(all_lost, request, view)
@@ -103,6 +105,7 @@ class _Planning:
             lost.with_site is not None and not self._is_primary(lost),
             EntryState.CONFLICT if reason else EntryState.READY,
             reason,
+            power_of(lost, is_primary=self._is_primary(lost)),
         )
 
     def _authority(self, lost: LostObject) -> tuple[str, bool]:

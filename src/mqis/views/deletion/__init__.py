@@ -1,1 +1,1 @@
-"""Deletes: the objects that hang on an object, and the deletion of all of them in order."""
+"""Deletes and undeletes: the objects that hang on an object, deleted or brought back in order."""

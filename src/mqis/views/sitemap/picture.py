@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from mqis.config.privatefiles import private_output
 from mqis.protocol.errors import StorageError
 from mqis.views.sitemap.build import MapRequest, site_map
 from mqis.views.sitemap.case import RouteCase
@@ -33,6 +34,7 @@ def picture(
 def write_picture(path: Path, text: str) -> None:
     """Writes a picture to a file; raises ``StorageError`` with the reason."""
     try:
-        path.write_text(text, encoding="utf-8")
+        with private_output(path) as out:
+            out.write(text.encode())
     except OSError as error:
         raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Protocol
 
+from mqis.protocol.errors import ProtocolError
 from mqis.protocol.undeletion.messages import (
+    MOST_PLANNED,
     MOST_RESTORED,
     EntryResult,
     EntryState,
@@ -55,6 +58,11 @@ class UndeleteOutcome:
         return sum(result.state == state for result in self.results.values())
 
     @property
+    def there(self) -> int:
+        """The number of objects that are in the directory now."""
+        return len(self.results) - len(self.failed)
+
+    @property
     def failed(self) -> list[EntryResult]:
         return [result for result in self.results.values() if result.state not in _THERE]
 
@@ -62,19 +70,36 @@ class UndeleteOutcome:
 Report = Callable[[EntryResult], None]
 
 
-def make_plan(server: Undeleting, request: UndeleteRequest) -> UndeletePlan:
-    """Has the server search its journal; returns when the search is complete."""
+def make_plan(
+    server: Undeleting, request: UndeleteRequest, *, search_s: float = inf
+) -> UndeletePlan:
+    """Has the server search its journal; returns when the search is complete.
+
+    Raises ``TimeoutError`` if that takes longer than ``search_s`` seconds.
+    """
+    end = time.monotonic() + search_s
     reply = server.undelete(replace(request, verb=Verb.PLAN))
     while not reply.ready:
+        if time.monotonic() > end:
+            raise TimeoutError
         reply = server.undelete(UndeleteRequest(Verb.PAGE, token=reply.token))
-    entries = list(reply.entries)
-    while len(entries) < reply.total:
-        more = UndeleteRequest(Verb.PAGE, token=reply.token, first=len(entries))
-        reply = server.undelete(more)
-        if not reply.entries:
-            break
+    token, total, entries = reply.token, reply.total, list(reply.entries)
+    while reply.entries and len(entries) < total:
+        _refuse_endless(total)
+        reply = server.undelete(UndeleteRequest(Verb.PAGE, token=token, first=len(entries)))
         entries += reply.entries
-    return UndeletePlan(reply.token, tuple(entries))
+    return UndeletePlan(token, tuple(entries[:total]))
+
+
+def forget_plan(server: Undeleting, plan: UndeletePlan) -> None:
+    """Tells the server that nobody needs a plan any more."""
+    server.undelete(UndeleteRequest(Verb.FORGET, token=plan.token))
+
+
+def _refuse_endless(total: int) -> None:
+    """Refuses the plan of a server that is not ours, and sends entries without end."""
+    if total > MOST_PLANNED:
+        raise ProtocolError(f"the server sends a plan of {total} objects; {MOST_PLANNED} are most")
 
 
 def carry_out(
@@ -95,7 +120,7 @@ def carry_out(
     if first < len(plan.entries):
         steps.wait(first, wait_s)
         steps.restore(first, len(plan.entries))
-    server.undelete(UndeleteRequest(Verb.FORGET, token=plan.token))
+    forget_plan(server, plan)
     return UndeleteOutcome(steps.results)
 
 
@@ -138,7 +163,7 @@ class _Steps:
     def _ask(self, verb: Verb, first: int, end: int) -> tuple[EntryResult, ...]:
         count = min(MOST_RESTORED, end - first)
         request = UndeleteRequest(verb, token=self._plan.token, first=first, count=count)
-        return self._server.undelete(request).results
+        return self._server.undelete(request).results[:count]
 
     def wait(self, first: int, wait_s: float) -> None:
         """Waits until all entries from ``first`` on are in the directory."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mqis.admin.undeletion import carry_out, make_plan
 from mqis.protocol.undeletion.messages import (
     MOST_RESTORED,
     EntryResult,
@@ -13,6 +12,7 @@ from mqis.protocol.undeletion.messages import (
     UndeleteReply,
     UndeleteRequest,
 )
+from mqis.views.deletion.undelete_steps import carry_out, make_plan
 from mqis.wire.guid import Guid
 
 
