@@ -10,6 +10,7 @@ first thing that is not as wanted.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +24,9 @@ from tools.story.estate import StoryEstate
 from tools.story.page import write_page
 from tools.story.shell import StoryError, StoryShell
 from tools.story.telling import Story
+
+#: The outputs of all commands, in the directory of the run.
+OUTPUTS = "outputs.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,8 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (StoryError, MqisError, ValueError) as error:
             show.print(f"WRONG: {error}", style="red", markup=False)
             return 1
+        outputs = _by_command(story)
+        (directory / OUTPUTS).write_text(json.dumps(outputs, indent=2), "utf-8")
     if options.page is not None:
-        write_page(options.page, _by_command(story))
+        write_page(options.page, outputs)
     return 0
 
 

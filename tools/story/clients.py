@@ -25,6 +25,8 @@ from mqis.wire.mqds.values import props
 
 QUEUE = ObjectType.QUEUE
 _PAUSE_S = 0.05
+#: The time that a client waits before it creates its next queue.
+_THINKING_S = 0.5
 
 
 async def connected(node: NodePlace, user: str, password: str) -> DirectoryClient:
@@ -85,7 +87,7 @@ class ClientWork:
                     made += 1
                     path = f"{machine}\\day{number}-{made}"
                     await self._one_queue(client, path, rng)
-                    await asyncio.sleep(_PAUSE_S)
+                    await asyncio.sleep(_THINKING_S)
         except Exception as error:  # every error is a client that was disturbed
             self.failures.append(f"client of {node.name}: {type(error).__name__}: {error}")
 

@@ -67,7 +67,7 @@ class Story:
 
     def _command(self, name: str, command: str, status: int) -> None:
         self.show.print(f"          $ {command}", highlight=False, style="cyan", soft_wrap=True)
-        text = self.shell.run(command, wanted=status)
+        text = self.shell.run(command, wanted=status).replace(f"{self.shell.directory}/", "")
         self.outputs.setdefault(name, []).append(text)
         self.show.print(text, highlight=False, markup=False, soft_wrap=True)
 

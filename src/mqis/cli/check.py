@@ -149,7 +149,7 @@ def _show(report: HygieneReport, limit: int) -> None:
         shown = table("object", "detail", "what to do")
         for one in found[:limit]:
             subject = f"{one.type} {one.path or one.id}"
-            shown.add_row(cell(subject), cell(one.detail), cell(one.advice))
+            shown.add_row(cell(subject), cell(one.shown_detail), cell(one.advice))
         console().print(shown)
         if len(found) > limit:
             say(f"and {len(found) - limit} more: --limit {len(found)}", "dim")
