@@ -78,7 +78,7 @@ story: $(VENV)/.dev $(VENV)/.pipeline java ## an administrator's week on a runni
 		--queues $(or $(QUEUES),3000) $(if $(PAGE),--page $(PAGE))
 
 wheel: $(VENV)/.dev ## build the wheel, install it into a fresh environment, and use all of it there
-	@$(PY) tools/wheel.py
+	@$(PY) -m tools.wheel
 
 docs: $(VENV)/.dev ## what tools write into docs/ and deploy/
 	@for tool in architecture protocols_doc configuration_doc metrics_doc properties_doc; do $(PY) tools/$$tool.py || exit 1; done
