@@ -44,8 +44,8 @@ def test_the_enterprise_has_the_size_that_the_page_says() -> None:
     assert (len(plan.sites), len(plan.queues)) == (20, 3000)
     assert len(plan.servers) + len(plan.machines) == 200
     assert [server.name for server in plan.servers if server.role == "bsc"] == [
-        "ams-dir2",
         "ber-dir2",
+        "ber-dir3",
     ]
     assert {link.sites[0] for link in plan.links} == {site.name for site in plan.sites[1:]}
 
@@ -85,7 +85,7 @@ def test_outputs_are_written_behind_their_commands(tmp_path: Path) -> None:
     page.write_text("a\n\n```sh\nmqis x\n```\n\n```text\nold\n```\n\nb\n", "utf-8")
     write_page(page, {"mqis x": "one\ntwo  \n"})
     assert page.read_text("utf-8") == "a\n\n```sh\nmqis x\n```\n\n```text\none\ntwo\n```\n\nb\n"
-    assert shortened("\n".join("abcdef"), 4) == "a\nb\nc\n... 3 more lines"
+    assert shortened("\n".join("abcdef"), 4, 1) == "a\nb\n... 3 more lines\nf"
 
 
 # --- the script's own checks ----------------------------------------------------------------------

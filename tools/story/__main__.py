@@ -40,17 +40,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     show = Console(width=None if sys.stdout.isatty() else 120)
     with tempfile.TemporaryDirectory(prefix="mqis-story-") as made:
-        directory = options.keep or Path(made)
+        directory = (options.keep or Path(made)).resolve()
         directory.mkdir(parents=True, exist_ok=True)
         try:
             estate = StoryEstate(options.sites, options.machines, options.queues)
-            story = Story(estate, StoryShell(directory.resolve()), show, not options.no_report)
-            story.tell()
+            story = Story(estate, StoryShell(directory), show, not options.no_report)
+            try:
+                story.tell()
+            finally:
+                outputs = _by_command(story)
+                (directory / OUTPUTS).write_text(json.dumps(outputs, indent=2), "utf-8")
         except (StoryError, MqisError, ValueError) as error:
             show.print(f"WRONG: {error}", style="red", markup=False)
             return 1
-        outputs = _by_command(story)
-        (directory / OUTPUTS).write_text(json.dumps(outputs, indent=2), "utf-8")
     if options.page is not None:
         write_page(options.page, outputs)
     return 0

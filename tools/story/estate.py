@@ -57,9 +57,9 @@ class StoryEstate:
         )
 
     def _servers(self, site: str) -> tuple[str, ...]:
-        """The PEC's site and Berlin, whose PSC will be lost, have a backup controller."""
+        """Berlin, whose PSC will be lost, has two backup controllers; the others have none."""
         code = site[:3].lower()
-        backups = 1 if site in _CITIES[:2] else 0
+        backups = 2 if site == _CITIES[1] else 0
         return tuple(f"{code}-dir{number + 1}" for number in range(1 + backups))
 
     @property

@@ -8,8 +8,8 @@ from pathlib import Path
 
 #: A command of the page and the block with its output.
 _BLOCK = re.compile(r"^```sh\n(?P<command>.*?)\n```\n\n```text\n.*?^```$", re.S | re.M)
-#: The most lines of an output.
-_MOST = 24
+#: The most lines of an output, and how many of them are the last ones.
+_MOST, _LAST = 26, 6
 
 
 def write_page(page: Path, outputs: Mapping[str, str]) -> None:
@@ -27,9 +27,10 @@ def shown_commands(text: str) -> list[str]:
     return [found["command"] for found in _BLOCK.finditer(text)]
 
 
-def shortened(output: str, most: int = _MOST) -> str:
-    """The first lines of an output, and the number of the others."""
+def shortened(output: str, most: int = _MOST, last: int = _LAST) -> str:
+    """The first and last lines of an output, and the number of those between."""
     lines: Sequence[str] = [line.rstrip() for line in output.strip("\n").splitlines()]
     if len(lines) <= most:
         return "\n".join(lines)
-    return "\n".join([*lines[: most - 1], f"... {len(lines) - most + 1} more lines"])
+    between = len(lines) - most + 1
+    return "\n".join([*lines[: most - last - 1], f"... {between} more lines", *lines[-last:]])
