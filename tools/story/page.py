@@ -10,6 +10,8 @@ from pathlib import Path
 _BLOCK = re.compile(r"^```sh\n(?P<command>.*?)\n```\n\n```text\n.*?^```$", re.S | re.M)
 #: The most lines of an output, and how many of them are the last ones.
 _MOST, _LAST = 26, 6
+#: Lines that Spark writes whatever it is asked.
+_NOISE = ("WARNING: Using incubator modules", "Setting default log level", "To adjust logging")
 
 
 def write_page(page: Path, outputs: Mapping[str, str]) -> None:
@@ -29,7 +31,9 @@ def shown_commands(text: str) -> list[str]:
 
 def shortened(output: str, most: int = _MOST, last: int = _LAST) -> str:
     """The first and last lines of an output, and the number of those between."""
-    lines: Sequence[str] = [line.rstrip() for line in output.strip("\n").splitlines()]
+    lines: Sequence[str] = [
+        line.rstrip() for line in output.strip("\n").splitlines() if not line.startswith(_NOISE)
+    ]
     if len(lines) <= most:
         return "\n".join(lines)
     between = len(lines) - most + 1

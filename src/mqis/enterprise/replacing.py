@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mqis.admin.promote.following import plan_follow
-from mqis.admin.promote.plan import PromotePlan
+from mqis.admin.promote.plan import PromotePlan, PromoteStep
 from mqis.admin.promote.takeover import ChangingDirectory, Takeover, plan_takeover
 from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes
 from mqis.enterprise.control import ask
@@ -66,8 +66,14 @@ class Replacing:
         return [node for node in present if name_key(node.name) not in own]
 
     def _described(self, takeover: Takeover) -> PromotePlan:
-        """The plan with the steps that are left to the operator here: none but the lost server."""
-        return replace(takeover.plan, next=takeover.plan.next[-1:])
+        """The plan with what is done here; only the lost server is left to the operator."""
+        done = {node.name for node in self._followers(takeover)}
+        text = f"is stopped, made to follow {takeover.name}, and started again"
+        steps = (
+            PromoteStep(step.where, text) if step.where in done else step
+            for step in takeover.plan.steps
+        )
+        return replace(takeover.plan, steps=tuple(steps), next=takeover.plan.next[-1:])
 
 
 def _pec_of(nodes: Nodes, run: Path) -> NodePlace:
