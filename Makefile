@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance mutants slices bench fuzz crash chaos soak proof sim engines docs man site java pipeline kerberos audit survey lock clean
+.PHONY: help run install test lint format types pytest conformance mutants slices bench fuzz crash chaos soak proof sim engines docs man site java pipeline kerberos audit survey lock clean story wheel
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -75,6 +75,13 @@ soak: $(VENV)/.dev ## five servers under load, killed at random (MINUTES=30)
 
 proof: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline finds every planted fault and no other (SERVERS=200 CHANGES=1000000)
 	@$(PY) tools/pipeline_proof.py --servers $(or $(SERVERS),200) --changes $(or $(CHANGES),1000000)
+
+story: $(VENV)/.dev $(VENV)/.pipeline java ## an administrator's week on a running enterprise (SITES=20 MACHINES=200 QUEUES=3000, PAGE=docs/story.md)
+	@$(PY) -m tools.story --sites $(or $(SITES),20) --machines $(or $(MACHINES),200) \
+		--queues $(or $(QUEUES),3000) $(if $(PAGE),--page $(PAGE))
+
+wheel: $(VENV)/.dev ## build the wheel, install it into a fresh environment, and use all of it there
+	@$(PY) -m tools.wheel
 
 docs: $(VENV)/.dev ## what tools write into docs/ and deploy/
 	@for tool in architecture protocols_doc configuration_doc metrics_doc properties_doc; do $(PY) tools/$$tool.py || exit 1; done

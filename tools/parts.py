@@ -19,7 +19,6 @@ _NAMED = {
     "sim": ("architecture", "fuzz", "sim/*"),
     "rest": ("admin/*", "server/*", "storage/*"),
     "interfaces": (
-        "admin/test_undeletion.py",
         "cli/test_decode.py",
         "cli/test_journal.py",
         "cli/test_transfer.py",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.lab.generate import Generated, GeneratePlan, generate
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, BOB, PASSWORDS, prepare, serving
@@ -129,6 +132,70 @@ def test_a_server_is_checked_by_what_it_shows(demo_store: Path, tmp_path: Path) 
     assert "shows no site to this user" in nobody.output
     if bob.exit_code != 2:  # objects that he may not read are no orphans' missing machines
         assert json.loads(bob.stdout)["findings"] == []
+
+
+# --- several copies -------------------------------------------------------------------------------
+
+
+def own_queue(export: Path, owner: str) -> dict[str, Any]:
+    """A queue of the partition that this server decides about, as the export has it."""
+    header, *entries = map(json.loads, export.read_text("ascii").splitlines())
+    own = {p["id"] for p in header["partitions"] if p["owner"] == owner}
+    queues = (e for e in entries if e["type"] == "queue" and e["partition"] in own)
+    found: dict[str, Any] = next(queues)
+    return found
+
+
+def test_all_authorities_together_show_the_planted_faults_and_nothing_else(
+    made: tuple[Path, Generated],
+) -> None:
+    exports, result = made
+    planted = sorted((fault.check, fault.type, fault.id) for fault in result.hygiene)
+    found = as_json("check", *sorted(exports.glob("*.jsonl")), status=1)
+
+    assert sorted((f["check"], f["type"], f["id"]) for f in found["findings"]) == planted
+    assert found["objects"] == as_json("check", exports / "s001-psc.jsonl", status=1)["objects"]
+    assert found["unknown"] == []
+
+
+def test_only_the_copies_of_both_authorities_show_a_doubled_identifier(
+    made: tuple[Path, Generated], tmp_path: Path
+) -> None:
+    first, second = "s001-psc", "s002-psc"
+    taken = own_queue(made[0] / f"{first}.jsonl", first)
+    victim = own_queue(made[0] / f"{second}.jsonl", second)
+    text = (made[0] / f"{second}.jsonl").read_text("ascii")
+    kept = [line for line in text.splitlines(keepends=True) if taken["id"] not in line]
+    kept[0] = re.sub('"lines":[0-9]+', f'"lines":{len(kept) - 1}', kept[0])
+    doubled_text = "".join(kept).replace(victim["id"], taken["id"])
+    (tmp_path / f"{second}.jsonl").write_text(doubled_text, "ascii")
+    others = [p for p in sorted(made[0].glob("*-psc.jsonl")) if p.stem != second]
+    together = as_json("check", *others, tmp_path / f"{second}.jsonl", status=1)
+    doubled = [f for f in together["findings"] if f["check"] == "duplicate_id"]
+
+    assert {f["path"] for f in doubled} == {taken["path"], victim["path"]}
+    assert {f["id"] for f in doubled} == {taken["id"]}
+    shown = " ".join(run("check", *others, tmp_path / f"{second}.jsonl").stdout.split())
+    assert f"{taken['id']} in partition" in shown
+    for alone in (others[0], tmp_path / f"{second}.jsonl"):
+        found = as_json("check", alone, status=1)
+        assert "duplicate_id" not in {f["check"] for f in found["findings"]}
+        assert "duplicate_id" in {limit["check"] for limit in found["unknown"]}
+
+
+def test_the_servers_of_a_run_directory_are_checked_together(
+    demo_store: Path, tmp_path: Path
+) -> None:
+    here = NodePlace("ams-dir1", "pec", "Amsterdam", "127.0.0.1", 1, 2, 3, 4, 5, *("",) * 5)
+    gone = replace(here, name="ber-dir1", store=str(tmp_path / "gone.db"))
+    save_nodes(tmp_path, Nodes("Meridian", (replace(here, store=str(demo_store)), gone)))
+    found = as_json("check", "--run", tmp_path, status=0)
+
+    assert found["objects"] == as_json("check", demo_store, status=0)["objects"]
+    assert "ber-dir1 has no copy" in found["unknown"][0]["reason"]
+    both = run("check", demo_store, "--run", tmp_path)
+    assert (both.exit_code, "exclude each other" in both.output) == (2, True)
+    assert run("check", "--run", tmp_path / "none").exit_code == 2
 
 
 # --- routes ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -20,15 +21,27 @@ from mqis.cli.options import (
 )
 from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
 from mqis.cli.spread import spread
+from mqis.config.nodes import load_nodes
 from mqis.protocol.hygiene.examining import HygieneReport
 from mqis.views.hygiene.copies import check_export, check_server, check_view, is_store
+from mqis.views.hygiene.together import check_run, check_sources
 from mqis.wire.errors import MqisError
 
-SourceArgument = Annotated[
-    str | None,
+SourcesArgument = Annotated[
+    list[str] | None,
     typer.Argument(
-        metavar="[FILE|STORE]",
-        help="A file of 'mqis export', or a store. Default: the store of the configuration.",
+        metavar="[FILE|STORE]...",
+        help="Files of 'mqis export', or stores; several are checked together. Default: the store "
+        "of the configuration.",
+        show_default=False,
+    ),
+]
+CheckRunOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--run",
+        metavar="DIRECTORY",
+        help="The run directory of 'mqis up': check the stores of all its servers together.",
         show_default=False,
     ),
 ]
@@ -36,8 +49,9 @@ SourceArgument = Annotated[
 
 @spread
 def check(
-    source: SourceArgument = None,
+    sources: SourcesArgument = None,
     *,
+    run: CheckRunOption = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="Show this many findings of each check.")
     ] = 20,
@@ -49,13 +63,14 @@ def check(
     """Find faults of the directory itself: orphans, duplicates, links to nowhere, missing gates,
     sites that are cut off, queues that everyone may send to.
 
-    Any server's copy will do. The command also says what this copy cannot show. Exit status 0 if
-    nothing was found, 1 if something was, 2 if the copy cannot be read.
+    Any server's copy will do; only those of all authorities together show duplicates. The command
+    also says what its input cannot show. Exit status 0 if nothing was found, 1 if something was, 2
+    if a copy cannot be read.
     """
-    if sum(map(bool, (source, store, access.is_wanted))) > 1:
-        raise typer.BadParameter("FILE or STORE, --store and --server exclude each other")
+    if sum(map(bool, (sources, store, run, access.is_wanted))) > 1:
+        raise typer.BadParameter("FILE or STORE, --store, --run and --server exclude each other")
     try:
-        report = _report(source, store, config, access)
+        report = _together(sources or (), run) or _report(sources, store, config, access)
     except MqisError as error:
         print_error(str(error))
         raise typer.Exit(2) from None
@@ -67,12 +82,25 @@ def check(
         raise typer.Exit(1)
 
 
+def _together(sources: Sequence[str], run: Path | None) -> HygieneReport | None:
+    """The report on several copies; None if one is named at most."""
+    if run is not None:
+        return check_run(load_nodes(run))
+    for source in sources:
+        refuse_password(source)
+    return check_sources(sources) if len(sources) > 1 else None
+
+
 def _report(
-    source: str | None, store: str | None, config: Path | None, access: OptionalLogonOptions
+    sources: Sequence[str] | None,
+    store: str | None,
+    config: Path | None,
+    access: OptionalLogonOptions,
 ) -> HygieneReport:
     if access.is_wanted:
         with connected(access.login()) as remote:
             return check_server(remote)
+    source = sources[0] if sources else None
     if source is not None and not is_store(source):
         return check_export(Path(source))
     url = store_url(refuse_password(source) or store, config)
@@ -121,7 +149,7 @@ def _show(report: HygieneReport, limit: int) -> None:
         shown = table("object", "detail", "what to do")
         for one in found[:limit]:
             subject = f"{one.type} {one.path or one.id}"
-            shown.add_row(cell(subject), cell(one.detail), cell(one.advice))
+            shown.add_row(cell(subject), cell(one.shown_detail), cell(one.advice))
         console().print(shown)
         if len(found) > limit:
             say(f"and {len(found) - limit} more: --limit {len(found)}", "dim")

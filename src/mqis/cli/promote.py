@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +12,28 @@ from mqis.admin.promote.following import plan_follow
 from mqis.admin.promote.plan import PromotePlan
 from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import plan_takeover
+from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.login import LogonOptions, connected
 from mqis.cli.options import ConfigOption, JsonOption, ListenOption
 from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.spread import spread
 from mqis.config.file import DEFAULT_NAME
+from mqis.enterprise.replacing import Replacing
 
 
 @spread
 def promote(
+    server_name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SERVER]",
+            help="A backup of 'mqis up': it is stopped, promoted and started again, and the other "
+            "backups of its site follow it.",
+            show_default=False,
+        ),
+    ] = None,
     *,
+    run: RunOption = DEFAULT_RUN,
     follow: Annotated[
         str | None,
         typer.Option(
@@ -68,11 +81,17 @@ def promote(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make this backup the PSC of its site after the PSC was lost. Stop this server first.
+    """Make a backup the PSC of its site after the PSC was lost.
 
-    --server names the PEC, and --user a user who may change the site. The runbook is in
-    docs/operations.md.
+    With SERVER, a backup of the enterprise in --run, which may be running. Without it, the server
+    of --config, which has to be stopped first; --server then names the PEC. --user names a user who
+    may change the site. The runbook is in docs/operations.md.
     """
+    if server_name is not None:
+        if follow or rebuild or to:
+            raise typer.BadParameter("SERVER excludes --follow, --rebuild and --to")
+        _replace(Replacing(run, server_name, force=force), account, json=json, dry_run=dry_run)
+        return
     file = Path(DEFAULT_NAME) if config is None else config
     if (rebuild is None) is not (to is None):
         raise typer.BadParameter("--rebuild NAME and --to DIR belong together; give both")
@@ -95,6 +114,20 @@ def promote(
                 takeover.carry_out(remote)
     if not json and not dry_run:
         say("done; now carry out the steps under 'next'", "green")
+
+
+def _replace(replacing: Replacing, account: LogonOptions, *, json: bool, dry_run: bool) -> None:
+    pec = replacing.pec
+    access = (
+        account if account.server else replace(account, server=[f"{pec.address}:{pec.rpc_port}"])
+    )
+    with connected(access.login()) as remote:
+        if dry_run:
+            _show(replacing.planned(remote), json=json, dry_run=True)
+            return
+        replacing.carry_out(remote, lambda plan: _show(plan, json=json, dry_run=False))
+    if not json:
+        say("done; the new PSC and the other backups of the site are ready", "green")
 
 
 def _show(plan: PromotePlan, *, json: bool, dry_run: bool) -> None:

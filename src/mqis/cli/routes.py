@@ -111,8 +111,8 @@ def _show(
         say(f"  what to do: {words.advice(group.breakage)}")
     if names := untold(snapshot):
         say(
-            f"cannot tell: gates that links name are not replicated; {_first(names)} may have one "
-            "that only the enterprise's authority (PEC) knows; ask its copy",
+            "cannot tell: gates that links name are not replicated; unless this is the copy of the "
+            f"enterprise's authority (PEC), {_first(names)} may have one that only the PEC knows",
             "yellow",
         )
 

@@ -94,8 +94,13 @@ def _is_same_server(name: str, other: str) -> bool:
     return name_key(name) == name_key(other)
 
 
-def plan_takeover(file: Path, directory: Directory, *, force: bool = False) -> Takeover:
-    """Checks everything and returns the plan; changes nothing."""
+def plan_takeover(
+    file: Path, directory: Directory, *, force: bool = False, stopped: bool = True
+) -> Takeover:
+    """Checks everything and returns the plan; changes nothing.
+
+    ``stopped``: refuses a server that runs. A mere plan can be made while it does.
+    """
     config = load(file)
     name = server_name(config)
     if config.server.role is not ConfiguredRole.BSC:
@@ -103,7 +108,7 @@ def plan_takeover(file: Path, directory: Directory, *, force: bool = False) -> T
             f"{name} is a {config.server.role.value}: only a backup of the site can become its "
             "PSC; without a backup, and for a lost PEC, use mqis promote --rebuild NAME --to DIR"
         )
-    checks = [sound_store(config)]
+    checks = [sound_store(config, stopped=stopped)]
     with closing(open_store(config.store.url)) as store:
         with store.read() as view:
             site = site_of_machine(view, machine_named(view, name))

@@ -24,6 +24,7 @@ from mqis.cli.tour.oletx import partners
 from mqis.cli.tour.pipeline import pipeline
 from mqis.cli.tour.routing import routes
 from mqis.cli.tour.site import Tour
+from mqis.cli.tour.slip import slip
 from mqis.config.nodes import FILE, NodesError
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
@@ -69,6 +70,7 @@ async def _walk(guide: Guide, directory: Path, *, once: bool) -> None:
     async with _enterprise(guide, directory) as tour:
         await directory_steps(guide, tour)
         await hostile(guide, tour)
+        await slip(guide, tour)
         episode = await healing(guide, tour)
         await asyncio.to_thread(_routes, guide, tour)
         await asyncio.to_thread(partners, guide)

@@ -74,6 +74,13 @@ class HygieneFinding:
         return _ADVICE[Check[self.check.upper()]].format(type=self.type, id=self.id, path=name)
 
     @property
+    def shown_detail(self) -> str:
+        """The detail for people: of a doubled identifier that itself, and where it is used."""
+        if self.check == Check.DUPLICATE_ID.label:
+            return f"{self.id} in partition {self.detail}"
+        return self.detail
+
+    @property
     def place(self) -> tuple[str, str, str, str, str]:
         """The sort key of a list of findings."""
         return self.check, self.type, self.path or "", self.id, self.detail

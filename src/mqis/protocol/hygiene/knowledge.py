@@ -104,7 +104,8 @@ class Knowledge:
                 Check.DUPLICATE_ID.label,
                 "one server keeps one object of a name or an identifier, so this copy cannot show "
                 "that two authorities have used the same one",
-                "give the pipeline the exports of all authorities: mqis pipeline hygiene",
+                "check the copies of all authorities together: mqis check FILE FILE ..., or mqis "
+                "check --run DIRECTORY for an enterprise of 'mqis up'",
             )
         if not self.permissions:
             yield KnowledgeLimit(
@@ -152,7 +153,7 @@ class Knowledge:
                 f"{len(others)} of {len(self.partitions)} partitions are copies of a replica: "
                 "changes that have not arrived, queues that only their own site knows, and all "
                 "sites of a machine but the first are not in them",
-                "check the copies of their authorities, or all exports with mqis pipeline hygiene",
+                "check the copies of all authorities together: mqis check FILE FILE ...",
             )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mqis.config.stores import is_sqlite_file
-from mqis.protocol.directory.export_format import ORDER, ExportError
+from mqis.protocol.directory.export_format import ORDER, ExportError, ExportHeader
 from mqis.protocol.directory.export_reading import ExportLines
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
@@ -45,11 +46,18 @@ def is_store(source: str) -> bool:
 
 def check_export(path: Path) -> HygieneReport:
     """Examines an export; raises ``ExportError`` with file, line and key if it is damaged."""
+    with read_export(path) as (header, objects):
+        return examine(objects, header.partitions)
+
+
+@contextmanager
+def read_export(path: Path) -> Iterator[tuple[ExportHeader, Iterator[DirectoryObject]]]:
+    """Opens an export: its first line, and its objects while the block lasts."""
     try:
         with path.open("rb") as file:
             lines = ExportLines(file)
             header = lines.header()
-            return examine(lines.objects(header), header.partitions)
+            yield header, lines.objects(header)
     except ExportError as error:
         raise ExportError(error.reason, error.line, error.key, str(path)) from error
     except OSError as error:

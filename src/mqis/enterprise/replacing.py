@@ -1,0 +1,93 @@
+"""Replaces a lost PSC of a running enterprise by a backup of its site, under its supervisor.
+
+The supervisor stops the backup, which takes the place of the lost PSC, and starts it again. The
+other backups of the site are then made to follow it, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from mqis.admin.promote.following import plan_follow
+from mqis.admin.promote.plan import PromotePlan, PromoteStep
+from mqis.admin.promote.takeover import ChangingDirectory, Takeover, plan_takeover
+from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes
+from mqis.enterprise.control import ask
+from mqis.enterprise.plan import ServerRole
+from mqis.protocol.directory.objects import name_key
+
+
+class Replacing:
+    """The replacement of the lost PSC of one site of a run directory."""
+
+    def __init__(self, run: Path, server: str, *, force: bool = False) -> None:
+        self._run = run
+        self._nodes = load_nodes(run)
+        self._place = self._nodes.named(server)
+        self._force = force
+
+    @property
+    def pec(self) -> NodePlace:
+        return _pec_of(self._nodes, self._run)
+
+    def planned(self, directory: ChangingDirectory) -> PromotePlan:
+        """Returns the plan; the server may run meanwhile."""
+        return self._described(self._takeover(directory, stopped=False))
+
+    def carry_out(
+        self, directory: ChangingDirectory, show: Callable[[PromotePlan], None]
+    ) -> PromotePlan:
+        """Shows the plan and carries it out; returns when the new PSC and its backups are ready.
+
+        If the plan is refused, the server is started again as it was.
+        """
+        with _stopped(self._run, self._place.name):
+            takeover = self._takeover(directory, stopped=True)
+            plan = self._described(takeover)
+            show(plan)
+            takeover.carry_out(directory)
+        for other in self._followers(takeover):
+            with _stopped(self._run, other.name):
+                plan_follow(Path(other.config), takeover.name).carry_out()
+        return plan
+
+    def _takeover(self, directory: ChangingDirectory, *, stopped: bool) -> Takeover:
+        file = Path(self._place.config)
+        return plan_takeover(file, directory, force=self._force, stopped=stopped)
+
+    def _followers(self, takeover: Takeover) -> list[NodePlace]:
+        """The other servers of the site that run; one that is down follows when it is repaired."""
+        own = {name_key(takeover.name), name_key(takeover.lost)}
+        site = name_key(takeover.site)
+        present = (n for n in load_nodes(self._run) if name_key(n.site) == site and n.pid)
+        return [node for node in present if name_key(node.name) not in own]
+
+    def _described(self, takeover: Takeover) -> PromotePlan:
+        """The plan with what is done here; only the lost server is left to the operator."""
+        done = {node.name for node in self._followers(takeover)}
+        text = f"is stopped, made to follow {takeover.name}, and started again"
+        steps = (
+            PromoteStep(step.where, text) if step.where in done else step
+            for step in takeover.plan.steps
+        )
+        return replace(takeover.plan, steps=tuple(steps), next=takeover.plan.next[-1:])
+
+
+def _pec_of(nodes: Nodes, run: Path) -> NodePlace:
+    for node in nodes:
+        if node.role == ServerRole.PEC:
+            return node
+    raise NodesError(f"{run}: no server has the role pec")
+
+
+@contextmanager
+def _stopped(run: Path, server: str) -> Iterator[None]:
+    """Stops a server for the block, and starts it afterwards whatever happens in it."""
+    ask(run, "stop", server)
+    try:
+        yield
+    finally:
+        ask(run, "start", server)

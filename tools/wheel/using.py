@@ -1,0 +1,168 @@
+"""Uses an installed mqis: every command that needs more of the package than its code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.cookiejar import CookieJar
+from pathlib import Path
+from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener
+
+SAY = Callable[[str], None]
+
+_ENTERPRISE = """
+[enterprise]
+name = "Fresh"
+[[site]]
+name = "Delft"
+[[server]]
+name = "del-dir1"
+site = "Delft"
+role = "pec"
+[[machine]]
+name = "app1"
+site = "Delft"
+[[queue]]
+path = 'app1\\orders'
+"""
+_STATIC = re.compile(r"""(?:href|src)="(/static/[^"]+)\"""")
+
+
+class WheelError(Exception):
+    """The installed package lacks something."""
+
+
+class Installed:
+    """The commands of an environment, run in a directory outside the project."""
+
+    def __init__(self, commands: Path, directory: Path, say: SAY) -> None:
+        self._mqis = str(commands / "mqis")
+        self.directory = directory
+        self._say = say
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MQIS_", "PYTHON"))}
+        self.environment = kept | {"PATH": f"{commands}:{os.environ['PATH']}"}
+
+    def run(self, *arguments: str, status: int = 0) -> str:
+        done = subprocess.run(
+            [self._mqis, *arguments],
+            cwd=self.directory,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        shown = " ".join(arguments)
+        if done.returncode != status:
+            raise WheelError(
+                f"mqis {shown}: status {done.returncode}: {done.stderr or done.stdout}"
+            )
+        self._say(f"mqis {shown}")
+        return done.stdout
+
+    def expect(self, what: str, holds: object) -> None:
+        if not holds:
+            raise WheelError(f"this does not hold: {what}")
+        self._say(f"  {what}")
+
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator[str]:
+        """A command that stays; yields the first line that it prints."""
+        process = subprocess.Popen(
+            [self._mqis, *arguments],
+            cwd=self.directory,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline()
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def use_commands(mqis: Installed) -> None:
+    """Help, completion and manual pages."""
+    mqis.expect("the help lists the commands", "undelete" in mqis.run("--help"))
+    for shell in ("bash", "zsh", "fish"):
+        mqis.expect(f"completion for {shell}", "mqis" in mqis.run("completion", shell))
+    mqis.run("man", "man1")
+    pages = list((mqis.directory / "man1").glob("mqis*.1"))
+    mqis.expect(f"{len(pages)} manual pages", len(pages) > 40)
+
+
+def use_directory(mqis: Installed) -> None:
+    """A directory in a file: map, check, routes, export and diff."""
+    mqis.run("tour", "--store", "demo.db")
+    mqis.run("map", "--store", "demo.db", "--svg", "map.svg")
+    drawn = (mqis.directory / "map.svg").read_text("utf-8")
+    mqis.expect("the map is drawn", "<svg" in drawn and "Berlin" in drawn)
+    mqis.run("check", "demo.db")
+    mqis.run("routes", "--stuck", "--store", "demo.db")
+    mqis.run("export", "demo.jsonl", "--store", "demo.db")
+    mqis.run("diff", "demo.jsonl", "demo.db", "--html", "diff.html")
+    mqis.expect("a page of the differences", (mqis.directory / "diff.html").exists())
+
+
+def use_enterprise(mqis: Installed) -> None:
+    """A running server: delete, undelete, check, diff, and the console with its files."""
+    (mqis.directory / "enterprise.toml").write_text(_ENTERPRISE, "utf-8")
+    mqis.run("up", "--detach")
+    try:
+        password = mqis.directory / "mqis-run" / "passwords" / "admin"
+        mqis.environment |= {"MQIS_USER": "FRESH\\admin", "MQIS_PASSWORD_FILE": str(password)}
+        server = mqis.run("where", "del-dir1").strip()
+        mqis.run("export", "before.jsonl", "--server", server)
+        mqis.run("delete", "machine", "app1", "--yes", "--server", server)
+        text = mqis.run("undelete", "machine", "app1", "--yes", "--server", server)
+        mqis.expect("two objects came back", "brought back 2 objects" in text)
+        mqis.run("diff", "before.jsonl", f"server:{server}")
+        mqis.run("check", "--run", "mqis-run")
+        _console(mqis)
+    finally:
+        mqis.run("down")
+
+
+def _console(mqis: Installed) -> None:
+    with mqis.started("console", "--port", "0", "--json") as line:
+        address = json.loads(line)["url"]
+        opener = build_opener(HTTPCookieProcessor(CookieJar()))
+        base = re.match(r"https?://[^/]+", address)
+        assert base is not None
+        _fetch(opener, address)
+        files: set[str] = set()
+        for page in ("/", "/map", "/replication", "/directory", "/journal"):
+            files |= set(_STATIC.findall(_fetch(opener, base[0] + page)))
+        for file in sorted(files):
+            mqis.expect(f"the console serves {file}", _fetch(opener, base[0] + file))
+        mqis.expect("cytoscape is among them", any("cytoscape" in file for file in files))
+
+
+def _fetch(opener: OpenerDirector, address: str) -> str:
+    with opener.open(address, timeout=60) as reply:  # raises an error unless the status is 200
+        content: bytes = reply.read()
+    return content.decode()
+
+
+def use_pipeline(mqis: Installed) -> None:
+    """The pipeline on generated journals: tables, the report with its pictures, SQL."""
+    if shutil.which("java") is None and "JAVA_HOME" not in mqis.environment:
+        raise WheelError("the pipeline needs Java 17 or newer; --no-pipeline leaves it out")
+    size = ("--sites", "2", "--machines", "4", "--queues", "10", "--changes", "50")
+    mqis.run("generate", "made", *size, "--faults", "0")
+    places = ("--journals", "made/journals", "--exports", "made/exports", "--tables", "tables")
+    mqis.run("pipeline", *places)
+    mqis.run("pipeline", "report", "report.html", "--tables", "tables")
+    page = (mqis.directory / "report.html").read_text("utf-8")
+    mqis.expect("the report has its styles and pictures", "<style" in page and "<svg" in page)
+    mqis.expect("and loads nothing", not re.findall(r'(?:src|href)="https?:', page))
+    rows = mqis.run("pipeline", "sql", "SELECT count(*) AS n FROM changes", "--tables", "tables")
+    mqis.expect("a question in SQL has an answer", re.search(r"\d", rows))
