@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
-from mqis.admin.undeletion import carry_out as bring_back
-from mqis.admin.undeletion import make_plan
+from mqis.views.deletion.undelete_steps import carry_out as bring_back
+from mqis.views.deletion.undelete_steps import make_plan
 from mqis.cli import remote
 from mqis.cli.credentials import Login
 from mqis.cli.output import counted
