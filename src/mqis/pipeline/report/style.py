@@ -23,6 +23,7 @@ min-width:7rem;flex:1}
 .card b{display:block;font-size:1.35rem}.card span{color:var(--soft);font-size:12px}
 .card.good b,.good{color:var(--good)}.card.bad b{color:var(--bad)}
 svg{width:100%;height:auto;font:12px system-ui,sans-serif;fill:var(--fg);display:block}
+img.map{display:block;max-width:100%;height:auto;margin:auto}
 svg polyline{fill:none;stroke-width:1.8}
 svg .grid{stroke:var(--rule)}svg .axis{fill:var(--soft);font-size:11px}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
@@ -50,7 +51,8 @@ border-radius:1rem;font-weight:600}
 body{font-size:10.5pt}nav,summary{display:none}
 header,main{max-width:none;padding-left:0;padding-right:0}
 section{border:0;border-top:1px solid var(--rule);border-radius:0;padding:.7rem 0}
-h2,h3,h2+.note{break-after:avoid}section:not(.rows),svg,.cards,.findings li,tr{break-inside:avoid}
+h2,h3,h2+.note{break-after:avoid}img.map{max-height:240mm}
+section:not(.rows),svg,.cards,.findings li,tr{break-inside:avoid}
 .wide{overflow:visible}table{font-size:7.5pt;width:100%}
 td,th{white-space:normal;overflow-wrap:break-word;padding:.15rem .35rem}
 td.number{white-space:nowrap}
