@@ -18,6 +18,8 @@
   // Everything on the map with its extent, and the detail that its element has now.
   let parts = [];
   let resting = 0;
+  // The time from which on the image of a moving map may be drawn anew.
+  let renewable = 0;
   let moved = false;
   let asked = 0;
 
@@ -235,10 +237,19 @@
     window.clearTimeout(resting);
     resting = window.setTimeout(settle, 100);
     const image = cy.renderer().textureCache;
-    if (image && isOld(image.viewport)) {
-      settle();
-      cy.renderer().textureCache = null;
-    }
+    if (image && performance.now() >= renewable && isOld(image.viewport)) renew();
+  }
+
+  // Draws the image anew. A slow browser does so less often: it may take a quarter of the time.
+  function renew() {
+    const began = performance.now();
+    renewable = Infinity;
+    settle();
+    cy.renderer().textureCache = null;
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      const now = performance.now();
+      renewable = now + 3 * (now - began);
+    }));
   }
 
   function isOld(image) {
