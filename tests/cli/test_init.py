@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from pathlib import Path
 
@@ -58,9 +59,11 @@ def test_a_directory_that_others_may_look_into_is_told(tmp_path: Path) -> None:
 
 def test_a_new_enterprise(tmp_path: Path) -> None:
     path = tmp_path / "mqis.toml"
-    done = run("init", "--path", path, "--enterprise", "Acme", "--site", "Delft", "--name", "d1")
+    founding = ("--enterprise", "Acme", "--site", "Delft", "--name", "d1", "--json")
+    done = run("init", "--path", path, *founding)
     assert done.exit_code == 0, done.output
     config = load(path)
+    assert json.loads(done.stdout)["store"] == config.store.url
     assert (config.server.role, config.server.name, config.server.site) == ("pec", "d1", "Delft")
     assert config.enterprise.name == "Acme"
     assert config.security.machine_policy is MachinePolicy.OWNER

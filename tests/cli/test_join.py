@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import stat
 import subprocess
 import sys
@@ -145,8 +146,9 @@ def test_an_enterprise_that_grows(tmp_path: Path) -> None:
 
         # Doing it again changes nothing.
         before = load(second / "mqis.toml")
-        again = joining(second, pec, "psc2", "psc", "Leiden", "--host", host)
+        again = joining(second, pec, "psc2", "psc", "Leiden", "--host", host, "--json")
         assert again.returncode == 0, again.stderr
+        assert json.loads(again.stdout)["name"] == "psc2"
         assert load(second / "mqis.toml") == before
 
         # A backup in that site: its objects are the PSC's to make.

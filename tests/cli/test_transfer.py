@@ -48,6 +48,9 @@ def test_export_restore_export_is_the_same_file(
     assert to_stdout.stdout == file.read_bytes()
     assert to_stdout.stderr == b""
     assert run("export", "-", "--store", demo_store).stdout_bytes == file.read_bytes()
+    again = run("export", tmp_path / "again.jsonl", "--store", copy, "--json")
+    lines = file.read_bytes().count(b"\n") - 1  # the first line is about all of them
+    assert json.loads(again.stdout) == {"file": str(tmp_path / "again.jsonl"), "objects": lines}
 
 
 def test_import_tells_what_it_did(file: Path, tmp_path: Path) -> None:

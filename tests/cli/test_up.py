@@ -120,7 +120,10 @@ def agreed(status: dict[str, Any]) -> bool:
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acme]:
     made = Acme(tmp_path_factory.mktemp("acme"))
     try:
-        made.mqis("up", "--detach")
+        ready = json.loads(made.mqis("up", "--detach", "--json"))
+        assert [server["name"] for server in ready["servers"]] == SERVERS
+        assert all(server["pid"] for server in ready["servers"])
+        assert Path(ready["password_file"]).is_file()
         yield made
     finally:
         run("down", "--run", made.run)

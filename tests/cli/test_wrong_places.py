@@ -183,6 +183,25 @@ def test_a_place_that_cannot_be_used_is_one_line(
     assert [each for each in ended if not each.is_told()] == []
 
 
+URIS = [
+    pytest.param(words, command, parameter, id=" ".join((*words, parameter.opts[0])))
+    for words, command in leaves()
+    for parameter in command.params
+    if is_place(parameter) or parameter.metavar in ("PATH", "DIRECTORY")
+]
+
+
+@pytest.mark.parametrize(("words", "command", "parameter"), URIS)
+def test_a_scheme_that_nothing_here_knows_is_an_error(
+    words: Words, command: Any, parameter: Any, mqis: Any, tmp_path: Path
+) -> None:
+    """Python would take it for a directory in this one."""
+    ended = mqis(called(words, command, parameter, "s3a://bucket/x"))
+    assert ended.is_told(), ended
+    assert ended.status in (1, 2), ended
+    assert not [path.name for path in tmp_path.rglob("*") if "s3a" in path.name]
+
+
 SERVED = [
     pytest.param(words, command, parameter, id=" ".join(words))
     for words, command in leaves()

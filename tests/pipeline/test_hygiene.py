@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from mqis.lab.generate import Generated, GeneratePlan, generate
 from mqis.pipeline.jobs.hygiene import hygiene
 from mqis.pipeline.jobs.ingest import ingest
+from mqis.pipeline.report.content import inventory
 from mqis.pipeline.tables import TableDirectory
 from mqis.views.hygiene.copies import check_export
 
@@ -40,6 +41,8 @@ def test_planted_faults_and_nothing_else(
     rows = tables.read("hygiene").collect()
     assert sorted((row.check, row.type, row.id) for row in rows) == planted(result)
     assert sum(counts.values()) == len(result.hygiene)
+    # Every server has a copy of every object; the report counts each object once.
+    assert sum(row["count"] for row in inventory(tables)) == tables.read("directory").count()
     limits = {row.check for row in tables.read("hygiene_limits").collect()}
     assert limits == ({"duplicate_id", "no_gate", None} if exports == ONE else set())
     if exports == ONE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -211,6 +212,33 @@ def test_findings_inventory_pictures_then_tables() -> None:
     assert "lost on the way" in page.text
     assert not re.search(r"\bnever_sent|\blost\n|export_older", page.text)
     assert text.count("<svg") >= 4
+
+
+def test_the_map_is_a_picture_of_its_own() -> None:
+    """Its style and its names cannot leave the image; without a map there is no section."""
+    drawing = f"<svg xmlns='http://www.w3.org/2000/svg'><text>{NASTY}</text></svg>"
+    content = replace(WELL, sitemap=drawing)
+    assert headings(content)[2] == "Sites and links"
+    assert "Sites and links" not in headings(WELL)
+    page = Page(html_page(content))
+    (image,) = [found for tag, found in page.elements if tag == "img"]
+    kind, _, data = (image["src"] or "").partition(",")
+    assert kind == "data:image/svg+xml;base64"
+    assert b64decode(data).decode() == drawing
+    assert "alert(1)" not in page.text
+
+
+def test_limits_of_the_check_are_told() -> None:
+    limit = {"check": "no_gate", "reason": "gates are not replicated", "advice": "export the PEC"}
+    content = with_rows(hygiene_limits=[{**limit, "left_out": 2}])
+    names = headings(content)
+    assert names[names.index("Objects that need attention") + 1] == "What these exports cannot show"
+    text = Page(html_page(content)).text
+    for word in ("no gate", "gates are not replicated", "what to do", "export the PEC"):
+        assert word in text
+    sentences = [found.sentence for found in findings(content)]
+    assert sum("as far as the exports show" in sentence for sentence in sentences) == 1
+    assert "as far as" not in " ".join(found.sentence for found in findings(WELL))
 
 
 def test_paper_shows_every_row() -> None:

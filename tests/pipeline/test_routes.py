@@ -29,6 +29,7 @@ from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.trace import RoutingTables
 from mqis.views.routes.finding import find_end
+from mqis.views.sitemap.picture import picture_of_objects
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -181,7 +182,8 @@ def test_hygiene_findings_are_explained(routed: TableDirectory, tmp_path: Path) 
     assert {row.explanation for row in rows} == {Check[row.check.upper()].value for row in rows}
     shown = run("pipeline", "hygiene", "--tables", str(routed.directory))
     assert shown.exit_code == 0, shown.output
-    report(routed, tmp_path / "report.html")
+    drawn = report(routed, tmp_path / "report.html", draw=picture_of_objects)
+    assert "Sites and links" in drawn
     page = (tmp_path / "report.html").read_text("utf-8")
     said = " ".join(shown.output.split())  # a narrow terminal wraps lines
     for row in rows:

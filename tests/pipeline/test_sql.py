@@ -105,6 +105,16 @@ def test_the_command(few: TableDirectory) -> None:
     assert isinstance(wrong, SqlError)
 
 
+def test_rows_are_shown_in_words_and_as_stored(few: TableDirectory) -> None:
+    place = ["records", "-n", "2", "--tables", str(few.directory)]
+    words = run("pipeline", "show", *place).stdout
+    assert [line.split()[-1] for line in words.splitlines()[2:]] == ["change", "message"]
+    stored = run("pipeline", "show", "--raw", *place).stdout
+    assert [line.split()[-1] for line in stored.splitlines()[2:]] == ["2", "1"]
+    for_machines = json.loads(run("pipeline", "show", "--json", *place).stdout)
+    assert [row["kind"] for row in for_machines] == [2, 1]
+
+
 def test_ctrl_c_ends_a_command_with_one_line(
     few: TableDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,12 @@ def test_changes_are_counted_by_the_second_also_over_a_restart() -> None:
     assert values[1:] == [2.0, 0.5]
 
 
+def test_numbers_that_an_authority_skipped_are_no_changes() -> None:
+    jumped = replica(1_048_579, jumps=1, skipped=1_048_576)
+    (sample,) = filled(taken(0, server("b", replicas=(jumped,)))).samples()
+    assert sample.total(Measure.LAG) == 3.0
+
+
 @pytest.mark.parametrize("odd", [float("inf"), float("nan"), -1, 1e300, "7", None, 1 << 2000])
 @pytest.mark.req("SEC-12-17")
 def test_numbers_that_cannot_be_are_not_known(odd: object) -> None:

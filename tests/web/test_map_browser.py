@@ -183,6 +183,11 @@ def test_a_thousand_sites_on_one_canvas(chromium: Any, estate: str) -> None:  # 
     assert after["x"] - before["x"] == pytest.approx(100, abs=3), "it pans"
     assert after["y"] - before["y"] == pytest.approx(40, abs=3)
 
+    for _ in range(2):
+        page.get_by_role("button", name="Zoom in").click()
+    sized = shown.graph("cy.elements().filter(e => e.data('step') === 2).length")
+    assert 0 < sized < 1000, "only what is in view gets the sizes of this zoom"
+
     page.get_by_label("Find a site").fill("york-07")
     sync_api.expect(page.locator("[data-map-info]")).to_contain_text("1 site")
     assert inside(shown, "node.found")

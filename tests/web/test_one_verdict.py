@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -29,6 +30,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import encode_properties
 from mqis.wire.propvariant import PropVariant
+from tests.cli.commands import run as command
 from tests.server.enterprises import Site, create
 from tests.server.monitoring.pair import fetch
 from tests.waiting import until
@@ -179,6 +181,11 @@ async def _other_contents(both: Enterprise) -> None:
         "psc2: Delft has the same last number as at pec1, but different contents"
     )
     assert "mqis diff --replicated server:psc2 server:pec1" in finding.todo
+    pasted = finding.todo.partition("'")[2].rpartition("'")[0]
+    shown = await asyncio.to_thread(command, *shlex.split(pasted)[1:])
+    assert shown.exit_code == 1, shown.output
+    assert "server:psc2 -> server:pec1: 1 changed" in shown.stdout
+    assert f"~ {QUEUE}\n      label: other -> orders" in shown.stdout
     _, answer = await fetch(both.ports["psc2"], "/health")
     assert json.loads(answer)["problems"] == [finding.text]
     page = await asyncio.to_thread(both.console.get, "/replication")

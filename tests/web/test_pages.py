@@ -269,7 +269,10 @@ def test_tables_are_listed_and_summed_up(administrator: Visitor) -> None:
     assert "divergence v000003" in text
     assert "The last audit found differences" in text
     assert "ber-dir1 lost 2" in text
-    assert "12.500" in administrator.get("/pipeline/table/lag").text
+    page = administrator.get("/pipeline/table/lag")
+    assert "12.5" in page.text
+    assert '<td class="number">12.5</td>' in page.html
+    assert "1 row" in page.text
 
 
 def test_hygiene_findings_are_explained(administrator: Visitor) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.login import OptionalLogonOptions
 from mqis.cli.options import JsonOption, TypeName
 from mqis.cli.output import cell, console, plain, print_error
@@ -28,6 +29,7 @@ TROUBLE = 2
 
 _SIDE = (
     "A file of 'mqis export', a store (an SQLite file or a URL), a server as server:HOST[:PORT], "
+    "or as server:NAME if it is one of the run directory, "
     "or the directory of a journal, at a time or record: JOURNAL@2024-03-05T12:00, JOURNAL@1200."
 )
 _SIGNS = {
@@ -64,6 +66,7 @@ def diff(
         Path | None,
         typer.Option(metavar="FILE", help="Write a page for a browser.", show_default=False),
     ] = None,
+    run: RunOption = DEFAULT_RUN,
     json: JsonOption = False,
     access: OptionalLogonOptions,
 ) -> None:
@@ -73,7 +76,7 @@ def diff(
     """
     if access.is_wanted:
         raise typer.BadParameter("write a server as server:HOST[:PORT], in the place of A or B")
-    servers = ServerSides(access, permissions)
+    servers = ServerSides(access, permissions, run)
     types = frozenset(name.object_type for name in kind or ())
     words = frozenset(word.strip().lower() for word in ignore or ())
     parts = ComparedParts(types, words, replicated)

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-DEFAULT_RUN = Path("mqis-run")
+from mqis.config import nodes
+
+DEFAULT_RUN = Path(nodes.DEFAULT_RUN)
 
 RunOption = Annotated[
     Path,

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.options import ListenOption
-from mqis.cli.output import say
+from mqis.cli.options import JsonOption, ListenOption
+from mqis.cli.output import cell, error_console, print_json, say
 from mqis.config.claims import claimed_store
 from mqis.config.file import DEFAULT_NAME, ConfigError, default_toml, override, relative
 from mqis.config.privatefiles import is_open_to_others, make_private_directory, write_private
@@ -46,6 +46,7 @@ def init(
         ),
     ] = None,
     listen: ListenOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Write a configuration in which every key is explained; with --enterprise, found one.
 
@@ -76,13 +77,18 @@ def init(
     _make_home(path.absolute().parent)
     if enterprise is None or site is None:
         _write(path, config)
-        say(f"wrote {path}; edit it, then 'mqis import FILE' fills the store")
+        text = f"wrote {path}; edit it, then 'mqis import FILE' fills the store"
+        print_json({"config": str(path), "store": None}) if json else say(text)
         return
     placed = relative(config, path)
     with claimed_store(placed.store.url, create=True) as store:
         key = MachineKey.open(Path(placed.replication.key)).public
         found(store, enterprise, site, config.server.name, _published(config.rpc.listen), key=key)
     _write(path, config)
+    if json:
+        written = {"config": str(path), "store": placed.store.url}
+        print_json({**written, "enterprise": enterprise, "site": site, "name": config.server.name})
+        return
     say(f"wrote {path} and a store with {enterprise} and its site {site}; 'mqis serve' serves it")
 
 
@@ -99,9 +105,8 @@ def _make_home(home: Path) -> None:
     except OSError as error:
         raise ConfigError(f"{home}: this directory cannot be made: {error.strerror}") from error
     if shared:
-        say(
-            f"{home}: other users may read this directory; 'chmod 700 {home}' prevents it", "yellow"
-        )
+        text = f"{home}: other users may read this directory; 'chmod 700 {home}' prevents it"
+        error_console().print(cell(text, "yellow"), soft_wrap=True)
 
 
 def _write(path: Path, config: Config) -> None:

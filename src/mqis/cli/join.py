@@ -13,8 +13,8 @@ import typer
 from mqis.admin.join import Membership, Wanted
 from mqis.admin.join import join as make_member
 from mqis.cli.login import LogonOptions, connected
-from mqis.cli.options import ConfigOption, ListenOption
-from mqis.cli.output import say
+from mqis.cli.options import ConfigOption, JsonOption, ListenOption
+from mqis.cli.output import print_json, say
 from mqis.cli.spread import spread
 from mqis.config.file import (
     DEFAULT_NAME,
@@ -79,6 +79,7 @@ def join(
         ),
     ] = None,
     config: ConfigOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Make this computer a server of an existing enterprise.
 
@@ -106,6 +107,10 @@ def join(
     url = relative(known, path).store.url
     if (file := file_of(url)) is None or not file.exists():
         open_store(url, create=True).close()
+    if json:
+        placed = {"name": own, "role": role.value, "site": site, "enterprise": member.enterprise}
+        print_json({**placed, "config": str(path), "store": url})
+        return
     say(
         f"{own} is a {role.value} of {member.enterprise} in site {site}; wrote {path}; "
         "'mqis serve' gets the directory"

@@ -46,8 +46,11 @@ class _Commands(TyperGroup):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
             alone.command(cmd_name)(found)
             found = alone
+        from mqis.cli.localpaths import refuse_uris  # noqa: PLC0415 -- the help needs none of it
+
         command = typer.main.get_command(found)
         command.name = cmd_name
+        refuse_uris(cmd_name, command)
         return command
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

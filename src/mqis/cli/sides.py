@@ -10,8 +10,11 @@ from typing import Annotated
 
 import typer
 
+from mqis.cli.enterprise import DEFAULT_RUN
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import refuse_password
+from mqis.config.nodes import FILE as NODES
+from mqis.config.nodes import NodePlace, load_nodes
 from mqis.config.stores import is_sqlite_file
 from mqis.storage.journal.past import PastMoment
 from mqis.views.comparison.exported import exported_side
@@ -36,17 +39,46 @@ class ServerSides:
 
     access: OptionalLogonOptions
     permissions: bool
+    #: A run directory, whose servers can be named.
+    run: Path = DEFAULT_RUN
     secrets: dict[str, str] = field(default_factory=dict)
 
     @contextmanager
-    def opened(self, address: str) -> Iterator[DirectorySide]:
+    def opened(self, name: str) -> Iterator[DirectorySide]:
+        """Opens a server. One of the run directory is read from its store, unless a user is given:
+        an anonymous user would not see all of it."""
+        place, label = self._place(name), f"{SERVER}{name}"
+        if place is not None and place.store and self._is_unasked:
+            with stored_side(place.store, label) as side:
+                yield side
+            return
+        address = name if place is None else _address(place)
+        with self._asked(address, label) as side:
+            yield side
+
+    @property
+    def _is_unasked(self) -> bool:
+        return self.access.is_nobody and not self.access.anonymous
+
+    @contextmanager
+    def _asked(self, address: str, label: str) -> Iterator[DirectorySide]:
         from mqis.cli.served import served_side  # noqa: PLC0415 -- only servers need it
 
         login = replace(self.access, server=[address]).login()
         user = "an anonymous user" if login.name is None else login.who
-        label = f"{SERVER}{address}"
         with connected(login, self.secrets) as remote:
             yield served_side(remote, label, user, permissions=self.permissions)
+
+    def _place(self, name: str) -> NodePlace | None:
+        """The server of the run directory that has this name, if there is one."""
+        if not (self.run / NODES).is_file():
+            return None
+        return next((n for n in load_nodes(self.run) if n.name.lower() == name.lower()), None)
+
+
+def _address(place: NodePlace) -> str:
+    host = f"[{place.address}]" if ":" in place.address else place.address
+    return f"{host}:{place.rpc_port}"
 
 
 @contextmanager

@@ -72,6 +72,7 @@ def export(
     store: StoreOption = None,
     config: ConfigOption = None,
     permissions: PermissionsOption = True,
+    json: JsonOption = False,
     access: OptionalLogonOptions,
 ) -> None:
     """Export a store, or a server's directory, as JSON Lines. Equal stores give equal files.
@@ -84,11 +85,11 @@ def export(
             raise typer.BadParameter("--store and --server exclude each other")
         with connected(access.login()) as remote, _bar("exporting") as progress:
             write = partial(_export_server, remote, progress, permissions=permissions)
-            _write(file, write, "as the user sees them")
+            _write(file, write, "as the user sees them", json=json)
     else:
         with opened(store_url(store, config)) as source, _bar("exporting") as progress:
             write = partial(export_store, source, progress=progress)
-            _write(file, write, "tombstones included")
+            _write(file, write, "tombstones included", json=json)
 
 
 def _export_server(remote: Remote, progress: Callback, out: BinaryIO, *, permissions: bool) -> int:
@@ -97,12 +98,15 @@ def _export_server(remote: Remote, progress: Callback, out: BinaryIO, *, permiss
     return export_objects(whole_directory(remote, progress, permissions=permissions), out)
 
 
-def _write(file: str, write: Callable[[BinaryIO], int], remark: str) -> None:
+def _write(file: str, write: Callable[[BinaryIO], int], remark: str, *, json: bool) -> None:
     if file == "-":
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
     else:
         lines = write_export(Path(file), write)
+        if json:
+            print_json({"file": file, "objects": lines})
+            return
         say(f"wrote {file}: {counted(lines, 'object')}, {remark}")
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -20,9 +21,10 @@ from rich.text import Text
 
 from mqis.cli.administer import administer
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
-from mqis.cli.output import cell, console, counted, error_console, say, table
+from mqis.cli.options import JsonOption
+from mqis.cli.output import cell, console, counted, error_console, print_json, say, table
 from mqis.config import logs
-from mqis.config.nodes import FILE, Nodes, NodesError
+from mqis.config.nodes import FILE, Nodes, NodesError, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import LogSection
 from mqis.enterprise.control import LOCK
@@ -69,6 +71,7 @@ def up(
     example: Annotated[
         bool, typer.Option("--example", help="Only print an example file with comments.")
     ] = False,
+    json: JsonOption = False,
 ) -> None:
     """Bring up an enterprise: every server is a process, restarted if it exits.
 
@@ -83,9 +86,9 @@ def up(
     own = False if one_address else None
     what = Launch(plan, run, administer, text, path.absolute().parent, own_addresses=own)
     if detach:
-        _detach(what, path, wait)
+        _detach(what, path, wait, json=json)
     else:
-        _stay(what)
+        _stay(what, json=json)
 
 
 def _file(file: Path | None, run: Path) -> Path:
@@ -103,7 +106,7 @@ def _file(file: Path | None, run: Path) -> Path:
 # --- in the foreground ----------------------------------------------------------------------------
 
 
-def _stay(what: Launch) -> None:
+def _stay(what: Launch, *, json: bool) -> None:
     """Supervises the servers in this process."""
     logs.configure(LogSection(), _log_of(what.run))
     target = error_console()
@@ -111,8 +114,9 @@ def _stay(what: Launch) -> None:
     def print_warning(text: str) -> None:
         target.print(cell(text, "yellow"), soft_wrap=True)
 
-    asyncio.run(_launch(what, print_warning))
-    say(f"{what.plan.enterprise.name} is down")
+    asyncio.run(_launch(what, print_warning, _print_ready if json else _tell_ready))
+    if not json:
+        say(f"{what.plan.enterprise.name} is down")
     logging.shutdown()
 
 
@@ -121,7 +125,9 @@ def _log_of(run: Path) -> TextIO:
     return (run / LOG).open("a", encoding="utf-8", buffering=1)
 
 
-async def _launch(what: Launch, report: Callable[[str], None]) -> None:
+async def _launch(
+    what: Launch, report: Callable[[str], None], tell: Callable[[Launch, Nodes, float], None]
+) -> None:
     began = time.monotonic()
     live = Live(console=error_console(), refresh_per_second=8, transient=True)
     shown = live.console.is_terminal
@@ -135,7 +141,7 @@ async def _launch(what: Launch, report: Callable[[str], None]) -> None:
         refreshing.cancel()
         if shown:
             live.stop()
-        _tell_ready(what, nodes, time.monotonic() - began)
+        tell(what, nodes, time.monotonic() - began)
 
     if shown:
         live.start()
@@ -169,10 +175,28 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
     sys.stdout.flush()
 
 
+def _print_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
+    """The same for programs."""
+    administrator = what.plan.administrator
+    given = administrator.password_file
+    password = what.base / given if given else password_of(what.run.absolute(), administrator)
+    print_json(
+        {
+            "enterprise": what.plan.enterprise.name,
+            "run": str(what.run.absolute()),
+            "user": f"{what.plan.domain_of(administrator)}\\{administrator.name}",
+            "password_file": str(password),
+            "seconds": round(seconds, 3),
+            "servers": [asdict(node) for node in nodes],
+        }
+    )
+    sys.stdout.flush()
+
+
 # --- in the background ----------------------------------------------------------------------------
 
 
-def _detach(what: Launch, path: Path, wait: int) -> None:
+def _detach(what: Launch, path: Path, wait: int, *, json: bool) -> None:
     run = what.run
     make_run_directory(run)
     pid = holder(run / LOCK)
@@ -207,7 +231,10 @@ def _detach(what: Launch, path: Path, wait: int) -> None:
             if target.is_terminal:
                 live.update(_progress(run, what.plan, began))
             time.sleep(_LOOK_S)
-    sys.stdout.write((run / "up.out").read_text(encoding="utf-8"))
+    if json:
+        _print_ready(what, load_nodes(run), time.monotonic() - began)
+    else:
+        sys.stdout.write((run / "up.out").read_text(encoding="utf-8"))
 
 
 def _is_up(run: Path, pid: int) -> bool:

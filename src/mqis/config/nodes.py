@@ -15,6 +15,8 @@ from mqis.config.privatefiles import write_private
 from mqis.wire.errors import MqisError
 
 FILE = "nodes.json"
+#: The run directory of commands that name none.
+DEFAULT_RUN = "mqis-run"
 _FORMAT, _VERSION = "mqis nodes", 1
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from mqis.protocol.ports import Store
+from mqis.wire.errors import MqisError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _POSTGRES = ("postgresql", "postgres")
@@ -25,6 +26,10 @@ _SECRETS = (
     re.compile(r"(postgres(?:ql)?://[^:/@\s\"']*):[^@\s\"']*(?=@)"),
     re.compile(r"([?&](?:ssl)?password)=[^&\s\"']*"),
 )
+
+
+class StoreUrlError(MqisError, ValueError):
+    """A text names no store; the message says how one is written."""
 
 
 def open_store(
@@ -99,4 +104,6 @@ def _split(url: str) -> tuple[str, str]:
     if kind == "sqlite" and rest:
         return kind, rest
     shown = re.sub(r"//[^/]*@", "//...@", url)  # there may be a password in it
-    raise ValueError(f"{shown!r} names no store: write sqlite:PATH, postgresql://..., or memory:")
+    raise StoreUrlError(
+        f"{shown!r} names no store: write sqlite:PATH, postgresql://..., or memory:"
+    )

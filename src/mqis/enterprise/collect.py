@@ -58,7 +58,7 @@ def compare(roster: Roster, polled: Sequence[Polled], since: Since, now: float) 
     servers = tuple(_member(each, comparison, owners) for each in polled)
     names = (each.status.enterprise for each in polled if each.status is not None)
     enterprise = roster.enterprise or next(filter(None, names), "")
-    return EnterpriseStatus(enterprise, now, roster.supervisor, servers)
+    return EnterpriseStatus(enterprise, now, roster.supervisor, servers, roster.run)
 
 
 def _owners(polled: Sequence[Polled]) -> set[str]:

@@ -37,6 +37,8 @@ class Roster:
     #: The process of ``mqis up``, None if there is none.
     supervisor: int | None
     servers: tuple[RosterEntry, ...]
+    #: The run directory; empty if there is none.
+    run: str = ""
 
 
 def roster_of_nodes(nodes: Nodes, supervised: Mapping[str, Supervised] | None = None) -> Roster:
@@ -53,7 +55,7 @@ def roster_of_run(run: Path) -> Roster:
     if alive is None:  # the file is old: only states that last without a supervisor still hold
         known = {name: s for name, s in known.items() if s.state in _LASTING}
     nodes = load_nodes(run)
-    return Roster(nodes.enterprise, alive, roster_of_nodes(nodes, known).servers)
+    return Roster(nodes.enterprise, alive, roster_of_nodes(nodes, known).servers, str(run))
 
 
 def _entry(node: NodePlace, supervised: Supervised | None) -> RosterEntry:

@@ -200,6 +200,8 @@ class EnterpriseStatus:
     #: The process of 'mqis up', None if there is none.
     supervisor: int | None
     servers: tuple[MemberStatus, ...]
+    #: The run directory; empty if there is none.
+    run: str = ""
 
     @property
     def rows(self) -> tuple[MatrixRow, ...]:
@@ -215,7 +217,7 @@ class EnterpriseStatus:
 
     @property
     def verdict(self) -> HealthVerdict:
-        return judge(self.servers)
+        return judge(self.servers, self.run)
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -234,7 +236,9 @@ class EnterpriseStatus:
     def to_json(self) -> dict[str, Any]:
         servers = [server.to_json() for server in self.servers]
         verdict = self.verdict
-        return asdict(self) | {
+        shown = asdict(self)
+        del shown["run"]
+        return shown | {
             "servers": servers,
             "converged": verdict.grade is Grade.GREEN,
             "verdict": verdict.to_json(),

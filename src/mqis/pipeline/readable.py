@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.settling import settled
@@ -15,6 +16,9 @@ from mqis.pipeline.transforms.words import (
     with_names_of_changes,
 )
 from mqis.pipeline.trusted import readable_objects
+
+#: The column that holds the place of a row while names are looked up.
+_PLACE = "place in the table"
 
 
 def site_names(tables: TableDirectory) -> DataFrame | None:
@@ -41,3 +45,11 @@ def readable_tables(tables: TableDirectory, names: Iterable[str]) -> dict[str, D
         return {}
     sites, objects = site_names(tables), object_names(tables)
     return {name: in_words(tables.read(name), sites, objects) for name in wanted}
+
+
+def readable_rows(tables: TableDirectory, name: str, limit: int) -> list[Row]:
+    """The first rows of a table in words, in its order, which looking names up would change."""
+    first = tables.read(name).limit(limit).withColumn(_PLACE, F.monotonically_increasing_id())
+    named = {"partition", "id", "object_id", "props"} & set(first.columns)
+    sites, objects = (site_names(tables), object_names(tables)) if named else (None, None)
+    return in_words(first, sites, objects).orderBy(_PLACE).drop(_PLACE).collect()

@@ -30,8 +30,9 @@ from mqis.cli.pipeline.output import (
     say_ingested,
     say_lag,
 )
-from mqis.cli.pipeline.report import REPORT
+from mqis.cli.pipeline.report import REPORT, write_report
 from mqis.cli.pipeline.report import report as report_command
+from mqis.cli.pipeline.show import show
 from mqis.cli.pipeline.sql import sql
 from mqis.cli.spread import spread
 from mqis.wire.guid import Guid
@@ -77,9 +78,7 @@ def _run_all(
     with opened_tables(place, chosen.journals, chosen.exports, chosen.captures) as opened:
         done = everything(opened, chosen)
         if report:
-            from mqis.pipeline.report import report as write  # noqa: PLC0415
-
-            write(opened, place.directory / REPORT)
+            write_report(opened, place.directory / REPORT)
     if json:
         print_json(done)
         return
@@ -361,24 +360,6 @@ def stream(
             interrupted("interrupted; the next 'mqis pipeline stream' continues from here")
 
 
-@app.command()
-@interruptible
-@spread
-def show(
-    name: Annotated[str, typer.Argument(metavar="TABLE", show_default=False)],
-    *,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
-    place: TableOptions,
-    json: JsonOption = False,
-) -> None:
-    """Show some rows of a table."""
-    with opened_tables(place) as opened:
-        rows = [row.asDict() for row in opened.read(name).limit(limit).collect()]
-    if json:
-        print_json([plain_row(row) for row in rows])
-    else:
-        print_rows(rows)
-
-
+app.command()(show)
 app.command()(report_command)
 app.command()(sql)

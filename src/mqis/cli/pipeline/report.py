@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from mqis.cli.output import print_json, say
 from mqis.cli.pipeline.opening import interruptible, opened_tables
 from mqis.cli.pipeline.options import TableOptions
 from mqis.cli.spread import spread
+
+if TYPE_CHECKING:
+    from mqis.pipeline.tables import TableDirectory
 
 REPORT = "report.html"
 
@@ -49,15 +52,21 @@ def report(
     html, printed = local_path(out) if out else default, local_path(pdf) if pdf else None
     _check_browser(printed)
     with opened_tables(place) as opened:
-        from mqis.pipeline.report import report as job  # noqa: PLC0415
-
-        sections = job(opened, html, pdf=printed)
+        sections = write_report(opened, html, printed)
     files = [str(path) for path in (html, printed) if path is not None]
     if json:
         print_json({"files": files, "sections": sections})
     else:
         names = ", ".join(sections) or "nothing, there are no tables"
         say(f"wrote {' and '.join(files)}: {names}")
+
+
+def write_report(opened: TableDirectory, html: Path, pdf: Path | None = None) -> list[str]:
+    """Writes the report with the picture that 'mqis map' draws; returns its headings."""
+    from mqis.pipeline.report import report as job  # noqa: PLC0415
+    from mqis.views.sitemap.picture import picture_of_objects  # noqa: PLC0415
+
+    return job(opened, html, pdf=pdf, draw=picture_of_objects)
 
 
 def _check_browser(pdf: Path | None) -> None:

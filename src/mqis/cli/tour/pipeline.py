@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from mqis.admin.transfer import export_file
 from mqis.cli.output import counted
+from mqis.cli.pipeline.report import write_report
 from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.healing import Episode
 from mqis.cli.tour.site import Tour
@@ -107,7 +108,6 @@ def _jobs(guide: Guide, tour: Tour, episode: Episode, exports: Path) -> _Found:
     from mqis.pipeline.jobs.ingest import ingest  # noqa: PLC0415
     from mqis.pipeline.jobs.progress import lag  # noqa: PLC0415
     from mqis.pipeline.jobs.rebuild import rebuild  # noqa: PLC0415
-    from mqis.pipeline.report import report  # noqa: PLC0415
     from mqis.pipeline.session import Engine, session  # noqa: PLC0415
     from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
 
@@ -133,7 +133,7 @@ def _jobs(guide: Guide, tour: Tour, episode: Episode, exports: Path) -> _Found:
         found = job(lambda: audit(tables))
         job(lambda: lag(tables))
         job(lambda: rebuild(tables, rebuilt, at_time=episode.moment))
-        job(lambda: report(tables, page))
+        job(lambda: write_report(tables, page))
     return _Found(
         read.records,
         read.objects,

@@ -7,16 +7,24 @@ from pathlib import Path
 
 from mqis.pipeline.outputs import write_whole
 from mqis.pipeline.printing import print_pdf
-from mqis.pipeline.report.content import read_content
+from mqis.pipeline.report.content import DrawMap, read_content
 from mqis.pipeline.report.page import headings, html_page
 from mqis.pipeline.tables import TableDirectory
 
 
 def report(
-    tables: TableDirectory, out: Path, *, pdf: Path | None = None, written: datetime | None = None
+    tables: TableDirectory,
+    out: Path,
+    *,
+    pdf: Path | None = None,
+    written: datetime | None = None,
+    draw: DrawMap | None = None,
 ) -> list[str]:
-    """Writes the report, and as PDF if ``pdf`` is given; returns the headings of its sections."""
-    content = read_content(tables, written)
+    """Writes the report, and as PDF if ``pdf`` is given; returns the headings of its sections.
+
+    ``draw`` makes the picture of the map; without it the report has none.
+    """
+    content = read_content(tables, written, draw)
     write_whole(out, html_page(content).encode(errors="backslashreplace"))
     if pdf is not None:
         print_pdf(html_page(content, unfolded=True).encode(errors="backslashreplace"), pdf)

@@ -13,7 +13,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 _SERIES = len(_COLOURS)
 _BAR = 22
 #: The room for the labels of bars, by their length; longer ones are cut.
-_NARROWEST, _WIDEST, _LETTER = 120, 330, 6.6
+_NARROWEST, _WIDEST, _LETTER = 120, 360, 7.6
 
 Points = Sequence[tuple[float, float]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import ceil
@@ -11,14 +11,19 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline.jobs.hygiene import directory
 from mqis.pipeline.readable import site_names
 from mqis.pipeline.report.wording import CLOCKS, TABLES
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.current import current
+from mqis.pipeline.transforms.current import objects_from
+from mqis.pipeline.transforms.routes import routing_rows
 from mqis.pipeline.transforms.words import in_words
-from mqis.pipeline.trusted import objects_of, partitions_of
+from mqis.pipeline.trusted import partitions_of
+from mqis.protocol.directory.objects import DirectoryObject
 
 Rows = Sequence[Mapping[str, Any]]
+#: Draws the map of sites, links and machines as SVG; the rows are those of the table ``traffic``.
+DrawMap = Callable[[Iterable[DirectoryObject], Rows], str]
 
 #: At most this many rows of a table are read.
 MOST_ROWS = 100_000
@@ -40,6 +45,8 @@ class ReportContent:
     changes: int | None = None
     #: (partition, type, count): the objects of each site.
     inventory: Rows = ()
+    #: The map of sites and links as SVG; empty if there is none.
+    sitemap: str = ""
     #: (moment, origin, changes) and (moment, server, p95_ms), over the period.
     activity: Rows = ()
     lag_over_time: Rows = ()
@@ -55,8 +62,10 @@ class ReportContent:
         return self.totals.get(table, len(self.tables.get(table, ())))
 
 
-def read_content(tables: TableDirectory, written: datetime | None = None) -> ReportContent:
-    """Reads everything that the report shows."""
+def read_content(
+    tables: TableDirectory, written: datetime | None = None, draw: DrawMap | None = None
+) -> ReportContent:
+    """Reads everything that the report shows; ``draw`` makes the picture of the map."""
     sites = site_names(tables)
     rows = {name: _rows(frame) for name, frame in _frames(tables, sites).items()}
     totals = {name: tables.read(name).count() for name in rows if len(rows[name]) == MOST_ROWS}
@@ -70,7 +79,8 @@ def read_content(tables: TableDirectory, written: datetime | None = None) -> Rep
         ended,
         _servers(tables),
         tables.read("changes").count() if tables.has("changes") else None,
-        _inventory(tables, sites),
+        inventory(tables, sites),
+        "" if draw is None else _sitemap(tables, draw, rows.get("traffic", ())),
         _within(began, ended, _over_time(tables, "changes", changes_over_time, step)),
         _within(began, ended, _over_time(tables, "lag_by_minute", lag_over_time, step)),
         cut,
@@ -127,11 +137,22 @@ def _servers(tables: TableDirectory) -> int:
     return both.distinct().count()
 
 
-def _inventory(tables: TableDirectory, sites: DataFrame | None) -> Rows:
-    if not (tables.has("objects") and tables.has("partitions")):
+def inventory(tables: TableDirectory, sites: DataFrame | None = None) -> Rows:
+    """The number of objects of each partition and type, each object counted once."""
+    if not _is_exported(tables):
         return ()
-    held = current(objects_of(tables), partitions_of(tables)).groupBy("partition", "type").count()
+    held = directory(tables).groupBy("partition", "type").count()
     return _rows(in_words(held, sites))
+
+
+def _sitemap(tables: TableDirectory, draw: DrawMap, traffic: Rows) -> str:
+    if not _is_exported(tables):
+        return ""
+    return draw(objects_from(routing_rows(directory(tables))), traffic)
+
+
+def _is_exported(tables: TableDirectory) -> bool:
+    return tables.has("objects") and tables.has("partitions")
 
 
 def _pairs(tables: TableDirectory) -> tuple[int | None, int]:

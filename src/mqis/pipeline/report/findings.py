@@ -123,9 +123,9 @@ def _hygiene(content: ReportContent) -> ReportFinding | None:
     if rows is None:
         return None
     if not rows:
-        return ReportFinding(
-            Urgency.FINE, "The directory has no orphans, duplicates or queues open to everyone."
-        )
+        known = ", as far as the exports show" if content.tables.get("hygiene_limits") else ""
+        text = f"The directory has no orphans, duplicates or queues open to everyone{known}."
+        return ReportFinding(Urgency.FINE, text)
     check, count = Counter(row["check"] for row in rows).most_common(1)[0]
     example = next(row for row in rows if row["check"] == check)
     total = number_of(content.count("hygiene"), "object needs", "objects need")

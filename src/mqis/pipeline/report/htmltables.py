@@ -21,6 +21,8 @@ _CHOSEN = {
         *("target", "id"),
     )
 }
+#: A text with more characters is broken into lines.
+_LONG = 50
 _HIDDEN = frozenset({"partition_id"})
 
 
@@ -61,7 +63,9 @@ def _th(name: str, value: object) -> str:
 
 
 def _td(value: object) -> str:
-    return f"<td{' class=number' if _is_number(value) else ''}>{escape(text_of(value))}</td>"
+    text = text_of(value)
+    mark = " class=number" if _is_number(value) else " class=long" if len(text) > _LONG else ""
+    return f"<td{mark}>{escape(text)}</td>"
 
 
 def _is_number(value: object) -> bool:

@@ -129,7 +129,7 @@ def _numbers(content: ReportContent) -> Iterator[tuple[str, str, str]]:
         held[row["type"]] += row["count"]
     for kind, plural in INVENTORY.items():
         if held[kind]:
-            yield plural, f"{held[kind]:,}", ""
+            yield kind if held[kind] == 1 else plural, f"{held[kind]:,}", ""
     if content.changes is not None:
         yield "changes", f"{content.changes:,}", ""
     if lag := content.tables.get("lag"):

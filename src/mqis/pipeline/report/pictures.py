@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable
 from html import escape
@@ -12,6 +13,15 @@ from mqis.pipeline.report.wording import CAUSES, number_of
 
 _RANKED = 15
 _SITES = 40
+
+
+def _map(content: ReportContent) -> str:
+    """The map as an image: names in it cannot become part of the page, nor its style."""
+    if not content.sitemap:
+        return ""
+    data = b64encode(content.sitemap.encode(errors="replace")).decode("ascii")
+    alt = "Map of the sites and the links between them"
+    return f'<img class=map alt="{alt}" src="data:image/svg+xml;base64,{data}">'
 
 
 def _by_site(content: ReportContent) -> str:
@@ -104,6 +114,7 @@ def _failures(content: ReportContent) -> str:
 
 #: The headings and the functions that draw.
 PICTURES: tuple[tuple[str, Callable[[ReportContent], str]], ...] = (
+    ("Sites and links", _map),
     ("Queues by site", _by_site),
     ("Differences between servers", _divergence),
     ("Causes of differences", _causes),

@@ -23,11 +23,13 @@ min-width:7rem;flex:1}
 .card b{display:block;font-size:1.35rem}.card span{color:var(--soft);font-size:12px}
 .card.good b,.good{color:var(--good)}.card.bad b{color:var(--bad)}
 svg{width:100%;height:auto;font:12px system-ui,sans-serif;fill:var(--fg);display:block}
+img.map{display:block;max-width:100%;height:auto;margin:auto}
 svg polyline{fill:none;stroke-width:1.8}
 svg .grid{stroke:var(--rule)}svg .axis{fill:var(--soft);font-size:11px}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 td,th{padding:.25rem .7rem;text-align:left;border-bottom:1px solid var(--rule);white-space:nowrap}
 th{color:var(--soft);font-weight:600}.number{text-align:right}
+td.long{white-space:normal;min-width:20rem}
 .matrix td{text-align:center;min-width:2.6rem}.matrix .sum{color:var(--soft)}
 .matrix .hit{background:rgba(var(--hit),var(--share))}
 .wide{overflow-x:auto;margin:.5rem 0}.note{color:var(--soft);font-size:13px;margin:.3rem 0}
@@ -42,6 +44,7 @@ border-radius:1rem;font-weight:600}
 .findings{margin:0;padding-left:1.4rem}.findings li{margin:.5rem 0}
 .findings li::marker{font-weight:700}
 .first{color:var(--soft)}
+@media(max-width:600px){section{overflow-x:auto}section>svg{min-width:620px}}
 @page{size:A4;margin:14mm 12mm}
 @media print{
 :root{--fg:#1c2128;--soft:#57606a;--bg:#fff;--paper:#fff;--rule:#d0d7de;--good:#1a7f37;
@@ -50,9 +53,10 @@ border-radius:1rem;font-weight:600}
 body{font-size:10.5pt}nav,summary{display:none}
 header,main{max-width:none;padding-left:0;padding-right:0}
 section{border:0;border-top:1px solid var(--rule);border-radius:0;padding:.7rem 0}
-h2,h3,h2+.note{break-after:avoid}section:not(.rows),svg,.cards,.findings li,tr{break-inside:avoid}
+h2,h3,h2+.note{break-after:avoid}img.map{max-height:240mm}
+section:not(.rows),svg,.cards,.findings li,tr{break-inside:avoid}
 .wide{overflow:visible}table{font-size:7.5pt;width:100%}
 td,th{white-space:normal;overflow-wrap:break-word;padding:.15rem .35rem}
-td.number{white-space:nowrap}
+td.number{white-space:nowrap}td.long{min-width:0}
 .matrix{width:auto}}
 """

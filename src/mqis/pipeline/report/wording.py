@@ -63,7 +63,9 @@ HEADINGS: dict[str, str] = {
     "worst": "added cost, worst pair",
     "first_seq": "first number",
     "last_seq": "last number",
+    "advice": "what to do",
     "id": "identifier",
+    "left_out": "findings left out",
     "max_ms": "longest, ms",
     "p50_ms": "half within, ms",
     "p95_ms": "95 % within, ms",
@@ -82,6 +84,7 @@ HEADINGS: dict[str, str] = {
 TABLES = {
     "divergence": "All differences",
     "hygiene": "Objects that need attention",
+    "hygiene_limits": "What these exports cannot show",
     "what_if": "Effects of single failures",
     "traffic": "Load of links and gates in numbers",
     "lag": "Delay by authority and server",

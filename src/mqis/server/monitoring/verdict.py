@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from shlex import quote
 from typing import Any, Protocol
 
+from mqis.config.nodes import DEFAULT_RUN
 from mqis.protocol.replication.comparable import Contents
 from mqis.server.monitoring.replicas import Distance, ReplicaStatus, waiting_text
 
@@ -111,16 +113,19 @@ class JudgedServer(Protocol):
         """Its store was read instead of its status."""
 
 
-def judge(servers: Sequence[JudgedServer]) -> HealthVerdict:
-    """Returns the verdict about these servers and their replicas."""
+def judge(servers: Sequence[JudgedServer], run: str = "") -> HealthVerdict:
+    """Returns the verdict about these servers and their replicas.
+
+    ``run`` is their run directory, for the commands that it suggests.
+    """
     found = [
         *_absent(servers),
         *_problems(servers),
-        *_different(servers),
+        *_different(servers, run),
         *_differences(servers),
         *_resyncing(servers),
         *_incomplete(servers),
-        *_unproved(servers),
+        *_unproved(servers, run),
         *_at_rest(servers),
     ]
     graded = [f for grade in (Grade.RED, Grade.AMBER) for f in found if f.grade is grade]
@@ -178,7 +183,7 @@ def _copies(servers: Iterable[JudgedServer]) -> Iterator[tuple[JudgedServer, Rep
             yield server, replica
 
 
-def _different(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+def _different(servers: Sequence[JudgedServer], run: str) -> Iterator[HealthFinding]:
     reported: set[tuple[str, frozenset[str]]] = set()
     for server, copy in _copies(servers):
         others = ", ".join(copy.differs_from)
@@ -194,13 +199,14 @@ def _different(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
         blamed = (
             (server.name,) if _is_measured(copy, servers) else (server.name, *copy.differs_from)
         )
-        todo = f"{_diff(server.name, copy.differs_from[0])} finds the objects"
+        todo = f"{_diff(server.name, copy.differs_from[0], run)} finds the objects"
         yield HealthFinding(Grade.RED, FindingKind.CONTENTS, blamed, text, todo)
 
 
-def _diff(one: str, other: str) -> str:
-    """The command that compares two servers; 'mqis where' prints addresses for the names."""
-    return f"'mqis diff --replicated server:{one} server:{other}'"
+def _diff(one: str, other: str, run: str) -> str:
+    """The command that compares two servers, which finds them in the run directory."""
+    there = f" --run {quote(run)}" if run not in ("", DEFAULT_RUN) else ""
+    return f"'mqis diff --replicated server:{one} server:{other}{there}'"
 
 
 def _is_measured(copy: ReplicaStatus, servers: Sequence[JudgedServer]) -> bool:
@@ -208,14 +214,14 @@ def _is_measured(copy: ReplicaStatus, servers: Sequence[JudgedServer]) -> bool:
     return not copy.authority and any(c.authority for _, c in _copies(servers) if c.id == copy.id)
 
 
-def _unproved(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+def _unproved(servers: Sequence[JudgedServer], run: str) -> Iterator[HealthFinding]:
     for server, copy in _copies(servers):
         if copy.contents is Contents.UNPROVED:
             other = copy.differs_from[0]
             text = f"{server.name}: {copy.name} may differ from the one at {other}"
             todo = (
                 "queues of scope site can be the reason, which other sites need not have; "
-                f"{_diff(server.name, other)} compares all"
+                f"{_diff(server.name, other, run)} compares all"
             )
             yield HealthFinding(Grade.AMBER, FindingKind.CONTENTS, (server.name,), text, todo)
 

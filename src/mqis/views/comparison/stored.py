@@ -13,10 +13,10 @@ from mqis.views.comparison.side import DirectorySide
 
 
 @contextmanager
-def stored_side(url: str) -> Iterator[DirectorySide]:
-    """Opens a store; a server may use it meanwhile."""
+def stored_side(url: str, label: str = "") -> Iterator[DirectorySide]:
+    """Opens a store; a server may use it meanwhile. ``label`` names it instead of the URL."""
     with closing(open_store(url)) as store, store.read() as view:
-        yield DirectorySide(without_passwords(url), objects_in_order(view))
+        yield DirectorySide(label or without_passwords(url), objects_in_order(view))
 
 
 def objects_in_order(view: View) -> Iterator[DirectoryObject]:

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 
 from mqis.protocol.directory.descriptors import MachinePolicy, default_descriptor
 from mqis.protocol.directory.lookup_query import SortKey
-from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY, SECURITY_PROPERTY
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    IDENTIFIER_PROPERTY,
+    NAME_PROPERTY,
+    SECURITY_PROPERTY,
+)
 from mqis.protocol.directory.sources import Record, ReferenceNames, Source, as_guid
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.columns import ValueMeaning, WriteRule
@@ -264,13 +269,22 @@ def object_page(
         kind,
         str(record.id),
         record.path,
-        None if record.partition is None else str(record.partition),
+        _partition(record.partition, names),
         record.seq,
         properties,
         security,
         hidden,
         _settable(record, source),
     )
+
+
+def _partition(partition: Guid | None, names: _Names) -> str | None:
+    """The name of a partition: that of its site, if the visitor may read it."""
+    if partition is None:
+        return None
+    if partition == ENTERPRISE_PARTITION:
+        return "enterprise"
+    return names.objects.name_of(ObjectType.SITE, partition) or str(partition)
 
 
 def _shown(propid: PropId, variant: PropVariant, names: _Names) -> Shown:

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mqis.wire.guid import Guid
+
 _POINTER = "CURRENT"
 _VERSION = re.compile(r"v\d{6,}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -43,6 +45,8 @@ class PageOfRows:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     more: int
+    #: True for each column that holds numbers.
+    numeric: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,8 @@ def table_rows(directory: Path, name: str, most: int = MOST_ROWS) -> PageOfRows 
     columns = tuple(rows[0]) if rows else ()
     total = _count(directory, name) or len(rows)
     cells = tuple(tuple(_text(value) for value in row.values()) for row in rows)
-    return PageOfRows(columns, cells, max(0, total - len(rows)))
+    numeric = tuple(all(_is_number(row[name]) for row in rows) for name in columns)
+    return PageOfRows(columns, cells, max(0, total - len(rows)), numeric)
 
 
 def read_rows(
@@ -223,13 +228,17 @@ def _batches(
     )
 
 
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
 def _text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:,.3f}"
+        return f"{value:,.3f}".rstrip("0").rstrip(".")
     if isinstance(value, bytes):
-        return value.hex()
+        return str(Guid(value)) if len(value) == 16 else value.hex()
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return str(value)

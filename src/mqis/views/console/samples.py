@@ -123,7 +123,7 @@ class SampleHistory:
 
 
 def _lag(server: MemberStatus) -> float:
-    return nan if server.partitions is None else float(server.behind)
+    return nan if server.partitions is None else float(server.distance.changes)
 
 
 def _traffic(server: MemberStatus) -> tuple[float, float]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import ObjectNames
@@ -21,14 +22,17 @@ _MOST_ROWS = 200_000
 
 
 def loads_of(snapshot: Snapshot, tables: Path) -> LinkLoads | None:
-    """Messages by link; None if there is no such table, or nothing here can read it.
+    """Messages by link; None if there is no such table, or nothing here can read it."""
+    rows = read_rows(tables, TABLE, ("kind", "name", "messages"))
+    return None if rows is None else loads_of_rows(snapshot, rows)
+
+
+def loads_of_rows(snapshot: Snapshot, rows: Iterable[Mapping[str, Any]]) -> LinkLoads:
+    """Messages by link, from the rows of the table.
 
     The table names a link by its sites, in alphabetical order. Of parallel links, routes use the
     cheapest one, so that has the messages.
     """
-    rows = read_rows(tables, TABLE, ("kind", "name", "messages"))
-    if rows is None:
-        return None
     messages: dict[str, float] = defaultdict(float)
     for row in islice(rows, _MOST_ROWS):
         if row["kind"] == "link" and isinstance(row["messages"], int | float):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from mqis.config.privatefiles import private_output
+from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.views.sitemap.build import MapRequest, site_map
 from mqis.views.sitemap.case import RouteCase
+from mqis.views.sitemap.charting import chart_of_objects
+from mqis.views.sitemap.loads import loads_of_rows
 from mqis.views.sitemap.model import SiteMap
 from mqis.views.sitemap.svg import draw, notes_of
 from mqis.wire.guid import Guid
@@ -29,6 +33,17 @@ def picture(
     """Draws the map as SVG."""
     found = map_of(case, roles, loads)
     return draw(found, [*case.notes(), *notes_of(found)])
+
+
+def picture_of_objects(
+    objects: Iterable[DirectoryObject], traffic: Sequence[Mapping[str, Any]] = ()
+) -> str:
+    """Draws the map of a directory, with the loads of the table ``traffic``; empty without sites
+    or with too many of them."""
+    chart = chart_of_objects(objects)
+    loads = loads_of_rows(chart.snapshot, traffic) if traffic else None
+    found = map_of(RouteCase.of(chart.snapshot), chart.roles, loads)
+    return draw(found, notes_of(found)) if found.sites and found.drawn else ""
 
 
 def write_picture(path: Path, text: str) -> None:

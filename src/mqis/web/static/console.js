@@ -14,6 +14,15 @@ document.documentElement.classList.add("js");
     state.lastElementChild.textContent = text;
   }
 
+  // The text of a cell without the time that passes: a clock that goes is no news.
+  function still(cell) {
+    return cell.textContent.replace(/ for \d[\d ]*(s|min|h|d)\b/g, "");
+  }
+
+  function look(cell) {
+    return [...cell.classList].filter((name) => name !== "changed").join(" ");
+  }
+
   // Replaces only cells whose text changed, so that selection and focus stay.
   function renew(part, html) {
     const fresh = document.createElement("template");
@@ -28,9 +37,11 @@ document.documentElement.classList.add("js");
     }
     after.forEach((cell, index) => {
       const old = before[index];
-      if (old.innerHTML === cell.innerHTML && old.className === cell.className) return;
+      const news = still(old) !== still(cell) || look(old) !== look(cell);
+      if (old.innerHTML === cell.innerHTML && !news) return;
       old.innerHTML = cell.innerHTML;
       old.className = cell.className;
+      if (!news) return;
       void old.offsetWidth;
       old.classList.add("changed");
     });

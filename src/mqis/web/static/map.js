@@ -15,6 +15,11 @@
   let state = readState(document);
   // The zoom that sizes belong to: a power of the square root of two.
   let step = 1;
+  // Everything on the map with its extent, and the detail that its element has now.
+  let parts = [];
+  let resting = 0;
+  // The time from which on the image of a moving map may be drawn anew.
+  let renewable = 0;
   let moved = false;
   let asked = 0;
 
@@ -93,49 +98,56 @@
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
 
-  function diameter(node) {
-    const radius = node.data("radius");
-    return 2 * Math.min(Math.max(radius * step, 3.5), radius) / step;
+  // A length on the screen, whatever the zoom.
+  function pixels(number) {
+    return (each) => number / each.data("step");
   }
 
+  function diameter(node) {
+    const [radius, at] = [node.data("radius"), node.data("step")];
+    return 2 * Math.min(Math.max(radius * at, 3.5), radius) / at;
+  }
+
+  // Sizes come from the elements, so the style stays the same at every zoom.
   function style() {
     const [text, quiet, card, line] = ["--text", "--quiet", "--card", "--line"].map(colour);
     const [site, siteLine, edge, route] = ["--site", "--site-line", "--edge", "--route"].map(colour);
     const font = { "font-family": "system-ui, sans-serif", color: text, "text-wrap": "wrap",
-      "text-max-width": "10000px", "font-size": 12 / step, "min-zoomed-font-size": 5,
-      "text-outline-color": card, "text-outline-width": 2.5 / step, "text-outline-opacity": 1 };
+      "text-max-width": "10000px", "font-size": pixels(12), "min-zoomed-font-size": 5,
+      "text-outline-color": card, "text-outline-width": pixels(2.5), "text-outline-opacity": 1 };
     return [
+      { selector: "core", style: { "outside-texture-bg-opacity": 0 } },
       { selector: "node", style: { ...font, "z-index-compare": "manual", "overlay-opacity": 0 } },
       { selector: "edge", style: { ...font, "z-index-compare": "manual", "z-index": 1,
         "curve-style": "straight", "line-color": edge, "overlay-opacity": 0,
-        width: (each) => each.data("width") / step } },
+        width: (each) => each.data("width") / each.data("step") } },
       { selector: "node.site", style: { "z-index": 3, width: diameter, height: diameter,
-        "background-color": site, "border-width": 1.6 / step, "border-color": siteLine,
-        label: "data(label)", "text-valign": "bottom", "text-margin-y": 3 / step,
+        "background-color": site, "border-width": pixels(1.6), "border-color": siteLine,
+        label: "data(label)", "text-valign": "bottom", "text-margin-y": pixels(3),
         "line-height": 1.25 } },
       { selector: "node.shut", style: { "border-style": "dashed", "background-color": card } },
       { selector: "node.region", style: { "z-index": 0, width: (each) => 2 * each.data("radius"),
         height: (each) => 2 * each.data("radius"), "background-color": colour("--soft"),
-        "background-opacity": .55, events: "no", "border-width": 1 / step, "border-color": line } },
+        "background-opacity": .55, events: "no", "border-width": pixels(1), "border-color": line } },
       { selector: "node.region.whole", style: { "z-index": 2, events: "yes", label: "data(label)",
         "background-color": site, "background-opacity": 1, "border-color": siteLine,
-        "border-width": 1.6 / step, "text-valign": "center", "text-halign": "center",
+        "border-width": pixels(1.6), "text-valign": "center", "text-halign": "center",
         "text-outline-color": site } },
       { selector: "edge.bent", style: { "curve-style": "unbundled-bezier",
         "control-point-distances": (each) => -each.data("bend"), "control-point-weights": .5 } },
       { selector: "edge.dim", style: { opacity: .45 } },
-      { selector: "edge.costs", style: { label: "data(cost)", color: quiet, "font-size": 11 / step } },
+      { selector: "edge.costs", style: { label: "data(cost)", color: quiet, "font-size": pixels(11) } },
       { selector: "edge.off", style: { opacity: 1, "line-style": "dashed", "line-dash-pattern": [3, 6],
         "line-color": colour("--bad") } },
       { selector: "edge.on", style: { opacity: 1, "z-index": 2, "line-color": route, label: "data(cost)",
-        width: (each) => (each.data("width") + 2.4) / step, "arrow-scale": 1.1,
+        width: (each) => (each.data("width") + 2.4) / each.data("step"), "arrow-scale": 1.1,
         "target-arrow-color": route, "source-arrow-color": route } },
       { selector: "edge.forward", style: { "target-arrow-shape": "triangle" } },
       { selector: "edge.back", style: { "source-arrow-shape": "triangle" } },
       { selector: "node.on", style: { "z-index": 4, "background-color": colour("--route-soft"),
-        "border-color": route, "border-width": 3 / step } },
+        "border-color": route, "border-width": pixels(3) } },
       { selector: "node.found", style: { "z-index": 4, "border-color": colour("--accent"),
-        "border-width": 4 / step } },
+        "border-width": pixels(4) } },
       { selector: ".hidden", style: { display: "none" } },
     ];
   }
@@ -158,34 +170,95 @@
     return region.caption + (step < region.lines_from ? "" : "\n" + region.sites + " sites");
   }
 
+  // Gives the elements in view and around it the details of this zoom. Others get them when they
+  // come into view, or the map would stop for a moment at each step of the zoom.
   function detail() {
     const whole = step < map.sites_from && map.regions.length > 0;
     const marked = new Set(cy.nodes(".site.on, .site.found").map((node) => node.data("site").region));
-    canvas.dataset.level = whole ? "regions" : "sites";
+    const level = whole ? "regions" : "sites";
+    canvas.dataset.level = level;
     cy.batch(() => {
-      cy.nodes(".site").forEach((node) => {
-        node.toggleClass("hidden", whole && !node.hasClass("on") && !node.hasClass("found"));
-        node.data("label", labelOf(node, whole));
-      });
-      cy.edges(".link").forEach((edge) => {
-        edge.toggleClass("hidden", whole && !edge.hasClass("on") && !edge.hasClass("off"));
-        edge.toggleClass("costs", step >= (map.regions.length ? 1.4 : .7));
-      });
-      cy.nodes(".region").forEach((node) => {
-        node.toggleClass("whole", whole);
-        const region = node.data("region");
-        node.data("label", marked.has(region.id) ? "" : regionLabel(region));
-      });
-      cy.edges(".between").forEach((edge) => { edge.toggleClass("hidden", !whole); });
+      for (const part of inView()) {
+        const hidden = part.isHidden(part.element, whole);
+        const wanted = hidden ? "hidden" : step + level;
+        if (part.detail === wanted) continue;
+        part.detail = wanted;
+        part.element.toggleClass("hidden", hidden);
+        if (!hidden) part.give(part.element, whole, marked);
+      }
     });
-    cy.style(style());
   }
 
-  function zoomed() {
-    const now = stepOf(cy.zoom());
-    if (now === step) return;
-    step = now;
+  function inView() {
+    const { x1, y1, x2, y2, w, h } = cy.extent();
+    return parts.filter(({ box }) => box.x1 < x2 + w / 2 && box.x2 > x1 - w / 2 &&
+      box.y1 < y2 + h / 2 && box.y2 > y1 - h / 2);
+  }
+
+  // Sites and links of a route, and those that were found or are off, show between regions too.
+  function isMarked(element) {
+    return ["on", "off", "found"].some((name) => element.hasClass(name));
+  }
+
+  function giveSite(node, whole) {
+    node.data({ step, label: labelOf(node, whole) });
+  }
+
+  function giveLink(edge) {
+    edge.toggleClass("costs", step >= (map.regions.length ? 1.4 : .7));
+    edge.data({ step });
+  }
+
+  function giveRegion(node, whole, marked) {
+    const region = node.data("region");
+    node.toggleClass("whole", whole);
+    node.data({ step, label: marked.has(region.id) ? "" : regionLabel(region) });
+  }
+
+  function giveBetween(edge) {
+    edge.data({ step });
+  }
+
+  // The map rests, or stops for an instant in a long movement.
+  function settle() {
+    window.clearTimeout(resting);
+    step = stepOf(cy.zoom());
     detail();
+  }
+
+  function settleAnew() {
+    for (const part of parts) part.detail = "";
+    settle();
+  }
+
+  // While it moves, a large map is an image of what was in view, which the browser moves and
+  // scales. It is drawn anew if much of the canvas is outside of it, or if it is too coarse.
+  function moving() {
+    window.clearTimeout(resting);
+    resting = window.setTimeout(settle, 100);
+    const image = cy.renderer().textureCache;
+    if (image && performance.now() >= renewable && isOld(image.viewport)) renew();
+  }
+
+  // Draws the image anew. A slow browser does so less often: it may take a quarter of the time.
+  function renew() {
+    const began = performance.now();
+    renewable = Infinity;
+    settle();
+    cy.renderer().textureCache = null;
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      const now = performance.now();
+      renewable = now + 3 * (now - began);
+    }));
+  }
+
+  function isOld(image) {
+    const [zoom, pan] = [cy.zoom(), cy.pan()];
+    const [left, top] = [zoom * image.mpan.x + pan.x, zoom * image.mpan.y + pan.y];
+    const grown = zoom / image.zoom;
+    const [width, height] = [cy.width(), cy.height()];
+    return grown > 2 || left > width / 4 || top > height / 4 ||
+      left + width * grown < .75 * width || top + height * grown < .75 * height;
   }
 
   // --- drawing -----------------------------------------------------------------------------------
@@ -193,17 +266,42 @@
   function elements() {
     return [
       ...map.regions.map((region) => ({ classes: "region", grabbable: false,
-        data: { id: region.id, radius: region.radius, label: "", region },
+        data: { id: region.id, radius: region.radius, label: "", step, region },
         position: { x: region.x, y: region.y } })),
       ...map.sites.map((site) => ({ classes: "site" + (site.has_gate ? "" : " shut"),
-        data: { id: site.id, radius: site.radius, label: "", site }, grabbable: false,
+        data: { id: site.id, radius: site.radius, label: "", step, site }, grabbable: false,
         position: { x: site.x, y: site.y } })),
       ...map.region_links.map((link) => ({ classes: "between hidden",
-        data: { id: link.id, source: link.source, target: link.target, width: link.width, link } })),
+        data: { id: link.id, source: link.source, target: link.target, width: link.width, step,
+          link } })),
       ...map.links.map((link) => ({ classes: link.bend ? "link bent" : "link",
         data: { id: link.id, source: link.source, target: link.target, width: link.width,
-          bend: link.bend, cost: link.cost, link } })),
+          bend: link.bend, cost: link.cost, step, link } })),
     ];
+  }
+
+  function partsOf() {
+    const places = new Map([...map.sites, ...map.regions].map((each) => [each.id, each]));
+    const disc = ({ x, y, radius }) => ({ x1: x - radius, y1: y - radius, x2: x + radius,
+      y2: y + radius });
+    const line = ({ source, target, bend = 0 }) => {
+      const [one, other] = [places.get(source), places.get(target)];
+      const aside = Math.abs(bend);
+      return { x1: Math.min(one.x, other.x) - aside, y1: Math.min(one.y, other.y) - aside,
+        x2: Math.max(one.x, other.x) + aside, y2: Math.max(one.y, other.y) + aside };
+    };
+    const part = (box, give, isHidden) => (each) => ({ box: box(each), give, isHidden, detail: "",
+      element: cy.getElementById(each.id) });
+    const single = (element, whole) => whole && !isMarked(element);
+    return [...map.regions.map(part(disc, giveRegion, () => false)),
+      ...map.sites.map(part(disc, giveSite, single)),
+      ...map.region_links.map(part(line, giveBetween, (_, whole) => !whole)),
+      ...map.links.map(part(line, giveLink, single))];
+  }
+
+  // More than a browser draws anew for each frame.
+  function isLarge() {
+    return map.sites.length > 300;
   }
 
   function build() {
@@ -212,8 +310,9 @@
       layout: { name: "preset" }, minZoom: .02, maxZoom: 4, autounselectify: true,
       boxSelectionEnabled: false,
       // Many sites move as one image, and are drawn anew when the movement ends.
-      textureOnViewport: map.sites.length > 300 });
-    cy.on("zoom", zoomed);
+      textureOnViewport: isLarge() });
+    parts = partsOf();
+    cy.on("viewport", moving);
     cy.on("tap", "edge.link", (event) => toggle(event.target.id()));
     cy.on("tap", "edge.between", (event) => tellBetween(event.target.data("link")));
     cy.on("tap", "node.site", (event) => tellSite(event.target));
@@ -221,7 +320,10 @@
     cy.on("mouseover", "edge.link, edge.between, node.site", (event) => hover(event.target));
     cy.on("mouseout", () => canvas.classList.remove("over"));
     cy.on("dragpan pinchzoom scrollzoom", () => { moved = true; });
-    cy.on("resize", () => { if (!moved) view(); });
+    new ResizeObserver(() => {
+      cy.resize();
+      if (!moved) view();
+    }).observe(canvas);
   }
 
   function enter(region) {
@@ -242,13 +344,13 @@
       for (const site of state.found) cy.getElementById(site).addClass("found");
     });
     document.querySelector('[data-map-do="route"]').hidden = !state.sites.length;
-    detail();
     const shown = state.route.length || state.found.length ? title + state.found : "";
     if (shown && shown !== show.last) {
       moved = false;
       view();
       canvas.scrollIntoView({ block: "nearest", behavior: calm.matches ? "auto" : "smooth" });
     }
+    settleAnew();
     show.last = shown;
     canvas.dataset.ready = String(map.links.length);
   }
@@ -268,7 +370,7 @@
     const [xs, ys] = [places.map((place) => place.x), places.map((place) => place.y)];
     const [left, right] = [Math.min(...xs), Math.max(...xs)];
     const [top, bottom] = [Math.min(...ys), Math.max(...ys)];
-    const zoom = Math.max(cy.minZoom(), Math.min(1.4,
+    const zoom = Math.max(cy.minZoom(), Math.min(map.regions.length ? 1.4 : 2.4,
       (cy.width() - 2 * padding) / Math.max(right - left, 1),
       (cy.height() - 2 * padding) / Math.max(bottom - top, 1)));
     return { zoom, pan: { x: cy.width() / 2 - zoom * (left + right) / 2,
@@ -280,8 +382,12 @@
     if (!sites.length) return;
     const found = viewport(sites, 60);
     cy.stop();
-    if (atOnce || calm.matches) cy.viewport(found);
-    else cy.animate({ ...found, duration: 350, easing: "ease-in-out-cubic" });
+    if (atOnce || calm.matches || isLarge()) {
+      cy.viewport(found);
+      settle();
+    } else {
+      cy.animate({ ...found, duration: 350, easing: "ease-in-out-cubic" });
+    }
   }
 
   // --- texts below the canvas; names are only ever text --------------------------------------------
@@ -350,6 +456,7 @@
     moved = true;
     cy.stop(); // a movement that has not ended
     action();
+    settle();
   }
 
   function middle() {
@@ -365,8 +472,8 @@
       cy.nodes(".found").removeClass("found");
       for (const site of state.found) cy.getElementById(site).addClass("found");
     });
-    detail();
     if (found.length) view();
+    settleAnew();
     if (wanted) tell(found.length.toLocaleString() + (found.length === 1 ? " site" : " sites"),
       "found; Enter lists them with their links below");
   }
@@ -423,7 +530,6 @@
     build();
     ready();
     all();
-    step = stepOf(cy.zoom());
     show();
   }
 
