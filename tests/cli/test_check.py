@@ -175,8 +175,7 @@ def test_only_the_copies_of_both_authorities_show_a_doubled_identifier(
 
     assert {f["path"] for f in doubled} == {taken["path"], victim["path"]}
     assert {f["id"] for f in doubled} == {taken["id"]}
-    shown = " ".join(run("check", *others, tmp_path / f"{second}.jsonl").stdout.split())
-    assert f"{taken['id']} in partition" in shown
+    assert taken["id"] in run("check", *others, tmp_path / f"{second}.jsonl").stdout
     for alone in (others[0], tmp_path / f"{second}.jsonl"):
         found = as_json("check", alone, status=1)
         assert "duplicate_id" not in {f["check"] for f in found["findings"]}

@@ -79,7 +79,9 @@ def with_queues(node: NodePlace, machines: Iterable[str]) -> Objects:
 
 
 def _add(found: Objects, obj: DirectoryObject) -> None:
-    values = {int(propid): variant.value for propid, variant in obj.properties.items()}
+    values: dict[int, object] = {
+        int(propid): variant.value for propid, variant in obj.properties.items()
+    }
     found[obj.type.label, str(obj.id)] = values
 
 

@@ -96,7 +96,7 @@ def _export_of_clone(shell: StoryShell, site: StorySite, name: str) -> Path:
     return path
 
 
-def _copy(obj: DirectoryObject, id_: Guid, values: dict[PropId, Value]) -> DirectoryObject:
+def _copy(obj: DirectoryObject, id_: Guid, values: dict[int, Value]) -> DirectoryObject:
     return replace(obj, id=id_, properties=props({**obj.properties, **values}))
 
 

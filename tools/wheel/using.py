@@ -159,7 +159,7 @@ def use_pipeline(mqis: Installed) -> None:
     size = ("--sites", "2", "--machines", "4", "--queues", "10", "--changes", "50")
     mqis.run("generate", "made", *size, "--faults", "0")
     places = ("--journals", "made/journals", "--exports", "made/exports", "--tables", "tables")
-    mqis.run("pipeline", *places)
+    mqis.run("pipeline", "run", *places)
     mqis.run("pipeline", "report", "report.html", "--tables", "tables")
     page = (mqis.directory / "report.html").read_text("utf-8")
     mqis.expect("the report has its styles and pictures", "<style" in page and "<svg" in page)

@@ -37,7 +37,8 @@ _OTHERS = tuple(kind for kind in ORDER if kind is not ObjectType.QUEUE)
 class _Copy(Protocol):
     """A server's copy of the directory. ``name`` is the server's, if that is known."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def partitions(self) -> Sequence[Partition]: ...
 
