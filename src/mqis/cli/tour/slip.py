@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
-from mqis.views.deletion.undelete_steps import carry_out as bring_back
-from mqis.views.deletion.undelete_steps import make_plan
 from mqis.cli import remote
 from mqis.cli.credentials import Login
 from mqis.cli.output import counted
@@ -23,6 +21,8 @@ from mqis.protocol.undeletion.messages import EntryState, UndeleteRequest, Verb
 from mqis.views.deletion.carrying_out import carry_out as delete
 from mqis.views.deletion.plan import plan_delete
 from mqis.views.deletion.text import sections
+from mqis.views.deletion.undelete_steps import carry_out as bring_back
+from mqis.views.deletion.undelete_steps import make_plan
 from mqis.wire.mqds.objecttype import ObjectType
 
 #: The machine, its site, and the authority for both.
