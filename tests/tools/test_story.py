@@ -29,7 +29,7 @@ FULL = StoryEstate()
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="loopback has one address elsewhere")
 def test_the_week_of_three_sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "_THINKING_S", 0.05)
+    monkeypatch.setattr(clients, "_THINKING_S", 0.2)
     shell = StoryShell(tmp_path, alone=False)
     story = Story(StoryEstate(3, 12, 24), shell, Console(quiet=True), report=False)
     story.tell()
