@@ -55,8 +55,8 @@ mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=tabl
 	@$(PY) tools/mutants.py $(if $(ONLY),--only $(ONLY)) $(if $(SHARD),--shard $(SHARD)) \
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write) $(if $(JSON),--json)
 
-slices: $(VENV)/.dev ## a minute each of what takes hours: sim, chaos, soak, bench (CI runs it)
-	@$(PY) -m pytest $(addprefix tests/slices/,simulation.py killing.py benchmarks.py)
+slices: $(VENV)/.dev ## a minute each of what takes hours: sim, chaos, soak, story, bench (CI runs it)
+	@$(PY) -m pytest $(addprefix tests/slices/,simulation.py killing.py story.py benchmarks.py)
 
 bench: $(VENV)/.dev ## the benchmarks, each beside a peer (ONLY=name for one, QUICK=1)
 	@$(PY) -m bench $(ONLY) $(if $(QUICK),--quick)

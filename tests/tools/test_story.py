@@ -1,13 +1,8 @@
-"""A slice of ``make story``: the same script on three sites, without the report; and its page.
-
-The report needs Spark, which takes longer than all the rest: ``make story`` and the tests of the
-pipeline have it.
-"""
+"""The enterprise, page and checks of ``make story``; ``tests/slices`` tells it on three sites."""
 
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from pathlib import Path
 
@@ -16,7 +11,6 @@ from rich.console import Console
 
 from mqis.enterprise.plan import parse_plan
 from tests.docs.documents import ROOT, text_of
-from tools.story import clients
 from tools.story.commands import StoryJob, jobs
 from tools.story.estate import StoryEstate, enterprise_file
 from tools.story.page import shortened, shown_commands, write_page
@@ -24,16 +18,6 @@ from tools.story.shell import StoryError, StoryShell
 from tools.story.telling import Story
 
 FULL = StoryEstate()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="loopback has one address elsewhere")
-def test_the_week_of_three_sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "_THINKING_S", 0.2)
-    shell = StoryShell(tmp_path, alone=False)
-    story = Story(StoryEstate(3, 12, 24), shell, Console(quiet=True), report=False)
-    story.tell()
-    assert story.outputs.keys() == {job.name for job in jobs(story.estate)} - {"report"}
 
 
 # --- the enterprise -------------------------------------------------------------------------------
