@@ -15,9 +15,10 @@ _HELPERS = frozenset({"__pycache__", "data", "plugins", "slices", "strategies"})
 _NAMED = {
     "pipeline": ("pipeline/*",),
     "layers": ("protocol", "wire"),
-    "commands": ("cli/*", "docs", "examples", "web/*"),
-    "sim": ("architecture", "fuzz", "sim/*"),
+    "documents": ("docs", "examples", "web/*"),
+    "commands": ("cli/*",),
     "rest": ("admin/*", "server/*", "storage/*"),
+    "sim": ("architecture", "fuzz", "sim/*"),
     "interfaces": (
         "cli/test_decode.py",
         "cli/test_journal.py",
