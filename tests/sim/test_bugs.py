@@ -8,8 +8,9 @@ import pytest
 
 from mqis.protocol.directory.objects import Scope
 from mqis.protocol.replication.settings import ReplicationSettings
+from mqis.sim.directed import directed
 from mqis.sim.mutations import MUTATIONS
-from mqis.sim.runner import Options, run
+from mqis.sim.runner import Options, run, run_seed
 from mqis.sim.scenario import Scenario, enterprise
 from mqis.sim.steps import (
     Backup,
@@ -167,3 +168,20 @@ def test_the_document_lists_every_mutation() -> None:
     listed = known(DOCUMENT.read_text("utf-8"))
     assert list(listed) == list(MUTATIONS)
     assert [name for name, count in listed.items() if count.tried == 0] == []
+
+
+@pytest.mark.parametrize("name", ["B25", "B27", "S08", "S09"])
+def test_a_directed_seed_finds_what_random_ones_do_not(name: str) -> None:
+    """The seed that the document names finds it, and breaks the rule that it names."""
+    count = known(DOCUMENT.read_text("utf-8"))[name]
+    assert count.seeds is not None
+    seed = count.seeds - 1
+    assert directed(seed) is not None
+    assert run_seed(seed).violation is None
+    found = run_seed(seed, Options(mutation=name)).violation
+    assert found is not None
+    assert found.rule == count.rule
+
+
+def test_most_seeds_are_random() -> None:
+    assert [seed for seed in range(100) if directed(seed) is not None] == [12, 32, 52, 72, 92]

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from traceback import extract_tb
 
+from mqis.sim.directed import directed
 from mqis.sim.minimise import fewest
 from mqis.sim.mutations import mutated
 from mqis.sim.scenario import Scenario, draw
@@ -57,7 +58,7 @@ class RunResult:
 
 
 def scenario_of(seed: int, options: Options) -> Scenario:
-    scenario = draw(seed)
+    scenario = directed(seed) or draw(seed)
     if options.steps is not None:
         scenario = scenario.with_steps(tuple(scenario.steps[i] for i in options.steps))
     if options.journal is not None:
@@ -125,7 +126,7 @@ def run_many(
 
 def minimised(seed: int, rule: str, options: Options) -> tuple[int, ...]:
     """Reduces a failing seed to few steps that break the same rule; returns their indexes."""
-    first = options.steps or tuple(range(len(draw(seed).steps)))
+    first = options.steps or tuple(range(len(scenario_of(seed, PLAIN).steps)))
 
     def fails(chosen: tuple[int, ...]) -> bool:
         steps = tuple(first[index] for index in chosen)

@@ -31,7 +31,7 @@ from mqis.sim.steps import (
 
 MAX_SERVERS = 20
 #: The tolerated clock skew, larger than in a real enterprise.
-_CLOCK_SKEW_S = 300.0
+CLOCK_SKEW_S = 300.0
 #: The share of runs with signatures; only these can have hostile parties.
 _SIGNED = 0.8
 #: The share of runs in which a third of the servers have stores in SQLite files.
@@ -141,7 +141,7 @@ def enterprise(bscs: tuple[int, ...]) -> tuple[ScenarioServer, ...]:
 
 
 def draw(seed: int) -> Scenario:
-    """Draws the scenario of a seed."""
+    """Draws the scenario of a seed; see ``directed`` for the seeds that are not random."""
     random = Random(f"mqis-sim/{seed}")
     servers = _servers(random)
     duration = random.choice((300.0, 1800.0, 7200.0, 7200.0, 86_400.0))
@@ -242,9 +242,9 @@ def _servers(random: Random) -> tuple[ScenarioServer, ...]:
 def _settings(random: Random) -> ReplicationSettings:
     """Most runs have small limits, so that purges, full and partial replies come early."""
     if random.random() < 0.4:
-        return replace(DEFAULTS, clock_skew_s=_CLOCK_SKEW_S)
+        return replace(DEFAULTS, clock_skew_s=CLOCK_SKEW_S)
     return ReplicationSettings(
-        clock_skew_s=_CLOCK_SKEW_S,
+        clock_skew_s=CLOCK_SKEW_S,
         purge_buffer=random.choice((4, 16, 64)),
         purge_step=random.choice((2, 8, 32)),
         ack_step=random.choice((4, 16, 256)),
