@@ -24,7 +24,7 @@ install: $(VENV)/.dev $(VENV)/.run $(VENV)/.pipeline java ## everything that the
 
 # Types are checked beside the tests: both leave the machine room. What fails is told at the end.
 # Tests wait for events, and give up after three minutes: MQIS_TEST_PATIENCE=4 multiplies that by
-# four, MQIS_EXAMPLES=1000 has properties try more examples than 60. Measuring coverage doubles the
+# four, MQIS_EXAMPLES=1000 has properties try more examples than 40. Measuring coverage doubles the
 # time of a test, so it is for CI and for whoever asks.
 test: lint $(VENV)/.pipeline java ## every gate: style, types, layers, tests (COVERAGE=1: and the floor of the coverage)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=none types pytest
@@ -55,8 +55,8 @@ mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=tabl
 	@$(PY) tools/mutants.py $(if $(ONLY),--only $(ONLY)) $(if $(SHARD),--shard $(SHARD)) \
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write) $(if $(JSON),--json)
 
-slices: $(VENV)/.dev ## a minute each of what takes hours: sim, chaos, soak, story, bench (CI runs it)
-	@$(PY) -m pytest $(addprefix tests/slices/,simulation.py killing.py story.py benchmarks.py)
+slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench (CI runs it)
+	@$(PY) -m pytest $(addprefix tests/slices/,simulation.py killing.py story.py benchmarks.py) tests/pipeline/simulated.py
 
 bench: $(VENV)/.dev ## the benchmarks, each beside a peer (ONLY=name for one, QUICK=1)
 	@$(PY) -m bench $(ONLY) $(if $(QUICK),--quick)

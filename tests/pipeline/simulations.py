@@ -1,6 +1,6 @@
 """Simulated enterprises that healed, and that follow the letter of one rule: the audit agrees.
 
-Part of ``make engines``; the one that is stopped half-way is part of all tests.
+Part of ``make engines``; the one that is stopped half-way is part of ``make slices``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.sim.mutations import mutated
 from mqis.sim.violation import Violation
-from tests.pipeline.test_sim import Run, audited, check_rebuilt, look, run, simulated
+from tests.pipeline.simulated import Run, audited, check_rebuilt, look, run, simulated
 
 __all__ = ["run"]
 

@@ -1,4 +1,7 @@
-"""Simulated enterprises: their journals and stores are input, their own rule says what is found."""
+"""Simulated enterprises: their journals and stores are input, their own rule says what is found.
+
+Part of ``make slices``.
+"""
 
 from __future__ import annotations
 
