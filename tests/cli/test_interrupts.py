@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 from asyncio import CancelledError
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from subprocess import PIPE
 
 import pytest
 
-from mqis.cli import failures
+from mqis.cli import entry, failures
 from mqis.protocol.errors import StorageError
 from tests.cli.commands import process
 from tests.waiting import DEADLINE_S, wait_until
@@ -35,6 +36,22 @@ def test_a_command_that_reads(words: tuple[str, ...], tmp_path: Path) -> None:
             running.kill()
             os.close(keep)
     assert (running.returncode, errors) == (130, b"mqis: interrupted\n")
+
+
+def test_a_command_that_is_still_loading(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted(MetaPathFinder):
+        def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+            if fullname == "mqis.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "mqis.cli.main", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "mqis: interrupted\n"
 
 
 def open_files(pid: int) -> set[str]:
