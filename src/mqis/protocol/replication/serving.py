@@ -59,6 +59,8 @@ def _answer(work: Work, state: Partition, request: SyncRequest) -> None:
             copy = reply_to(work, state, request)
             work.send(request.requester, replace(copy, purged_seq=remains.INCOMPLETE))
         return
+    if _has_nothing_yet(work, state, request):
+        return
     work.counters.syncs_served += 1
     if is_purged(request, state):
         work.send(request.requester, AlreadyPurged(work.me.site, state.id, state.purged_seq))
@@ -101,7 +103,9 @@ def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
     known = takewhile(lambda change: change.seq <= last, changes)
     chosen, complete = fitting(work, known, request.from_seq, state.purged_seq)
     to_seq = last if complete else chosen[-1].seq
-    more = Sync0.NONE if complete else Sync0.MORE
+    more = Sync0.NONE
+    if not complete or _is_held_back(work, state, request):
+        more = Sync0.MORE
     if request.is_sync0 and complete:
         more = Sync0.COMPLETE
     return SyncReply(
@@ -113,6 +117,24 @@ def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
         more,
         in_order(chosen),
     )
+
+
+def _is_held_back(work: Work, state: Partition, request: SyncRequest) -> bool:
+    """Returns whether this copy has changes that it does not pass on: an object is set aside.
+
+    What is before that object is a part of the reply then: of the objects that were changed again
+    behind it, the earlier versions are here no more (E73). The rest follows when the object is
+    here; until then there is no answer, and who asked asks again. A full synchronisation ends at
+    the object: it would begin anew with every request.
+    """
+    return not request.is_sync0 and complete_through(work, state) < state.last_seq
+
+
+def _has_nothing_yet(work: Work, state: Partition, request: SyncRequest) -> bool:
+    """Returns whether the requester has all that this copy passes on for now."""
+    if is_purged(request, state) or not _is_held_back(work, state, request):
+        return False
+    return request.from_seq >= complete_through(work, state)
 
 
 def in_order(changes: list[DirectoryChange]) -> tuple[DirectoryChange, ...]:
