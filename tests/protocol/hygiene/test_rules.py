@@ -12,7 +12,7 @@ from mqis.protocol.directory.objects import (
     Partition,
     PurgeState,
 )
-from mqis.protocol.hygiene.checks import Check
+from mqis.protocol.hygiene.checks import Check, finding
 from mqis.protocol.hygiene.claims import claims_of
 from mqis.protocol.hygiene.examining import HygieneReport, examine
 from mqis.protocol.hygiene.judging import judge
@@ -226,3 +226,13 @@ def test_an_incomplete_copy_proves_no_orphan(partitions: tuple[Partition, ...]) 
     assert [each.check for each in report.findings] == ["unknown_site"]
     (limit,) = (limit for limit in report.limits if "not complete" in limit.reason)
     assert limit.left_out == 1
+
+
+@pytest.mark.parametrize("check", Check)
+def test_a_finding_is_explained_and_a_doubled_identifier_shown(check: Check) -> None:
+    found = finding(check, ObjectType.QUEUE, guid(7), None, "somewhere")
+    assert found.explanation == check.value
+    assert "{" not in found.advice
+    doubled = check is Check.DUPLICATE_ID
+    shown = f"{guid(7)} in partition somewhere" if doubled else "somewhere"
+    assert found.shown_detail == shown

@@ -9,10 +9,16 @@ import pytest
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.undeletion.choosing import chosen
-from mqis.protocol.undeletion.conflicts import conflicts
+from mqis.protocol.undeletion.choosing import TOGETHER_US, chosen, may_matter
+from mqis.protocol.undeletion.conflicts import conflicts, taken
 from mqis.protocol.undeletion.lost import LostObject
-from mqis.protocol.undeletion.messages import UndeleteRequest, Verb
+from mqis.protocol.undeletion.messages import (
+    MAX_PAGE,
+    UndeleteEntry,
+    UndeleteRequest,
+    Verb,
+    fitting,
+)
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -147,3 +153,30 @@ def test_one_object_with_what_went_with_it(world: w.World) -> None:
         names(world, gone, type="site", name="x")
     with pytest.raises(DirectoryError, match="there is no type 'printer'"):
         names(world, gone, type="printer", name="x")
+
+
+def test_a_link_is_not_created_twice(world: w.World) -> None:
+    link = found(world, w.LINK, w.LINK_AB)
+    again = lost(replace(link, id=NEW))
+    with world.store.read() as view:
+        assert taken(again, view) == f"link {w.LINK_AB} joins the same sites"
+
+
+def test_what_a_request_can_mean_before_names_are_known(world: w.World) -> None:
+    """What went with a named object was deleted shortly before it."""
+    queue = replace(lost(found(world, w.QUEUE, w.ORDERS)), time_us=TOGETHER_US)
+    machine = lost(found(world, w.MACHINE, w.C14))
+    since = UndeleteRequest(Verb.PLAN, since_us=TOGETHER_US + 1)
+    assert not may_matter(queue, since)
+    assert may_matter(queue, replace(since, type="machine", name="m1"))
+    assert not may_matter(queue, replace(since, under="m1"))
+    assert may_matter(machine, replace(since, under="m1"))
+    assert machine.label == f"machine {machine.path}"
+    assert lost(None).label == f"queue {NEW}"
+
+
+def test_a_page_of_a_plan_has_a_limit(world: w.World) -> None:
+    long = UndeleteEntry("queue", str(NEW), "x" * (MAX_PAGE // 2), 0, "", "", True, False, "ready")
+    assert fitting([long] * 3) == (long,)
+    huge = replace(long, path="x" * MAX_PAGE)
+    assert fitting([huge, long]) == (huge,), "else the page would be empty"
