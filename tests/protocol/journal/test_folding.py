@@ -14,7 +14,13 @@ from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.mqdsrp.messages import ChangePropagation, encode_message
+from mqis.wire.mqdsrp.messages import (
+    ChangePropagation,
+    Sync0,
+    SyncReply,
+    encode_message,
+)
+from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory import world as w
 
@@ -125,3 +131,20 @@ def test_a_message_that_tells_of_another_kind_of_change() -> None:
             taken.take(record(APPLIED, Command.UPDATE, seq=SequenceNumber(777)))
         refused = JournalRecord(5, RecordKind.MESSAGE, RecordState.REFUSED)
         taken.take(refused)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_full_synchronisation_takes_away_what_it_does_not_bring(refused: bool) -> None:
+    """The next message shows that the changes of the reply have been applied; a refusal, none."""
+    low, high = SequenceNumber.MIN, SequenceNumber(500)
+    reply = SyncReply(w.SITE_A, w.SITE_A, low, high, low, Sync0.COMPLETE)
+    message = MessageIdentifier(w.C14, 7)
+    whole = JournalRecord(
+        *(5, RecordKind.MESSAGE, RecordState.RECEIVED, "C14", message),
+        operation=SyncReply.OPERATION,
+        body=encode_message(reply),
+    )
+    no = JournalRecord(6, RecordKind.MESSAGE, RecordState.REFUSED, "C14", message)
+    store = fold(whole, *([no] if refused else []), received())
+    with store.read() as view:
+        assert (view.get(w.QUEUE, w.ORDERS) is None) is not refused
