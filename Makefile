@@ -56,7 +56,14 @@ mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=tabl
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write) $(if $(JSON),--json)
 
 slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench (CI runs it)
-	@$(PY) -m pytest $(addprefix tests/slices/,simulation.py killing.py story.py benchmarks.py) tests/pipeline/simulated.py
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
+		$(addprefix slice-,simulation killing story benchmarks simulated)
+
+slice-simulated:
+	@$(PY) -m pytest tests/pipeline/simulated.py
+
+slice-%:
+	@$(PY) -m pytest tests/slices/$*.py
 
 bench: $(VENV)/.dev ## the benchmarks, each beside a peer (ONLY=name for one, QUICK=1)
 	@$(PY) -m bench $(ONLY) $(if $(QUICK),--quick)
