@@ -18,7 +18,6 @@ _NAMED = {
     "documents": ("docs", "examples", "web/*"),
     "commands": ("cli/*",),
     "rest": ("admin/*", "server/*", "storage/*"),
-    "sim": ("architecture", "fuzz", "sim/*"),
     "interfaces": (
         "cli/test_decode.py",
         "cli/test_journal.py",
@@ -38,6 +37,7 @@ _NAMED = {
         "views",
         "web/test_views.py",
     ),
+    "sim": ("architecture", "fuzz", "sim/*"),
     "hostile": ("hostile/*",),
     "sockets": ("interop", "runtime/*"),
 }
