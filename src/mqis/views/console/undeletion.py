@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.undeletion.messages import UndeleteEntry, UndeleteRequest
+from mqis.protocol.undeletion.messages import UndeleteEntry, UndeleteRequest, Verb
 from mqis.views.console.changes import FormError
 from mqis.views.deletion.undelete_steps import (
     UndeleteOutcome,
@@ -77,7 +77,7 @@ def request_of(given: Mapping[str, str]) -> UndeleteRequest:
         raise FormError({"type": str(error)}) from None
     name, by, under = (given.get(word, "") for word in ("name", "by", "under"))
     return UndeleteRequest(
-        "plan", label, name, since_us=since_us, until_us=until_us, by=by, under=under
+        Verb.PLAN, label, name, since_us=since_us, until_us=until_us, by=by, under=under
     )
 
 
@@ -104,7 +104,7 @@ def restore(server: Undeleting, request: UndeleteRequest, seen: str) -> Undelete
 
 
 def _objection(page: UndeletePage, request: UndeleteRequest, seen: str) -> str:
-    if request == UndeleteRequest("plan"):
+    if request == UndeleteRequest(Verb.PLAN):
         return "say which objects are to come back"
     if page.too_many:
         return f"more than {MOST_AT_ONCE} objects: use 'mqis undelete', which takes its time"
