@@ -17,6 +17,7 @@ from mqis.runtime.authentication.account import nt_hash
 from mqis.runtime.freeports import free_port
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, PASSWORDS, Running, prepare, serving
+from tests.processes import open_files
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 _LISTEN, _UNCONNECTED = "0A", "07"
@@ -24,8 +25,7 @@ _LISTEN, _UNCONNECTED = "0A", "07"
 
 def listening(pid: int) -> Iterator[tuple[str, IPv4Address | IPv6Address, int]]:
     """Kind, address and port of every socket of a process that takes connections or datagrams."""
-    links = (path.readlink() for path in Path(f"/proc/{pid}/fd").iterdir())
-    own = {match[1] for link in links if (match := re.match(r"socket:\[(\d+)\]", str(link)))}
+    own = {match[1] for name in open_files(pid) if (match := re.match(r"socket:\[(\d+)\]", name))}
     for kind in ("tcp", "tcp6", "udp", "udp6"):
         for line in Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()[1:]:
             words = line.split()

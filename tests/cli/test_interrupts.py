@@ -17,6 +17,7 @@ import pytest
 from mqis.cli import entry, failures
 from mqis.protocol.errors import StorageError
 from tests.cli.commands import process
+from tests.processes import open_files
 from tests.waiting import DEADLINE_S, wait_until
 
 COMMAND = [sys.executable, "-m", "mqis.cli.main"]
@@ -52,13 +53,6 @@ def test_a_command_that_is_still_loading(
         entry.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "mqis: interrupted\n"
-
-
-def open_files(pid: int) -> set[str]:
-    try:
-        return {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
-    except OSError:
-        return set()
 
 
 def test_a_simulation_in_many_processes() -> None:
