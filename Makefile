@@ -57,7 +57,7 @@ mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=tabl
 
 slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench (CI runs it)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
-		$(addprefix slice-,simulation killing story benchmarks simulated)
+		$(addprefix slice-,simulated killing benchmarks simulation story)
 
 slice-simulated:
 	@$(PY) -m pytest tests/pipeline/simulated.py

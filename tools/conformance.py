@@ -50,10 +50,6 @@ from tools.worktree import TreeState, tree_state
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 116
 
-MUTATIONS_REQUIRED = False
-"""True: a MUST or MUST NOT row without a recorded mutation (tests/mutations) is open, whatever its
-tests say. It stays False until docs/conformance/mutants.md lists few rows as not yet written."""
-
 
 def is_current(results: Results | None, tree: TreeState) -> bool:
     """Returns whether these are results of all tests of exactly this tree."""
@@ -143,11 +139,8 @@ def report(root: Path, *, json_only: bool, open_of: str | None) -> int:
     results = current_results(root)
     proofs = proved(results.tests.values())
     check_waivers_needed(ledger.waivers, proofs.covered)
-    if MUTATIONS_REQUIRED:
-        mutated = rows_of(load_mutations(root, ledger.requirements))
-        proofs = replace(
-            proofs, covered=with_mutation(proofs.covered, ledger.requirements, mutated)
-        )
+    mutated = rows_of(load_mutations(root, ledger.requirements))
+    proofs = replace(proofs, covered=with_mutation(proofs.covered, ledger.requirements, mutated))
     counts = count(ledger, proofs)
     # A pipe has no width, so it gets a fixed one.
     console = Console(width=None if sys.stdout.isatty() else WIDTH)

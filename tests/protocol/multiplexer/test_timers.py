@@ -165,12 +165,16 @@ def test_a_connection_opened_into_a_teardown_is_lost_at_its_opener() -> None:
     """E-CMP-20: the side whose timer rang hears nothing, the opener hears of the end."""
     delayed = Link(QUIET, SessionLimits(ping_interval_s=1000.0, pings=False), delay=lambda: 2.0)
     link = delayed.up()
-    start = link.now
-    link.b.multiplexer._outgoing.granted = 1
-    link.a.multiplexer._incoming.granted = 1
-    link.run(until=start + 29.0)
+    earlier = link.b.multiplexer.connect(1)
+    link.run(until=link.now + 20.0)
+    link.b.multiplexer.disconnect(earlier)  # its slot stays granted
+    link.run(until=link.now + 20.0)
+    link.a.events.clear()
+    expiry = idle_at(link.a.multiplexer)
+    assert expiry is not None
+    link.run(until=expiry - 1.0)
     connection = link.b.multiplexer.connect(1)
-    link.run(until=start + 60.0)
+    link.run(until=expiry + 30.0)
     assert link.a.teardowns == [IDLE]
     assert link.a.events == []
     assert link.b.events[-1] == Disconnected(connection, session_down=True)
