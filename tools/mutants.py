@@ -20,6 +20,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from rich.console import Console
+from rich.progress import Progress
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -56,11 +57,20 @@ def check(root: Path, mutations: Sequence[Mutation]) -> int:
     return failed
 
 
-def tell(verdict: Verdict) -> None:
-    """Prints a verdict that is not the wanted one as soon as it is known."""
-    if not verdict.dead:
-        text = f"{verdict.fate}: {verdict.mutation} at {verdict.row}: {verdict.detail}"
-        print(f"{text} {verdict.test}".rstrip(), file=sys.stderr, flush=True)
+def judge(options: argparse.Namespace, mutations: Sequence[Mutation]) -> list[Verdict]:
+    """Judges them with a progress bar; a verdict that is not the wanted one is printed at once."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("mutations", total=len(mutations))
+
+        def tell(verdicts: Sequence[Verdict]) -> None:
+            bar.advance(task)
+            for verdict in verdicts:
+                if not verdict.dead:
+                    text = f"{verdict.fate}: {verdict.mutation} at {verdict.row}: {verdict.detail}"
+                    print(f"{text} {verdict.test}".rstrip(), file=sys.stderr, flush=True)
+
+        return Judge(options.root, options.jobs, options.limit).judge(mutations, tell)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -75,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if options.write and not choice.everything:
         raise LedgerError("--write needs a run of all mutations")
     began = time.monotonic()
-    verdicts = Judge(root, options.jobs, options.limit).judge(mutations, tell)
+    verdicts = judge(options, mutations)
     show(options, ledger, verdicts, mutations)
     alive = sum(not verdict.dead for verdict in verdicts)
     took = time.monotonic() - began

@@ -77,9 +77,12 @@ class Judge:
     limit_s: float
 
     def judge(
-        self, mutations: Sequence[Mutation], tell: Callable[[Verdict], None]
+        self, mutations: Sequence[Mutation], tell: Callable[[list[Verdict]], None]
     ) -> list[Verdict]:
-        """Returns a verdict for each row of each mutation, in the order of the mutations."""
+        """Returns a verdict for each row of each mutation, in the order of the mutations.
+
+        ``tell`` gets those of one mutation as soon as they are known.
+        """
         claims = files_by_row(self.root, {row for m in mutations for row in m.rows})
         seconds = _load_seconds(self.root)
         hands: SimpleQueue[Hand] = SimpleQueue()
@@ -95,8 +98,7 @@ class Judge:
                 hands.put(hand)
             seconds.update(reply.seconds)
             found = _verdicts(mutation, reply)
-            for verdict in found:
-                tell(verdict)
+            tell(found)
             return found
 
         try:
