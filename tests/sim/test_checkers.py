@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
@@ -20,6 +21,7 @@ from mqis.sim.contents import DigestCheck, check_digests
 from mqis.sim.history import Made, NumberHistory, Version
 from mqis.sim.ledger import Ledger
 from mqis.sim.minimise import fewest
+from mqis.sim.restoring import Witnesses
 from mqis.sim.scopes import QueueScopes
 from mqis.sim.server import SimServer
 from mqis.sim.traffic import SyncTraffic
@@ -456,6 +458,27 @@ def test_a_request_that_failed_makes_no_change_later() -> None:
     ledger.answered(request(1), HResult.MQ_ERROR_ACCESS_DENIED)
     with pytest.raises(Violation, match="no request twice"):
         ledger.made("PSC", made(5), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "lost"),
+    [
+        ((queue(8, path="C14\\orders", seq=5),), False),
+        ((queue(8, path="C14\\orders", seq=2),), True),
+        ((queue(8, path="C14\\other", seq=5),), True),
+        ((), True),
+    ],
+)
+def test_what_a_restored_authority_had_is_there_unless_a_newer_object_has_its_name(
+    found: tuple[object, ...], lost: bool
+) -> None:
+    backup = store(queue(7, path="C14\\orders", seq=3))
+    authority = SimpleNamespace(name="PSC", restores=1, disk=SimpleNamespace(store=backup))
+    restored, witnesses = cast("SimServer", authority), Witnesses()
+    witnesses.record(restored, [SITE], [restored])
+    authority.disk.store = store(*found)
+    with pytest.raises(Violation, match="was restored without") if lost else nullcontext():
+        witnesses.check(restored, SITE, set(), NumberHistory())
 
 
 def test_circles_are_found_and_lines_are_not() -> None:
