@@ -139,6 +139,8 @@ class Parcel:
     expires: float
     #: The sender has not been told the outcome.
     open: bool = True
+    #: The sender has been turned away and will try again.
+    retrying: bool = False
 
     def __str__(self) -> str:
         what = operation_of(self.message.body)
@@ -347,10 +349,15 @@ class MessageNetwork:
     def _turned_away(self, parcel: Parcel) -> None:
         """Retries later: the receiver does not know the sender and refuses a session."""
         self._trace.count("turned away")
-        if self._clock.now + _RETRY_S < parcel.expires:
-            self._clock.after(_RETRY_S, lambda: self._forward(parcel))
-        else:
+        if self._clock.now + _RETRY_S >= parcel.expires:
             self._undelivered(parcel)
+        elif not parcel.retrying:  # only the network makes copies, so that they cannot multiply
+            parcel.retrying = True
+            self._clock.after(_RETRY_S, lambda: self._retry(parcel))
+
+    def _retry(self, parcel: Parcel) -> None:
+        parcel.retrying = False
+        self._forward(parcel)
 
     def _judged(self, parcel: Parcel, event: Event | None) -> None:
         if isinstance(event, Refused):

@@ -109,6 +109,25 @@ def test_who_is_named_as_the_psc_of_another_site_takes_no_office_there(
     assert psc.answers() == {asked: HResult.MQDS_UNKNOWN_SOURCE}
 
 
+def test_a_deleted_site_leaves_nothing_set_aside(enterprise: Enterprise) -> None:
+    """An object whose name another site holds still waits for a site that is no more."""
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_C)
+    bad = DirectoryChange(
+        Command.SYNC, None, guid_of("bad"), SITE_C, number(last), number(last + 1), MIN, ()
+    )
+    ahead = replace(bad, previous_seq=number(last + 4), seq=number(last + 5))
+    enterprise.inject("far", "psc", ChangePropagation(SITE_C, (ahead,)))
+    reply = SyncReply(SITE_C, SITE_C, number(last), number(last + 1), MIN, Sync0.NONE, (bad,))
+    for _ in range(3):
+        enterprise.inject("far", "psc", reply)
+    with psc.store.read() as view:
+        assert [key for key, _ in view.states("quarantine")] == [SITE_C.raw + guid_of("bad").raw]
+    tell(enterprise, "pec", "psc", site_deleted(psc, 1, SITE_C))
+    with psc.store.read() as view:
+        assert view.states("quarantine") == []
+
+
 def test_a_site_that_a_crash_left_to_be_forgotten_is_not_asked_for(enterprise: Enterprise) -> None:
     """The sweep of the enterprise partition goes on at the start, and takes its partition (E40)."""
     psc = enterprise.nodes["psc"]

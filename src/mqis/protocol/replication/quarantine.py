@@ -25,6 +25,12 @@ def take_back(work: Work, partition: Guid, guid: Guid) -> None:
         work.tx.drop_state(_FAMILY, partition.raw + guid.raw)
 
 
+def forget(work: Work, partition: Guid) -> None:
+    """Takes back all objects of a partition that is no more."""
+    for guid in list(work.memory.progress(partition).quarantine):
+        take_back(work, partition, guid)
+
+
 def complete_through(work: Work, state: Partition) -> SequenceNumber:
     """Up to where this copy has everything; a copy of it ends there until it has the rest."""
     aside = work.memory.progress(state.id).quarantine.values()

@@ -17,7 +17,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.partitions import remove
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
-from mqis.protocol.replication import recovery, rounds
+from mqis.protocol.replication import quarantine, recovery, rounds
 from mqis.protocol.replication.acknowledging import forget
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.asking import ask
@@ -117,6 +117,7 @@ def drop_site(work: Work, site: Guid) -> None:
     if site == work.me.site:
         return
     rounds.end(work, site)
+    quarantine.forget(work, site)
     for obj in remove(work.tx, site):
         work.changed(obj.type)
     work.tx.purge(site, SequenceNumber.MAX)
