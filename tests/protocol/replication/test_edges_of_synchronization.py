@@ -243,7 +243,7 @@ def test_what_is_before_an_object_that_was_set_aside_is_a_part(
 ) -> None:
     """Earlier versions of what was changed behind the object are here no more (E73).
 
-    A full synchronisation has an end all the same: it would copy everything with every request.
+    So a full synchronisation does not end there either: the copy would lose those objects.
     """
     last = psc.last(SITE_A)
     bad = unusable("late", last + 2)
@@ -255,4 +255,15 @@ def test_what_is_before_an_object_that_was_set_aside_is_a_part(
     enterprise.inject("bsc", "psc", asks)
     [reply] = enterprise.messages(SyncReply, to="bsc")
     assert (reply.changes[-1].seq, reply.to_seq) == (number(last + 1), number(last + 1))
-    assert reply.complete_sync0 is (Sync0.COMPLETE if full else Sync0.MORE)
+    assert reply.complete_sync0 is Sync0.MORE
+    enterprise.sent.clear()
+    rest = replace(asks, from_seq=number(last + 1))
+    enterprise.inject("bsc", "psc", rest)
+    assert enterprise.messages(SyncReply, to="bsc") == []
+    enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (queue("gap", last + 9),)))
+    answer(enterprise, last + 1, last + 8, queue("late", last + 2), queue("second", last + 3))
+    enterprise.sent.clear()
+    enterprise.inject("bsc", "psc", rest)
+    [reply] = enterprise.messages(SyncReply, to="bsc")
+    assert [change.seq for change in reply.changes] == [number(last + n) for n in (2, 3, 9)]
+    assert reply.complete_sync0 is (Sync0.COMPLETE if full else Sync0.NONE)

@@ -103,11 +103,9 @@ def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
     known = takewhile(lambda change: change.seq <= last, changes)
     chosen, complete = fitting(work, known, request.from_seq, state.purged_seq)
     to_seq = last if complete else chosen[-1].seq
-    more = Sync0.NONE
+    more = Sync0.COMPLETE if request.is_sync0 else Sync0.NONE
     if not complete or _is_held_back(work, state, request):
         more = Sync0.MORE
-    if request.is_sync0 and complete:
-        more = Sync0.COMPLETE
     return SyncReply(
         work.me.site,
         state.id,
@@ -124,10 +122,9 @@ def _is_held_back(work: Work, state: Partition, request: SyncRequest) -> bool:
 
     What is before that object is a part of the reply then: of the objects that were changed again
     behind it, the earlier versions are here no more (E73). The rest follows when the object is
-    here; until then there is no answer, and who asked asks again. A full synchronisation ends at
-    the object: it would begin anew with every request.
+    here; until then there is no answer, and who asked asks again. A restored authority gets all.
     """
-    return not request.is_sync0 and complete_through(work, state) < state.last_seq
+    return not _restores(work, request, state) and complete_through(work, state) < state.last_seq
 
 
 def _has_nothing_yet(work: Work, state: Partition, request: SyncRequest) -> bool:
