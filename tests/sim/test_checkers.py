@@ -460,17 +460,21 @@ def test_a_request_that_failed_makes_no_change_later() -> None:
         ledger.made("PSC", made(5), 1.0)
 
 
+RENAMED = queue(7, path="C14\\renamed", seq=4)
+
+
 @pytest.mark.parametrize(
-    ("found", "lost"),
+    ("later", "found", "lost"),
     [
-        ((queue(8, path="C14\\orders", seq=5),), False),
-        ((queue(8, path="C14\\orders", seq=2),), True),
-        ((queue(8, path="C14\\other", seq=5),), True),
-        ((), True),
+        ((RENAMED,), (queue(8, path="C14\\orders", seq=5),), False),
+        ((), (queue(8, path="C14\\orders", seq=5),), True),
+        ((RENAMED,), (queue(8, path="C14\\orders", seq=2),), True),
+        ((RENAMED,), (queue(8, path="C14\\other", seq=5),), True),
+        ((RENAMED,), (), True),
     ],
 )
-def test_what_a_restored_authority_had_is_there_unless_a_newer_object_has_its_name(
-    found: tuple[object, ...], lost: bool
+def test_what_a_restored_authority_had_is_there_unless_a_newer_object_got_its_name(
+    later: tuple[object, ...], found: tuple[object, ...], lost: bool
 ) -> None:
     backup = store(queue(7, path="C14\\orders", seq=3))
     authority = SimpleNamespace(name="PSC", restores=1, disk=SimpleNamespace(store=backup))
@@ -478,7 +482,7 @@ def test_what_a_restored_authority_had_is_there_unless_a_newer_object_has_its_na
     witnesses.record(restored, [SITE], [restored])
     authority.disk.store = store(*found)
     with pytest.raises(Violation, match="was restored without") if lost else nullcontext():
-        witnesses.check(restored, SITE, set(), NumberHistory())
+        witnesses.check(restored, SITE, set(), known(*later))
 
 
 def test_circles_are_found_and_lines_are_not() -> None:

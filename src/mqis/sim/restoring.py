@@ -73,9 +73,11 @@ def _check(
     here = {change.id: change.seq for change in view.changes(partition, SequenceNumber.MIN)}
     versions = history.of(partition).versions.values()
     deleted = {version.id: version.seq for version in versions if version.held is None}
+    last = history.of(partition).last
     for id_, seq in witness.numbers.items():
         found = max(here.get(id_, SequenceNumber.MIN), deleted.get(id_, SequenceNumber.MIN))
-        if found < seq and not _made_way(view, witness.alive.get(id_)):
+        changed = id_ in last and last[id_].seq > seq
+        if found < seq and not (changed and _made_way(view, witness.alive.get(id_))):
             raise Violation(
                 "no acknowledged change lost",
                 f"{restored.name} was restored without {id_} at {seq.value}, "
@@ -89,8 +91,10 @@ def _made_way(view: View, lost: DirectoryObject | None) -> bool:
     It had been given another name before, and the restore lost that change: a server that holds the
     newer object may not have come to that change yet. Only one of the two can have the name.
     """
-    holder = None if lost is None or lost.path is None else view.find(lost.type, lost.path)
-    return holder is not None and lost is not None and holder.seq > lost.seq
+    if lost is None or lost.path is None:
+        return False
+    holder = view.find(lost.type, lost.path)
+    return holder is not None and holder.seq > lost.seq
 
 
 def _check_deleted(
