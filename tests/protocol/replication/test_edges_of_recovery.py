@@ -11,12 +11,13 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.memory import Survivor
 from mqis.protocol.replication.remains import INCOMPLETE
+from mqis.storage.memory import MemoryStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.mqdsrp.messages import Sync0, SyncReply, SyncRequest
+from mqis.wire.mqdsrp.messages import ChangePropagation, Sync0, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import (
     Enterprise,
@@ -152,3 +153,33 @@ def test_an_incomplete_copy_does_not_prove_deletions(incomplete: bool) -> None:
     assert psc.recovered()
     assert (psc.find(ObjectType.MACHINE, "psc") is not None) is incomplete
     silence()
+
+
+def test_a_late_message_of_a_former_authority_leaves_nothing_behind() -> None:
+    """All have sent their copies to an empty authority when what it said before its end arrives."""
+    enterprise = built()
+    psc, pec = enterprise.nodes["psc"], enterprise.nodes["pec"]
+    late: list[Parcel] = []
+
+    def is_late(parcel: Parcel) -> bool:
+        if isinstance(parcel.message, ChangePropagation):
+            late.append(parcel)
+        return parcel in late
+
+    delay = enterprise.lose(is_late)
+    enterprise.create_queue(psc, "psc\\lost")
+    enterprise.run(5)
+    delay()
+    enterprise.restore("psc", MemoryStore(), authority=True)
+    silence = enterprise.lose(
+        lambda p: p.sender == "psc" and not isinstance(p.message, SyncRequest)
+    )
+    enterprise.run(5)
+    assert [told.silent for told in psc.recovered()][1:] == [()]
+    for parcel in late:
+        enterprise.deliver(parcel)
+    assert pec.find(ObjectType.QUEUE, "psc\\lost") is not None
+    silence()
+    enterprise.run(2 * psc.settings.heartbeat_s)
+    assert pec.find(ObjectType.QUEUE, "psc\\lost") is None
+    enterprise.check_converged()

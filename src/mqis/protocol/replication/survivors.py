@@ -39,6 +39,9 @@ from mqis.wire.seqnum import SequenceNumber
 _MIN, _MAX = SequenceNumber.MIN, SequenceNumber.MAX
 #: The scale of numbers by the clock: from 2020 on, and below ``max_jump`` until 2054.
 _FIRST_SECOND, _NUMBERS_PER_SECOND = 1_577_836_800.0, 4.0
+#: Such numbers come from a server that has taken office by its clock, in 2022 or later. Lower ones
+#: may have been counted from zero, by a PEC that set up the site before it had a server.
+_LEAST_BY_CLOCK = SequenceNumber(1 << 28)
 
 
 def advance(work: Work) -> None:
@@ -228,8 +231,9 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
     if not any(copy.holds for copy in (own, *others)):
         last = remains.take(work, running, last)
     silent = tuple(s.name for s in running.survivors.values() if not s.complete)
-    if silent or own.last_seq > _MIN:
-        # Somebody may hold changes that are lost here; no tombstone tells him, so all start anew.
+    if silent or own.last_seq > _MIN or _highest(own, others) >= _LEAST_BY_CLOCK:
+        # Somebody may hold changes that are lost here, or be about to: messages of a former
+        # authority may still be on their way. No tombstone tells him, so all start anew.
         purged = last
     current = work.partition(partition) or state
     work.put(replace(current, last_seq=last, purged_seq=purged, purge_state=PurgeState.NORMAL))
