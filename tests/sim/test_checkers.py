@@ -9,7 +9,12 @@ from typing import cast
 
 import pytest
 
-from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PartitionDigest, PurgeState
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    PartitionDigest,
+    PurgeState,
+    Scope,
+)
 from mqis.protocol.replication.changes import synchronized
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.requests import NO_RESPONSE
@@ -463,6 +468,10 @@ def test_a_request_that_failed_makes_no_change_later() -> None:
 RENAMED = queue(7, path="C14\\renamed", seq=4)
 
 
+def restorable(name: str, me: Server, content: MemoryStore) -> SimpleNamespace:
+    return SimpleNamespace(name=name, me=me, restores=1, disk=SimpleNamespace(store=content))
+
+
 @pytest.mark.parametrize(
     ("later", "found", "lost"),
     [
@@ -477,12 +486,33 @@ def test_what_a_restored_authority_had_is_there_unless_a_newer_object_got_its_na
     later: tuple[object, ...], found: tuple[object, ...], lost: bool
 ) -> None:
     backup = store(queue(7, path="C14\\orders", seq=3))
-    authority = SimpleNamespace(name="PSC", restores=1, disk=SimpleNamespace(store=backup))
+    authority = restorable("PSC", PSC, backup)
     restored, witnesses = cast("SimServer", authority), Witnesses()
     witnesses.record(restored, [SITE], [restored])
     authority.disk.store = store(*found)
     with pytest.raises(Violation, match="was restored without") if lost else nullcontext():
         witnesses.check(restored, SITE, set(), known(*later))
+
+
+@pytest.mark.parametrize(
+    ("scope", "kept", "back"),
+    [
+        (Scope.ENTERPRISE, (), True),
+        (Scope.SITE, (), False),
+        (Scope.SITE, (tombstone(7, seq=4),), True),
+    ],
+)
+def test_another_site_knows_of_a_deleted_queue_what_it_can_know(
+    scope: Scope, kept: tuple[object, ...], back: bool
+) -> None:
+    """It never had a queue of the site alone, so only the tombstone tells it of the deletion."""
+    backup = store(queue(7, others={PropId.Q_SCOPE: scope}, seq=3))
+    authority = cast("SimServer", restorable("PSC", PSC, backup))
+    abroad = restorable("PEC", replace(PSC, site=guid(99)), store(*kept, last_seq=4))
+    witnesses = Witnesses()
+    witnesses.record(authority, [SITE], [cast("SimServer", abroad)])
+    with pytest.raises(Violation, match="knows that it was deleted") if back else nullcontext():
+        witnesses.check(authority, SITE, {"PEC"}, known(tombstone(7, seq=4)))
 
 
 def test_circles_are_found_and_lines_are_not() -> None:
