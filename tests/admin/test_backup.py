@@ -60,7 +60,7 @@ def test_an_old_copy_of_authority_and_backup_heals_by_sync(tmp_path: Path) -> No
     """Both are backed up while they run; what came later comes back, nothing is numbered twice."""
 
     async def run() -> None:
-        site = Site(tmp_path)
+        site = Site(tmp_path, recovery_wait_s=600)  # everyone answers, on a slow machine too
         site.found("pec1")
         async with site.serving("pec1") as pec:
             await site.join(pec, "psc2", "psc", "Leiden")

@@ -121,8 +121,8 @@ def test_a_route_is_asked_for_without_javascript(chromium: Any, console: str) ->
     page.get_by_role("button", name="Show").click()
     assert "cost 50" in page.locator("[data-map-title]").inner_text()
     image = page.locator(".picture img")
-    assert image.is_visible()
-    assert image.evaluate("e => e.naturalWidth") > 100
+    image.wait_for(state="visible")  # an image has no size before it has come
+    assert image.evaluate("e => e.decode().then(() => e.naturalWidth)") > 100
     context.close()
 
 
