@@ -55,12 +55,18 @@ mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=tabl
 	@$(PY) tools/mutants.py $(if $(ONLY),--only $(ONLY)) $(if $(SHARD),--shard $(SHARD)) \
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write) $(if $(JSON),--json)
 
-slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench (CI runs it)
+slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench, engines (CI runs it)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
-		$(addprefix slice-,simulated killing benchmarks simulation story)
+		$(addprefix slice-,simulated engines killing benchmarks simulation story)
 
 slice-simulated:
-	@$(PY) -m pytest tests/pipeline/simulated.py
+	@$(PY) -m pytest tests/pipeline/slow/test_simulated.py
+
+# The quick ones of `make engines`: each run takes one of them, at random.
+QUICK_ENGINES := catalogs streaming
+slice-engines:
+	@$(PY) -m pytest tests/pipeline/slow/test_$$($(PY) -c \
+		'import random, sys; print(random.choice(sys.argv[1:]))' $(QUICK_ENGINES)).py
 
 slice-%:
 	@$(PY) -m pytest tests/slices/$*.py
@@ -118,8 +124,8 @@ java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
 	@tools/java_home.sh $(VENV) requirements/java.lock > $(VENV)/java-home || \
 		echo "continuing without Java: everything but the pipeline works" >&2
 
-engines: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline on a cluster, through Connect, and its commands: minutes
-	@$(PY) -m pytest $(addprefix tests/pipeline/,engines.py commands.py simulations.py streaming.py)
+engines: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline on a cluster, through Connect, in catalogues, and its commands: minutes
+	@$(PY) -m pytest tests/pipeline/slow
 
 pipeline: $(VENV)/.pipeline java ## add what the pipeline needs: Spark, 500 MB
 

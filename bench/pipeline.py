@@ -186,9 +186,9 @@ def _changes_in(body: Message | DirectoryChange | None) -> int:
 def _auditing(run: Run, results: Results, spark: SparkSession) -> None:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
+    from mqis.pipeline.settling import settled  # noqa: PLC0415
     from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
-    from mqis.pipeline.transforms.divergence import differences  # noqa: PLC0415
-    from mqis.pipeline.transforms.settling import settled  # noqa: PLC0415
+    from mqis.pipeline.transforms.divergence import differences, suspects  # noqa: PLC0415
 
     count = run.scaled(1_000_000, 2000)
     run.say("pipeline: making replicas")
@@ -226,7 +226,7 @@ def _auditing(run: Run, results: Results, spark: SparkSession) -> None:
     found = [0]
 
     def audited() -> int:
-        found[0] = differences(objects, replicas).count()
+        found[0] = differences(settled(suspects(objects, replicas)), replicas).count()
         return count * _SERVERS
 
     run.say("pipeline: auditing")
@@ -245,7 +245,9 @@ def _auditing(run: Run, results: Results, spark: SparkSession) -> None:
 
 
 def _routing(run: Run, results: Results, spark: SparkSession) -> None:
-    from mqis.pipeline.transforms.routes import RoutingArrays, routes  # noqa: PLC0415
+    from mqis.pipeline import schemas  # noqa: PLC0415
+    from mqis.pipeline.transforms.network import RoutingArrays, packed  # noqa: PLC0415
+    from mqis.pipeline.transforms.routes import routes  # noqa: PLC0415
     from mqis.protocol.routing.bulk.gates import Gates  # noqa: PLC0415
     from mqis.protocol.routing.bulk.sitegraph import SiteGraph  # noqa: PLC0415
 
@@ -261,7 +263,8 @@ def _routing(run: Run, results: Results, spark: SparkSession) -> None:
     gates = Gates.of(count, range(count), range(count))
     network = RoutingArrays(graph, gates, names, tuple(map(str, links)), names)
     run.say("pipeline: routes")
-    found = routes(spark, network, paths=False)
+    row = (count, len(network.failures), packed(network))
+    found = routes(spark.createDataFrame([row], schemas.NETWORK))
     sample = once(lambda: found.filter("cost is not null").count())
     results.rows.append(Row.of(f"routes between {count:,} sites, pairs", "Spark", [sample]))
     _loaded(results, "routes")

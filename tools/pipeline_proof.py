@@ -34,10 +34,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from mqis.lab.generate import GeneratePlan, generate
-from mqis.pipeline.jobs.audit import audit
-from mqis.pipeline.jobs.hygiene import hygiene
-from mqis.pipeline.jobs.ingest import ingest
-from mqis.pipeline.jobs.progress import lag
+from mqis.pipeline.runs import audit, hygiene, ingest, lag
 from mqis.pipeline.session import Engine, session
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.watching import watched

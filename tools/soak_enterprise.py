@@ -359,8 +359,8 @@ def lost(ledger: Ledger, held: Copy) -> list[str]:
 def audit(run: Path, nodes: Nodes) -> tuple[str, list[str]]:
     """Runs the pipeline's audit; returns a summary and the faults."""
     try:
-        from mqis.pipeline.jobs.audit import audit as job  # noqa: PLC0415
-        from mqis.pipeline.jobs.ingest import ingest  # noqa: PLC0415
+        from mqis.pipeline.runs import audit as job  # noqa: PLC0415
+        from mqis.pipeline.runs import ingest  # noqa: PLC0415
         from mqis.pipeline.session import Engine, session  # noqa: PLC0415
         from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
     except ImportError:

@@ -10,9 +10,8 @@ import tempfile
 from pathlib import Path
 
 from mqis.lab.generate import GeneratePlan, generate
-from mqis.pipeline.jobs.audit import audit
-from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.report import report
+from mqis.pipeline.runs import audit, ingest
 from mqis.pipeline.session import Engine, session
 from mqis.pipeline.tables import TableDirectory
 

@@ -23,7 +23,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mqis.pipeline import schemas
-from mqis.pipeline.jobs.snapshots import _snapshot_files
+from mqis.pipeline.inputs import snapshot_files
 from mqis.pipeline.sources.capture import CaptureReader
 from mqis.pipeline.sources.directory import DirectoryReader
 from mqis.pipeline.sources.journal import JournalReader
@@ -108,7 +108,7 @@ def test_a_comma_in_a_directory_name_names_no_other_file(tmp_path: Path) -> None
     hostile.mkdir(parents=True)
     (hostile / "segment-0000000001.mqj").write_bytes(segment(RECORD))
     (hostile / "snapshot-1.jsonl").write_text(HEADER)
-    assert _snapshot_files(hostile) == []
+    assert snapshot_files(hostile) == []
 
 
 @pytest.mark.req("SEC-10-05")
@@ -116,7 +116,7 @@ def test_a_snapshot_with_a_strange_name_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "segment-0000000001.mqj").write_bytes(segment(RECORD))
     for name in ("evil", "", "1,2", "9" * 200, "7"):
         (tmp_path / f"snapshot-{name}.jsonl").write_text(HEADER)
-    assert [lsn for _, _, lsn in _snapshot_files(tmp_path)] == [7]
+    assert [lsn for _, _, lsn in snapshot_files(tmp_path)] == [7]
 
 
 @pytest.mark.req("SEC-10-05")

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqis.lab.generate import GeneratePlan, generate
-from mqis.pipeline.jobs.ingest import ingest
+from mqis.pipeline.runs import ingest
 from mqis.pipeline.session import Engine, open_session
 from mqis.pipeline.tables import TableDirectory
 

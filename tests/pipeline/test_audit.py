@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.jobs.audit import Audited, audit
+from mqis.pipeline.building import TableBuilder
+from mqis.pipeline.runs import Audited, audit
+from mqis.pipeline.settling import settled
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.causes import causes, changes_of
-from mqis.pipeline.transforms.divergence import Replicas, differences
+from mqis.pipeline.transforms.causes import carriers, causes, changes_of, hops, traced
+from mqis.pipeline.transforms.divergence import differences, suspects
 from mqis.pipeline.transforms.expressions import guid_text
-from mqis.pipeline.transforms.settling import settled
-from mqis.pipeline.trusted import journals_of, objects_of
 from mqis.protocol.directory.export_format import parse_entry, parse_header
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.replication import convergence
@@ -125,13 +125,13 @@ def test_what_a_missing_journal_would_tell_is_unknown(
 ) -> None:
     """Never lost: a server without a journal may have got everything."""
     lost = next(f for f in enterprise.manifest["faults"] if f["cause"] == "lost")
-    objects, partitions = objects_of(tables), tables.read("partitions")
-    replicas = Replicas.of(objects, partitions)
-    copies = replicas.copies.filter(F.col("server") == lost["server"])
-    of_lost = objects.filter(guid_text(F.col("id")) == lost["id"])
-    found = settled(differences(of_lost, copies))
+    made = TableBuilder(tables)
+    copies = made.frame("replicas").filter(F.col("server") == lost["server"])
+    of_lost = made.frame("used_objects").filter(guid_text(F.col("id")) == lost["id"])
+    found = settled(differences(suspects(of_lost, copies), copies))
     records = tables.read("records").filter(F.col("server") != lost["target"])
-    whole = settled(journals_of(tables).filter(F.col("server") != lost["target"]))
-    made = changes_of(found, records)
-    rows = causes(found, records, made, whole, replicas).collect()
+    whole = settled(tables.read("journals").filter(F.col("server") != lost["target"]))
+    of_change = settled(traced(found, changes_of(found, records), whole))
+    ways = settled(hops(of_change, made.frame("authorities"), made.frame("members")))
+    rows = causes(of_change, ways, carriers(ways, records), records, whole).collect()
     assert [(row.difference, row.cause) for row in rows] == [(lost["difference"], "unknown")]

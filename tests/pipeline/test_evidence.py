@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqis.pipeline.evidence.findings import EvidenceKind
-from mqis.pipeline.jobs.rebuild import rebuild
+from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.records import unrecorded
-from mqis.pipeline.trusted import objects_of, partitions_of, records_of
+from mqis.pipeline.trusted import used_input
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.wire.journal import RecordKind, RecordState
 from tests.pipeline.conftest import Enterprise
@@ -92,11 +92,11 @@ def test_strangers_and_misnamed_exports_are_not_used(
     tables: TableDirectory, found: list[Key]
 ) -> None:
     (misnamed,) = (key[2] for key in found if key[0] == EvidenceKind.MISNAMED_EXPORT)
-    assert records_of(tables).filter("server = 'stranger'").isEmpty()
+    assert used_input(tables, "records").filter("server = 'stranger'").isEmpty()
     assert not tables.read("records").filter("server = 'stranger'").isEmpty()
     for used, whole in (
-        (objects_of(tables), tables.read("objects")),
-        (partitions_of(tables), tables.read("partitions")),
+        (used_input(tables, "objects"), tables.read("objects")),
+        (used_input(tables, "partitions"), tables.read("partitions")),
     ):
         files = {row.file for row in whole.select("file").distinct().collect()}
         assert {row.file for row in used.select("file").distinct().collect()} == files - {misnamed}
@@ -125,5 +125,6 @@ def test_changes_made_around_a_journal(spark: SparkSession) -> None:
     ]
     columns = "server string, partition binary, kind int, state int, lsn long, seq long"
     records = spark.createDataFrame(rows, columns)
-    found = [tuple(row) for row in unrecorded(records, [("psc1", bytes(16))]).collect()]
+    makers = spark.createDataFrame([("psc1", bytearray(16))], "server string, partition binary")
+    found = [tuple(row) for row in unrecorded(records, makers).collect()]
     assert found == [("psc1", bytearray(16), 7, 8)]

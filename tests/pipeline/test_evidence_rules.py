@@ -75,7 +75,6 @@ def test_a_complete_journal() -> None:
     thin.files["j/segment-1"].records = 9
     assert not thin.is_complete
     assert thin.thinned == ["j/segment-1"]
-    assert journal((1, 1, 10), (2, 10, 20)).overlaps
 
 
 def test_the_end_of_a_journal() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqis.pipeline.jobs.history import history
+from mqis.pipeline.runs import history
 from mqis.pipeline.tables import TableDirectory
 from mqis.wire.journal import JournalRecord, RecordState
 from mqis.wire.journal.body import decode_body

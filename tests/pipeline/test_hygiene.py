@@ -8,9 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqis.lab.generate import Generated, GeneratePlan, generate
-from mqis.pipeline.jobs.hygiene import hygiene
-from mqis.pipeline.jobs.ingest import ingest
 from mqis.pipeline.report.content import inventory
+from mqis.pipeline.runs import hygiene, ingest
 from mqis.pipeline.tables import TableDirectory
 from mqis.views.hygiene.copies import check_export
 

@@ -11,7 +11,7 @@ from mqis.pipeline import sources
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.bodies import NEEDED, carried
 from mqis.pipeline.transforms.divergence import grouped
-from mqis.pipeline.trusted import objects_of
+from mqis.pipeline.trusted import readable_objects
 from tests.pipeline.conftest import Enterprise
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "pipeline.md"
@@ -33,7 +33,7 @@ def documented() -> list[list[str]]:
 def test_the_documents_plans_are_true(
     spark: SparkSession, tables: TableDirectory, enterprise: Enterprise
 ) -> None:
-    audit = plan_of(grouped(objects_of(tables).filter("not deleted")))
+    audit = plan_of(grouped(readable_objects(tables).filter("not deleted")))
     chosen = sources.journal(spark, enterprise.journals, NEEDED).filter("kind = 2 and state = 1")
     decode = plan_of(carried(chosen))
     assert [NODE.findall(audit), NODE.findall(decode)] == documented()

@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from mqis.pipeline.jobs.progress import Progressed, lag
+from mqis.pipeline.runs import Progressed, lag
 from mqis.pipeline.tables import TableDirectory
 from mqis.wire.journal import RecordState
 from mqis.wire.mqdsrp.messages import MessageOperation

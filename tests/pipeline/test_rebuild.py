@@ -13,8 +13,8 @@ from mqis.lab.generate.delivery import Delivery
 from mqis.lab.generate.history import ChangeHistory
 from mqis.lab.generate.plan import GeneratePlan
 from mqis.pipeline import sources
-from mqis.pipeline.jobs.ingest import ingest
-from mqis.pipeline.jobs.rebuild import rebuild
+from mqis.pipeline.rebuilding import rebuild
+from mqis.pipeline.runs import ingest
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes

@@ -16,8 +16,8 @@ from mqis.lab.generate.plan import GeneratePlan
 from mqis.lab.generate.spoiling import add_stranger
 from mqis.pipeline import schemas
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
-from mqis.pipeline.jobs.ingest import ingest
-from mqis.pipeline.jobs.rebuild import rebuild
+from mqis.pipeline.rebuilding import rebuild
+from mqis.pipeline.runs import ingest
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.protocol.directory.export_lines import exported_lines

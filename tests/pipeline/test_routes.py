@@ -13,14 +13,12 @@ import pytest
 from hypothesis import given
 from pyspark.sql import SparkSession
 
-from mqis.pipeline.jobs.hygiene import hygiene
-from mqis.pipeline.jobs.ingest import ingest
-from mqis.pipeline.jobs.routes import Failed, Routed, routes, what_if
-from mqis.pipeline.jobs.traffic import traffic
 from mqis.pipeline.report import report
+from mqis.pipeline.runs import Failed, Routed, hygiene, ingest, routes, traffic, what_if
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.routes import RoutingArrays, routes_block
+from mqis.pipeline.transforms.network import RoutingArrays, packed, unpacked
+from mqis.pipeline.transforms.routes import routes_block
 from mqis.protocol.directory.export_format import ExportHeader, format_entry, format_header
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition
 from mqis.protocol.directory.service import ServiceBits
@@ -132,7 +130,8 @@ def test_the_table_and_mqis_route_never_contradict_each_other(drawn: Snapshot) -
     snapshot = Snapshot.make([*sites, *drawn.links.values(), *drawn.machines.values()])
     tables = RoutingTables(snapshot)
     count = len(snapshot.sites)
-    rows = routes_block(RoutingArrays.of(snapshot), np.arange(count), paths=True).to_pylist()
+    network = unpacked(packed(RoutingArrays.of(snapshot)))
+    rows = routes_block(network, np.arange(count), paths=True).to_pylist()
     assert len(rows) == count * (count - 1)
     for row in rows:
         source, destination = (find_end(snapshot, row[end]) for end in ("source", "destination"))

@@ -13,8 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqis.lab.generate import GeneratePlan, generate
-from mqis.pipeline.jobs.audit import audit
-from mqis.pipeline.jobs.ingest import ingest
+from mqis.pipeline.runs import audit, ingest
 from mqis.pipeline.tables import TableDirectory
 from mqis.wire.journal import Whole, encode_record, segment_header, walk
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.settling import settled
+from mqis.pipeline.settling import settled
+from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.words import (
     in_words,
     names_of,
@@ -21,14 +21,14 @@ from mqis.pipeline.trusted import readable_objects
 _PLACE = "place in the table"
 
 
-def site_names(tables: TableDirectory) -> DataFrame | None:
+def site_names(tables: TableStore) -> DataFrame | None:
     """The names of sites, computed: several queries use them. None if nothing was exported."""
     if not tables.has("objects"):
         return None
     return settled(site_names_of(readable_objects(tables)))
 
 
-def object_names(tables: TableDirectory) -> DataFrame | None:
+def object_names(tables: TableStore) -> DataFrame | None:
     """The names of all objects; those of deleted ones come from the history, if there is one."""
     if not tables.has("objects"):
         return None
@@ -38,7 +38,7 @@ def object_names(tables: TableDirectory) -> DataFrame | None:
     return with_names_of_changes(held, tables.read("changes"))
 
 
-def readable_tables(tables: TableDirectory, names: Iterable[str]) -> dict[str, DataFrame]:
+def readable_tables(tables: TableStore, names: Iterable[str]) -> dict[str, DataFrame]:
     """The tables of these names in words, as far as there are such tables."""
     wanted = [name for name in names if tables.has(name)]
     if not wanted:
@@ -47,7 +47,7 @@ def readable_tables(tables: TableDirectory, names: Iterable[str]) -> dict[str, D
     return {name: in_words(tables.read(name), sites, objects) for name in wanted}
 
 
-def readable_rows(tables: TableDirectory, name: str, limit: int) -> list[Row]:
+def readable_rows(tables: TableStore, name: str, limit: int) -> list[Row]:
     """The first rows of a table in words, in its order, which looking names up would change."""
     first = tables.read(name).limit(limit).withColumn(_PLACE, F.monotonically_increasing_id())
     named = {"partition", "id", "object_id", "props"} & set(first.columns)

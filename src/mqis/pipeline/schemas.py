@@ -14,233 +14,218 @@ from pyspark.sql.types import (
     DoubleType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
     TimestampType,
 )
 
-_BINARY, _TEXT, _INT, _LONG = BinaryType(), StringType(), IntegerType(), LongType()
-_TIME, _BOOL = TimestampType(), BooleanType()
+from mqis.wire.mqdsrp.describing import operation_name
+from mqis.wire.mqdsrp.messages import MessageOperation
+
+#: The types of columns by the words that stand for them below.
+_TYPES: dict[str, DataType] = {
+    "text": StringType(),
+    "binary": BinaryType(),
+    "int": IntegerType(),
+    "long": LongType(),
+    "double": DoubleType(),
+    "bool": BooleanType(),
+    "time": TimestampType(),
+    "ints": ArrayType(IntegerType()),
+    "longs": ArrayType(LongType(), containsNull=False),
+    "names": ArrayType(StringType(), containsNull=False),
+    "texts": ArrayType(StringType()),
+    "times": MapType(StringType(), TimestampType()),
+}
 
 
-def _schema(**columns: DataType) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in columns.items()])
+def _schema(columns: str) -> StructType:
+    """A schema from names and types of columns: ``"server text, lsn long"``."""
+    pairs = (column.split() for column in columns.split(","))
+    return StructType([StructField(name, _TYPES[kind]) for name, kind in pairs])
 
 
 # --- sources --------------------------------------------------------------------------------------
 
 #: ``mqis.journal``: a whole record or, if ``error`` is set, damaged bytes.
 JOURNAL = _schema(
-    server=_TEXT,
-    server_id=_BINARY,
-    lsn=_LONG,
-    time=_TIME,
-    kind=_INT,
-    state=_INT,
-    operation=_INT,
-    object_type=_INT,
-    session=_LONG,
-    partition=_BINARY,
-    seq=_LONG,
-    previous_seq=_LONG,
-    object_id=_BINARY,
-    message_source=_BINARY,
-    message_ordinal=_LONG,
-    peer=_TEXT,
-    reason=_TEXT,
-    body=_BINARY,
-    file=_TEXT,
-    offset=_LONG,
-    length=_LONG,
-    error=_TEXT,
+    "server text, server_id binary, lsn long, time time, kind int, state int, operation int, "
+    "object_type int, session long, partition binary, seq long, previous_seq long, "
+    "object_id binary, message_source binary, message_ordinal long, peer text, reason text, "
+    "body binary, file text, offset long, length long, error text"
 )
 
 #: ``mqis.segments``: a segment file. ``digest`` is the SHA-256 of all of it. A file whose header
 #: cannot be read has no server, number, header and digest.
+_TYPES["places"] = ArrayType(_schema("offset long, length long, reason text"), containsNull=False)
 CHECKED_SEGMENTS = _schema(
-    file=_TEXT,
-    size=_LONG,
-    server=_TEXT,
-    server_id=_BINARY,
-    number=_LONG,
-    first_lsn=_LONG,
-    header=_BINARY,
-    digest=_BINARY,
-    snapshot_digest=_BINARY,
-    damage=ArrayType(_schema(offset=_LONG, length=_LONG, reason=_TEXT), containsNull=False),
+    "file text, size long, server text, server_id binary, number long, first_lsn long, "
+    "header binary, digest binary, snapshot_digest binary, damage places"
 )
 
 #: ``mqis.directory``: one line of an export. ``digest`` covers all that replicas have to agree on,
 #: ``digests`` has one for each property, in the order of ``content.LISTED``. ``own`` is true if
 #: the object has a property that never travels, so that only its authority can have exported it.
 DIRECTORY = _schema(
-    server=_TEXT,
-    partition=_BINARY,
-    id=_BINARY,
-    type=_INT,
-    seq=_LONG,
-    path=_TEXT,
-    deleted=_BOOL,
-    own=_BOOL,
-    site_only=_BOOL,
-    digest=_LONG,
-    digests=ArrayType(_LONG, containsNull=False),
-    props=_TEXT,
-    file=_TEXT,
-    offset=_LONG,
-    error=_TEXT,
+    "server text, partition binary, id binary, type int, seq long, path text, deleted bool, "
+    "own bool, site_only bool, digest long, digests longs, props text, file text, offset long, "
+    "error text"
 )
 
 #: ``mqis.directory`` with ``rows=partitions``: the partitions in the first lines of exports.
 PARTITIONS = _schema(
-    server=_TEXT,
-    enterprise=_TEXT,
-    partition=_BINARY,
-    owner=_TEXT,
-    last_seq=_LONG,
-    purged_seq=_LONG,
-    allowed_purge_seq=_LONG,
-    purge_state=_TEXT,
-    file=_TEXT,
-    error=_TEXT,
+    "server text, enterprise text, partition binary, owner text, last_seq long, purged_seq long, "
+    "allowed_purge_seq long, purge_state text, file text, error text"
 )
 
 #: ``mqis.directory`` with ``rows=lines``: the lines of exports unchanged, for a rebuild.
 EXPORT_LINES = _schema(
-    server=_TEXT,
-    partition=_BINARY,
-    id=_BINARY,
-    type=_INT,
-    seq=_LONG,
-    deleted=_BOOL,
-    line=_TEXT,
-    file=_TEXT,
-    offset=_LONG,
-    error=_TEXT,
+    "server text, partition binary, id binary, type int, seq long, deleted bool, line text, "
+    "file text, offset long, error text"
 )
 
 #: ``mqis.capture``: a captured message or, if ``error`` is set, something that cannot be read.
 CAPTURE = _schema(
-    time=_TIME,
-    frame=_LONG,
-    source=_TEXT,
-    source_port=_INT,
-    destination=_TEXT,
-    destination_port=_INT,
-    to_server=_BOOL,
-    transport=_TEXT,
-    carrier=_TEXT,
-    protocol=_TEXT,
-    kind=_TEXT,
-    stream=_LONG,
-    call_id=_LONG,
-    length=_LONG,
-    summary=_TEXT,
-    detail=_TEXT,
-    partition=_BINARY,
-    seq=_LONG,
-    queue_manager=_BINARY,
-    machines=ArrayType(_TEXT, containsNull=False),
-    file=_TEXT,
-    offset=_LONG,
-    error=_TEXT,
+    "time time, frame long, source text, source_port int, destination text, "
+    "destination_port int, to_server bool, transport text, carrier text, protocol text, "
+    "kind text, stream long, call_id long, length long, summary text, detail text, "
+    "partition binary, seq long, queue_manager binary, machines names, file text, offset long, "
+    "error text"
 )
+
+# --- small inputs ---------------------------------------------------------------------------------
+
+#: The server and the record that each file of a snapshot belongs to.
+SNAPSHOT_PLACES = _schema("file text, server text, lsn long")
+#: Messages between machines, by name.
+MESSAGES = _schema("source text, destination text, messages double")
+#: One row each: the number that made-up messages depend on, and a link that has failed.
+SEED = _schema("seed int")
+FAILED_LINK = _schema("failed text")
 
 # --- bronze ---------------------------------------------------------------------------------------
 
 RECORDS = StructType([field for field in JOURNAL.fields if field.name != "error"])
-ERRORS = _schema(source=_TEXT, server=_TEXT, file=_TEXT, offset=_LONG, length=_LONG, reason=_TEXT)
+#: The exports' partitions that can be read; unreadable lines stay in ``objects``.
+READ_PARTITIONS = StructType([field for field in PARTITIONS.fields if field.name != "error"])
+#: The lines and the partitions of journals' snapshots; each is the state after record ``lsn``.
+SNAPSHOTS = _schema(
+    "server text, lsn long, partition binary, id binary, type int, seq long, deleted bool, "
+    "line text, file text"
+)
+SNAPSHOT_PARTITIONS = StructType([*READ_PARTITIONS.fields, StructField("lsn", LongType())])
+ERRORS = _schema("source text, server text, file text, offset long, length long, reason text")
 
 #: The segment files of journals; ``kept`` names the file that is read instead of a copy.
-SEGMENTS = StructType([*CHECKED_SEGMENTS.fields, StructField("kept", _TEXT)])
+SEGMENTS = StructType([*CHECKED_SEGMENTS.fields, StructField("kept", StringType())])
 #: The inventory of journals, one row a server; ``complete`` if no record from 1 on is missing and
 #: nothing was changed. ``signature`` is valid, wrong, unchecked or unsigned.
 JOURNALS = _schema(
-    server=_TEXT,
-    server_id=_BINARY,
-    segments=_LONG,
-    first=_LONG,
-    last=_LONG,
-    records=_LONG,
-    began=_TIME,
-    ended=_TIME,
-    complete=_BOOL,
-    signature=_TEXT,
+    "server text, server_id binary, segments long, first long, last long, records long, "
+    "began time, ended time, complete bool, signature text"
 )
 #: What limits the input as evidence. ``first`` and ``last`` are record numbers of a journal, if
 #: there is a ``partition`` sequence numbers, and for findings about the chain numbers of segments.
 EVIDENCE = _schema(
-    kind=_TEXT,
-    server=_TEXT,
-    file=_TEXT,
-    partition=_TEXT,
-    first=_LONG,
-    last=_LONG,
-    explanation=_TEXT,
+    "kind text, server text, file text, partition text, first long, last long, explanation text"
 )
 
 # --- silver ---------------------------------------------------------------------------------------
 
 #: A property's value: ``text`` for strings, GUIDs and lists, ``number`` for numbers, ``raw``
 #: always.
-PROPERTY = _schema(propid=_INT, text=_TEXT, number=_LONG, raw=_BINARY)
+PROPERTY = _schema("propid int, text text, number long, raw binary")
+_TYPES["properties"] = ArrayType(PROPERTY, containsNull=False)
 
 #: A change decoded from a body, either of a message or of a local record.
 CARRIED = _schema(
-    server=_TEXT,
-    lsn=_LONG,
-    time=_TIME,
-    state=_INT,
-    peer=_TEXT,
-    message_source=_BINARY,
-    message_ordinal=_LONG,
-    operation=_INT,
-    command=_INT,
-    partition=_BINARY,
-    seq=_LONG,
-    previous_seq=_LONG,
-    purged_seq=_LONG,
-    object_id=_BINARY,
-    object_type=_INT,
-    path=_TEXT,
-    properties=ArrayType(PROPERTY, containsNull=False),
-    reached_seq=_LONG,
-    error=_TEXT,
+    "server text, lsn long, time time, state int, peer text, message_source binary, "
+    "message_ordinal long, operation int, command int, partition binary, seq long, "
+    "previous_seq long, purged_seq long, object_id binary, object_type int, path text, "
+    "properties properties, reached_seq long, error text"
 )
 
 #: The columns of a change that folding needs.
+_TYPES["values"] = ArrayType(_schema("propid int, raw binary"))
 FOLDED = _schema(
-    partition=_BINARY,
-    seq=_LONG,
-    command=_INT,
-    object_id=_BINARY,
-    object_type=_INT,
-    properties=ArrayType(_schema(propid=_INT, raw=_BINARY)),
+    "partition binary, seq long, command int, object_id binary, object_type int, properties values"
 )
 
 #: An object as its authority's journal has it; ``journaled`` are its digests, null if deleted.
-JOURNALED_STATE = _schema(
-    partition=_BINARY, id=_BINARY, journaled=ArrayType(_LONG, containsNull=False)
-)
+JOURNALED_STATE = _schema("partition binary, id binary, journaled longs")
+
+#: The network as ``transforms.network`` packs it, with the numbers of its sites and of its links
+#: and gates that may fail.
+NETWORK = _schema("sites int, failures int, packed text")
 
 #: A rebuilt export: ``place`` and ``key`` give the order of its lines.
-LINES = _schema(partition=_BINARY, at=_LONG, seq=_LONG, place=_INT, key=_BINARY, line=_TEXT)
+LINES = _schema("partition binary, at long, seq long, place int, key binary, line text")
 
 #: A claim of one object, in the order of ``protocol.hygiene.claims.Claim``.
-CLAIMS = _schema(key=_TEXT, kind=_INT, check=_TEXT, type=_TEXT, id=_TEXT, path=_TEXT, detail=_TEXT)
+CLAIMS = _schema("key text, kind int, check text, type text, id text, path text, detail text")
+
+#: A change that an authority made; ``had`` maps servers to the times when they applied it.
+CHANGES = _schema(
+    "partition text, seq long, previous_seq long, id text, type text, operation text, path text, "
+    "properties properties, origin text, time time, had times"
+)
+#: A version of an object, valid until the next change of it.
+VERSIONS = _schema(
+    "partition text, id text, type text, operation text, valid_from_seq long, valid_to_seq long, "
+    "valid_from time, valid_to time, properties properties"
+)
 
 # --- gold -----------------------------------------------------------------------------------------
 
+#: A difference of a replica from its authority, and the step at which the change got lost.
+DIVERGENCE = _schema(
+    "server text, authority text, partition text, id text, type text, path text, "
+    "difference text, properties ints, cause text, reason text, seq long, source text, "
+    "target text, authority_seq long, replica_seq long"
+)
+LAG = _schema(
+    "origin text, server text, changes long, p50_ms double, p95_ms double, p99_ms double, "
+    "max_ms double"
+)
+LAG_BY_MINUTE = _schema("minute time, server text, changes long, p50_ms double, p95_ms double")
+GAPS = _schema(
+    "kind text, server text, partition text, first_seq long, last_seq long, times long, "
+    "certain bool"
+)
+#: The messages of each kind that a server queued for a peer, and the synchronisations it completed.
+ROUNDS = _schema(
+    "server text, peer text, "
+    + "".join(f"{operation_name(operation)} long, " for operation in MessageOperation)
+    + "sync0_request long, sync_rounds long, sync0_rounds long, parts long, bytes long"
+)
+MARGINS = _schema(
+    "authority text, partition text, psc text, last_seq long, purged_seq long, acked_seq long, "
+    "behind long, margin long, purge_state text"
+)
+#: The current directory, each object once.
+CURRENT = _schema(
+    "authority text, server text, partition text, id text, type text, seq long, path text, "
+    "props text"
+)
+
 #: A fault of the directory; ``check`` is the name of a rule of ``protocol.hygiene``.
-HYGIENE = _schema(check=_TEXT, explanation=_TEXT, type=_TEXT, id=_TEXT, path=_TEXT, detail=_TEXT)
+HYGIENE = _schema("check text, explanation text, type text, id text, path text, detail text")
+#: The checks whose findings missing exports may explain.
+UNCERTAIN = _schema("check text")
 #: Something that the exports cannot show; ``check`` is null if it limits several checks.
-HYGIENE_LIMITS = _schema(check=_TEXT, reason=_TEXT, advice=_TEXT, left_out=_LONG)
-ROUTES = _schema(source=_TEXT, destination=_TEXT, cost=_LONG, next_hop=_TEXT, path=ArrayType(_TEXT))
+HYGIENE_LIMITS = _schema("check text, reason text, advice text, left_out long")
+ROUTES = _schema("source text, destination text, cost long, next_hop text, path texts")
 #: ``changed`` and ``cut_off`` count pairs of sites. ``dearer_by`` is the added cost of all pairs,
 #: ``worst`` that of the pair with the highest.
-WHAT_IF = _schema(
-    kind=_TEXT, name=_TEXT, changed=_LONG, cut_off=_LONG, dearer_by=_LONG, worst=_LONG
-)
+WHAT_IF = _schema("kind text, name text, changed long, cut_off long, dearer_by long, worst long")
 #: ``kind`` is link, gate or undeliverable.
-LOADS = _schema(kind=_TEXT, name=_TEXT, messages=DoubleType())
+LOADS = _schema("kind text, name text, messages double")
+#: ``messages_after`` is the load after the link ``failed`` has failed.
+TRAFFIC = _schema("kind text, name text, messages double, messages_after double, failed text")
+#: The captured messages of one protocol between a client and a port of a server.
+CONVERSATIONS = _schema(
+    "client text, server text, port int, transport text, carrier text, protocol text, "
+    "streams long, messages long, bytes long, errors long, first time, last time"
+)

@@ -54,7 +54,7 @@ class Engine:
 
 
 #: Settings for every kind of session: filters reach mqis' sources, all times are in UTC.
-_COMMON = {
+SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
@@ -93,7 +93,7 @@ def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
     """Opens a session, or returns the one that already runs in this process."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(app)
-    settings = dict(_COMMON)
+    settings = dict(SETTINGS)
     if not engine.remote.startswith("sc:"):
         os.environ["JAVA_HOME"] = str(java_home())
     if (engine.remote or engine.master).startswith("local"):

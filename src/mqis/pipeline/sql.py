@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.pipeline.readable import readable_tables
-from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.tables import TableStore
 from mqis.wire.errors import MqisError
 
 MOST_TEXT = 100_000
@@ -46,7 +46,7 @@ class Answer:
     more: bool
 
 
-def ask(tables: TableDirectory, query: str, limit: int) -> Answer:
+def ask(tables: TableStore, query: str, limit: int) -> Answer:
     """Answers a query with at most ``limit`` rows; raises ``SqlError`` with one line."""
     text = query.strip().rstrip(";").rstrip()
     if not text or len(text) > MOST_TEXT:
@@ -65,7 +65,7 @@ def ask(tables: TableDirectory, query: str, limit: int) -> Answer:
             tables.session.catalog.dropTempView(name)
 
 
-def _answer(tables: TableDirectory, text: str, limit: int) -> Answer:
+def _answer(tables: TableStore, text: str, limit: int) -> Answer:
     session = tables.session
     files = session.conf.get(_FILES)
     session.conf.set(_FILES, "false")  # FROM parquet.`...` would read any file
@@ -101,7 +101,7 @@ def _plan(frame: Any) -> str:
     return str(frame._explain_string(extended=True))
 
 
-def _reason(tables: TableDirectory, error: BaseException) -> str:
+def _reason(tables: TableStore, error: BaseException) -> str:
     text = " ".join(str(error).split())
     if unknown := _UNKNOWN.search(text):
         names = ", ".join(tables.names()) or "none; run 'mqis pipeline run' first"

@@ -16,6 +16,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -33,6 +34,26 @@ _UNWRITTEN: tuple[type[Exception], ...] = (OSError, *SPARK_ERRORS)
 
 class TableError(MqisError):
     """A table does not exist or cannot be written; the text says what to do."""
+
+
+class TableStore(Protocol):
+    """A place for tables: a directory of Parquet files, or a schema of a Spark catalogue."""
+
+    session: SparkSession
+
+    def names(self) -> list[str]: ...
+
+    def has(self, name: str) -> bool: ...
+
+    def read(self, name: str) -> DataFrame:
+        """Reads a table; raises ``TableError`` if there is none."""
+        ...
+
+    def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
+        """Replaces a table and reads it back; ``by`` divides its files by values of columns."""
+        ...
+
+    def drop(self, name: str) -> None: ...
 
 
 class TableDirectory:

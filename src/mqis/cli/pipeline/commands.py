@@ -14,6 +14,7 @@ from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, counted, error_console, print_json, say
 from mqis.cli.pipeline.everything import everything, say_everything
 from mqis.cli.pipeline.gathering import gathered, journals_of
+from mqis.cli.pipeline.init import init
 from mqis.cli.pipeline.opening import interrupted, interruptible, opened_tables
 from mqis.cli.pipeline.options import (
     InputOptions,
@@ -82,7 +83,7 @@ def _run_all(
     if json:
         print_json(done)
         return
-    say_everything(done, place.directory)
+    say_everything(done, place.shown)
     if report:
         say(f"wrote {place.directory / REPORT}")
 
@@ -100,13 +101,13 @@ def ingest(
     and errors."""
     chosen = gathered(inputs, place.run)
     with opened_tables(place, chosen.journals, chosen.exports, chosen.captures) as opened:
-        from mqis.pipeline.jobs.ingest import ingest as job  # noqa: PLC0415
+        from mqis.pipeline.runs import ingest as job  # noqa: PLC0415
 
         done = asdict(job(opened, chosen.journals, chosen.exports, chosen.captures))
     if json:
         print_json(done)
     else:
-        say_ingested(done, place.directory)
+        say_ingested(done, place.shown)
 
 
 @app.command()
@@ -122,7 +123,7 @@ def audit(
     Exit status 1 if there are any.
     """
     with opened_tables(place) as opened:
-        from mqis.pipeline.jobs.audit import audit as job  # noqa: PLC0415
+        from mqis.pipeline.runs import audit as job  # noqa: PLC0415
 
         done = asdict(job(opened))
         rows = divergence_rows(opened)
@@ -144,7 +145,7 @@ def lag(
 ) -> None:
     """Measure the replication lag of each replica, missing numbers, and synchronisations."""
     with opened_tables(place) as opened:
-        from mqis.pipeline.jobs.progress import lag as job  # noqa: PLC0415
+        from mqis.pipeline.runs import lag as job  # noqa: PLC0415
 
         done = asdict(job(opened))
         rows = [row.asDict() for row in opened.read("lag").collect()]
@@ -167,7 +168,7 @@ def hygiene(
 ) -> None:
     """Find faults in the directory on which all replicas agree: orphans, duplicates, ..."""
     with opened_tables(place) as opened:
-        from mqis.pipeline.jobs.hygiene import hygiene as job  # noqa: PLC0415
+        from mqis.pipeline.runs import hygiene as job  # noqa: PLC0415
 
         found = job(opened)
         rows = [row.asDict() for row in opened.read("hygiene").collect()]
@@ -192,7 +193,7 @@ def routes(
 ) -> None:
     """Compute cost, next hop and path of the route for every pair of sites."""
     with opened_tables(place) as opened:
-        from mqis.pipeline.jobs.routes import routes as job  # noqa: PLC0415
+        from mqis.pipeline.runs import routes as job  # noqa: PLC0415
 
         done = asdict(job(opened))
     if json:
@@ -219,7 +220,7 @@ def what_if(
 ) -> None:
     """Compute for every link and gate which pairs of sites its failure affects."""
     with opened_tables(place) as opened:
-        from mqis.pipeline.jobs.routes import what_if as job  # noqa: PLC0415
+        from mqis.pipeline.runs import what_if as job  # noqa: PLC0415
 
         done = asdict(job(opened))
         rows = [row.asDict() for row in opened.read("what_if").limit(limit).collect()]
@@ -257,7 +258,7 @@ def traffic(
 ) -> None:
     """Compute the messages that links and gates carry, also if a link failed."""
     with opened_tables(place) as opened:
-        from mqis.pipeline.jobs.traffic import traffic as job  # noqa: PLC0415
+        from mqis.pipeline.runs import traffic as job  # noqa: PLC0415
 
         done = asdict(job(opened, messages, failed=without))
         rows = [row.asDict() for row in opened.read("traffic").limit(limit).collect()]
@@ -293,7 +294,7 @@ def rebuild(
     out = local_path(out)
     chosen, time, seq = _point(at, partition)
     with opened_tables(place) as opened:
-        from mqis.pipeline.jobs.rebuild import rebuild as job  # noqa: PLC0415
+        from mqis.pipeline.rebuilding import rebuild as job  # noqa: PLC0415
 
         done = job(opened, out, at_time=time, partition=chosen, at_seq=seq)
     for warning in done.warnings:
@@ -336,10 +337,13 @@ def stream(
 
     Ctrl-C ends it; the next run continues from there.
     """
+    if place.into:
+        raise typer.BadParameter("a stream keeps its state in a directory: give --tables")
     journals = journals or journals_of(place.run)
     with opened_tables(place, journals) as opened:
-        from mqis.pipeline.jobs.stream import follow  # noqa: PLC0415
-        from mqis.pipeline.jobs.stream import stream as job  # noqa: PLC0415
+        from mqis.pipeline.streaming import follow  # noqa: PLC0415
+        from mqis.pipeline.streaming import stream as job  # noqa: PLC0415
+        from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
 
         def print_batch(number: int, live: Any) -> None:
             rows = [row.asDict() for row in live.orderBy("server", "partition").collect()]
@@ -352,7 +356,8 @@ def stream(
                 print_rows(rows)
                 print_rows(wrong)
 
-        query = job(opened, journals, every_s=every, once=once)
+        kept = TableDirectory(opened.session, place.directory)
+        query = job(kept, journals, every_s=every, once=once)
         try:
             follow(query, opened, print_batch)
         except KeyboardInterrupt:
@@ -360,6 +365,7 @@ def stream(
             interrupted("interrupted; the next 'mqis pipeline stream' continues from here")
 
 
+app.command()(init)
 app.command()(show)
 app.command()(report_command)
 app.command()(sql)

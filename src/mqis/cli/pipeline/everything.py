@@ -1,9 +1,8 @@
-"""All jobs for which there is input, one after the other, and what they print."""
+"""All tables for which there is input, and what is printed about them."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mqis.cli.output import say
@@ -18,36 +17,32 @@ from mqis.cli.pipeline.output import (
 )
 
 if TYPE_CHECKING:
-    from mqis.pipeline.tables import TableDirectory
+    from mqis.pipeline.tables import TableStore
 
 
-def everything(opened: TableDirectory, inputs: InputOptions) -> dict[str, Any]:
-    """Runs the jobs; returns their results by name, and the rows of ``divergence``."""
-    from mqis.pipeline.jobs.audit import audit  # noqa: PLC0415
-    from mqis.pipeline.jobs.conversations import conversations  # noqa: PLC0415
-    from mqis.pipeline.jobs.history import history  # noqa: PLC0415
-    from mqis.pipeline.jobs.hygiene import hygiene  # noqa: PLC0415
-    from mqis.pipeline.jobs.ingest import ingest  # noqa: PLC0415
-    from mqis.pipeline.jobs.progress import lag  # noqa: PLC0415
-    from mqis.pipeline.jobs.routes import routes, what_if  # noqa: PLC0415
+def everything(opened: TableStore, inputs: InputOptions) -> dict[str, Any]:
+    """Builds all tables; returns their results by name, and the rows of ``divergence``."""
+    from mqis.pipeline import runs  # noqa: PLC0415
+    from mqis.pipeline.building import TableBuilder  # noqa: PLC0415
 
-    done: dict[str, Any] = {
-        "ingest": asdict(ingest(opened, inputs.journals, inputs.exports, inputs.captures))
-    }
-    if opened.has("objects"):
-        done["audit"] = asdict(audit(opened))
-        done["hygiene"] = hygiene(opened)
-        done["routes"] = asdict(routes(opened))
-        done["what_if"] = asdict(what_if(opened))
-    if opened.has("records"):
-        done["history"] = asdict(history(opened))
-        done["lag"] = asdict(lag(opened))
-    if opened.has("packets"):
-        done["conversations"] = conversations(opened)
+    read = runs.ingest(opened, inputs.journals, inputs.exports, inputs.captures)
+    done: dict[str, Any] = {"ingest": asdict(read)}
+    with TableBuilder(opened) as shared:
+        if opened.has("objects"):
+            done["audit"] = asdict(runs.audit(opened, shared))
+            done["hygiene"] = runs.hygiene(opened, shared)
+            done["routes"] = asdict(runs.routes(opened, shared))
+            done["what_if"] = asdict(runs.what_if(opened, shared))
+        if opened.has("records"):
+            done["history"] = asdict(runs.history(opened, shared))
+            done["lag"] = asdict(runs.lag(opened, shared))
+        if opened.has("packets"):
+            done["conversations"] = runs.conversations(opened, shared)
+        runs.others(shared)
     return {**done, "divergence": divergence_rows(opened) if "audit" in done else []}
 
 
-def say_everything(done: dict[str, Any], directory: Path) -> None:
+def say_everything(done: dict[str, Any], directory: str) -> None:
     """Prints a summary of the results."""
     say_ingested(done["ingest"], directory)
     if "audit" in done:

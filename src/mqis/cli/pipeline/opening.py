@@ -15,7 +15,7 @@ from mqis.cli.pipeline.options import TableOptions
 from mqis.wire.errors import MqisError
 
 if TYPE_CHECKING:
-    from mqis.pipeline.tables import TableDirectory
+    from mqis.pipeline.tables import TableStore
 
 #: As shells report a program that SIGINT ended.
 INTERRUPTED = 130
@@ -25,29 +25,37 @@ class NoSparkError(MqisError):
     """Spark is not installed."""
 
 
-@contextmanager
-def opened_tables(place: TableOptions, *inputs: str) -> Iterator[TableDirectory]:
-    """Opens the tables in one Spark session, with a progress bar.
-
-    The amount of data in them and in ``inputs`` decides the options that Java is started with.
-    """
-    from mqis.pipeline.locations import local_paths  # noqa: PLC0415
-
-    directory = place.directory
-    for listed in inputs:  # a wrong place is reported before Spark starts
-        list(local_paths(listed))
+def check_spark() -> None:
+    """Raises ``NoSparkError`` if Spark is not installed."""
     try:
         import pyspark  # noqa: F401, PLC0415
     except ImportError:
         raise NoSparkError(
             "the pipeline needs Spark: run 'make pipeline', or install mqis[pipeline]"
         ) from None
+
+
+@contextmanager
+def opened_tables(place: TableOptions, *inputs: str) -> Iterator[TableStore]:
+    """Opens the tables in one Spark session, with a progress bar.
+
+    The amount of data in them and in ``inputs`` decides the options that Java is started with.
+    """
+    from mqis.pipeline.locations import local_paths  # noqa: PLC0415
+
+    directory, settings = place.directory, place.settings
+    for listed in inputs:  # a wrong place is reported before Spark starts
+        list(local_paths(listed))
+    check_spark()
+    from mqis.pipeline.catalogs import table_store  # noqa: PLC0415
     from mqis.pipeline.session import Engine, is_large, session  # noqa: PLC0415
-    from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
     from mqis.pipeline.watching import watched  # noqa: PLC0415
 
     large = is_large(directory, *inputs)
-    engine = Engine(place.master, place.remote, place.tuned, place.memory, large=large)
+    if place.into:
+        settings = {"spark.sql.catalogImplementation": "hive"} | settings
+    how = place.master, place.remote, place.tuned, place.memory, settings
+    engine = Engine(*how, large=large)
     target = error_console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
@@ -58,7 +66,7 @@ def opened_tables(place: TableOptions, *inputs: str) -> Iterator[TableDirectory]
                 bar.update(task, description="computing", completed=done, total=total)
 
             with watched(opened, show_progress):
-                yield TableDirectory(opened, directory)
+                yield table_store(opened, place.into, directory)
 
 
 def interruptible(command: Callable[..., None]) -> Callable[..., None]:

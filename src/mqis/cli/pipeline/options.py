@@ -60,6 +60,22 @@ RemoteOption = Annotated[
     str,
     typer.Option(metavar="URL", help="A Spark Connect server, sc://...", show_default=False),
 ]
+IntoOption = Annotated[
+    str,
+    typer.Option(
+        metavar="CATALOG.SCHEMA",
+        help="Keep the tables in a schema of a Spark catalogue instead of a directory.",
+        show_default=False,
+    ),
+]
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="A setting of Spark, such as those of a catalogue; may be given several times.",
+        show_default=False,
+    ),
+]
 MemoryOption = Annotated[str, typer.Option(help="Memory for a local Spark.")]
 TunedOption = Annotated[
     bool,
@@ -89,6 +105,22 @@ class TableOptions:
     remote: RemoteOption = ""
     memory: MemoryOption = "2g"
     tuned: TunedOption = True
+    into: IntoOption = ""
+    conf: ConfOption = None
+
+    @property
+    def shown(self) -> str:
+        """The place of the tables, for people."""
+        return self.into or str(self.directory)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of ``--conf``; raises ``BadParameter`` if one has no value."""
+        given = [text.partition("=") for text in self.conf or ()]
+        for key, sign, _ in given:
+            if not (key and sign):
+                raise typer.BadParameter(f"--conf {key}: give KEY=VALUE")
+        return {key: value for key, _, value in given}
 
     @property
     def directory(self) -> Path:

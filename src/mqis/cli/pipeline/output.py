@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mqis.cli.output import cell, console, counted, say, table
@@ -11,14 +10,14 @@ from mqis.protocol.directory.types.words import property_word
 from mqis.wire.guid import Guid
 
 if TYPE_CHECKING:
-    from mqis.pipeline.tables import TableDirectory
+    from mqis.pipeline.tables import TableStore
 
 
-def divergence_rows(tables: TableDirectory) -> list[dict[str, Any]]:
+def divergence_rows(tables: TableStore) -> list[dict[str, Any]]:
     return [row.asDict() for row in tables.read("divergence").collect()]
 
 
-def say_ingested(done: dict[str, Any], tables: Path) -> None:
+def say_ingested(done: dict[str, Any], tables: str) -> None:
     say(
         f"{tables}: {counted(done['records'], 'record')} and {counted(done['objects'], 'object')} "
         f"of {counted(done['servers'], 'server')}"

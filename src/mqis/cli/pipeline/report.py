@@ -14,7 +14,7 @@ from mqis.cli.pipeline.options import TableOptions
 from mqis.cli.spread import spread
 
 if TYPE_CHECKING:
-    from mqis.pipeline.tables import TableDirectory
+    from mqis.pipeline.tables import TableStore
 
 REPORT = "report.html"
 
@@ -61,7 +61,7 @@ def report(
         say(f"wrote {' and '.join(files)}: {names}")
 
 
-def write_report(opened: TableDirectory, html: Path, pdf: Path | None = None) -> list[str]:
+def write_report(opened: TableStore, html: Path, pdf: Path | None = None) -> list[str]:
     """Writes the report with the picture that 'mqis map' draws; returns its headings."""
     from mqis.pipeline.report import report as job  # noqa: PLC0415
     from mqis.views.sitemap.picture import picture_of_objects  # noqa: PLC0415

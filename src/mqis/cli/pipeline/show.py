@@ -14,7 +14,7 @@ from mqis.cli.pipeline.output import plain_row, print_rows
 from mqis.cli.spread import spread
 
 if TYPE_CHECKING:
-    from mqis.pipeline.tables import TableDirectory
+    from mqis.pipeline.tables import TableStore
 
 
 @interruptible
@@ -38,11 +38,11 @@ def show(
         print_rows(rows)
 
 
-def _stored(opened: TableDirectory, name: str, limit: int) -> list[dict[str, Any]]:
+def _stored(opened: TableStore, name: str, limit: int) -> list[dict[str, Any]]:
     return [row.asDict() for row in opened.read(name).limit(limit).collect()]
 
 
-def _in_words(opened: TableDirectory, name: str, limit: int) -> list[dict[str, Any]]:
+def _in_words(opened: TableStore, name: str, limit: int) -> list[dict[str, Any]]:
     from mqis.pipeline.readable import readable_rows  # noqa: PLC0415
 
     return [row.asDict(recursive=True) for row in readable_rows(opened, name, limit)]

@@ -14,7 +14,7 @@ from mqis.cli.pipeline.output import plain_row, print_rows
 from mqis.cli.spread import spread
 
 if TYPE_CHECKING:
-    from mqis.pipeline.tables import TableDirectory
+    from mqis.pipeline.tables import TableStore
 
 MOST_ROWS = 100_000
 
@@ -61,7 +61,7 @@ def sql(
         error_console().print(cell(text, "yellow"), soft_wrap=True)
 
 
-def _columns(opened: TableDirectory) -> dict[str, list[str]]:
+def _columns(opened: TableStore) -> dict[str, list[str]]:
     from mqis.pipeline.readable import readable_tables  # noqa: PLC0415
 
     made = readable_tables(opened, opened.names())

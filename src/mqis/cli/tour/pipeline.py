@@ -104,10 +104,8 @@ def _redirected_stderr(path: Path) -> Iterator[None]:
 
 
 def _jobs(guide: Guide, tour: Tour, episode: Episode, exports: Path) -> _Found:
-    from mqis.pipeline.jobs.audit import audit  # noqa: PLC0415
-    from mqis.pipeline.jobs.ingest import ingest  # noqa: PLC0415
-    from mqis.pipeline.jobs.progress import lag  # noqa: PLC0415
-    from mqis.pipeline.jobs.rebuild import rebuild  # noqa: PLC0415
+    from mqis.pipeline.rebuilding import rebuild  # noqa: PLC0415
+    from mqis.pipeline.runs import audit, ingest, lag  # noqa: PLC0415
     from mqis.pipeline.session import Engine, session  # noqa: PLC0415
     from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
-from mqis.pipeline.sources.inventory import RepeatedSegment, SegmentFile
+from mqis.pipeline.sources.inventory import JournalFiles, RepeatedSegment, SegmentFile
 from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain
 from mqis.wire.mqds.keys import RsaPublicKey
 
@@ -18,6 +19,7 @@ _KINDS = {
     ChainState.MISSING: EvidenceKind.MISSING_SEGMENTS,
 }
 _MAX_NUMBER = (1 << 63) - 1
+_NUMBERED = re.compile(r"segment-([0-9]{1,18})\.mqj")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +89,13 @@ class JournalChain:
         listed = {segment.number for segment in self.segments} | set(self.unreadable)
         present = sum(finding.first <= number <= finding.last for number in listed)
         return present == finding.last - finding.first + 1
+
+
+def unreadable_numbers(damaged: Iterable[str], files: JournalFiles) -> defaultdict[str, set[int]]:
+    """By directory: the numbers, in their names, of segments whose headers cannot be read."""
+    readable = {segment.path for segment in files.segments}
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for path in map(Path, set(damaged) - readable):
+        if match := _NUMBERED.fullmatch(path.name):
+            found[str(path.parent)].add(int(match[1]))
+    return found

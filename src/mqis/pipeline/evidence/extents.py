@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
@@ -51,6 +51,11 @@ class JournalInventory:
         return str(Path(self.segments[0].path).parent)
 
     @property
+    def places(self) -> set[str]:
+        """The directories of its segments."""
+        return {str(Path(segment.path).parent) for segment in self.segments}
+
+    @property
     def whole(self) -> Extent | None:
         found = list(self.files.values())
         if not found:
@@ -73,12 +78,6 @@ class JournalInventory:
         """True if records are damaged, missing or there twice: changes may be missing with them."""
         kinds = EvidenceKind.MISSING_RECORDS, EvidenceKind.CONFLICTING_RECORDS
         return self.is_damaged or any(finding.kind in kinds for finding in self.missing)
-
-    @property
-    def overlaps(self) -> bool:
-        """True if two files hold records with the same numbers."""
-        spans = sorted((extent.first, extent.last) for extent in self.files.values())
-        return any(before[1] >= after[0] for before, after in pairwise(spans))
 
     @property
     def thinned(self) -> list[str]:

@@ -9,11 +9,11 @@ from mqis.pipeline.outputs import write_whole
 from mqis.pipeline.printing import print_pdf
 from mqis.pipeline.report.content import DrawMap, read_content
 from mqis.pipeline.report.page import headings, html_page
-from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.tables import TableStore
 
 
 def report(
-    tables: TableDirectory,
+    tables: TableStore,
     out: Path,
     *,
     pdf: Path | None = None,

@@ -11,14 +11,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.jobs.hygiene import directory
+from mqis.pipeline.building import TableBuilder
 from mqis.pipeline.readable import site_names
 from mqis.pipeline.report.wording import CLOCKS, TABLES
-from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.current import objects_from
-from mqis.pipeline.transforms.routes import routing_rows
+from mqis.pipeline.tables import TableStore
+from mqis.pipeline.transforms.current import OBJECT_COLUMNS, object_from
 from mqis.pipeline.transforms.words import in_words
-from mqis.pipeline.trusted import partitions_of
+from mqis.pipeline.trusted import used_input
 from mqis.protocol.directory.objects import DirectoryObject
 
 Rows = Sequence[Mapping[str, Any]]
@@ -63,7 +62,7 @@ class ReportContent:
 
 
 def read_content(
-    tables: TableDirectory, written: datetime | None = None, draw: DrawMap | None = None
+    tables: TableStore, written: datetime | None = None, draw: DrawMap | None = None
 ) -> ReportContent:
     """Reads everything that the report shows; ``draw`` makes the picture of the map."""
     sites = site_names(tables)
@@ -90,7 +89,7 @@ def read_content(
     )
 
 
-def _frames(tables: TableDirectory, sites: DataFrame | None) -> dict[str, DataFrame]:
+def _frames(tables: TableStore, sites: DataFrame | None) -> dict[str, DataFrame]:
     frames = {name: in_words(tables.read(name), sites) for name in TABLES if tables.has(name)}
     if "what_if" in frames:
         worst = (F.desc("cut_off"), F.desc("dearer_by"), "kind", "name")
@@ -105,15 +104,15 @@ def _rows(frame: DataFrame) -> Rows:
 # --- single facts ---------------------------------------------------------------------------------
 
 
-def _enterprise(tables: TableDirectory) -> str:
+def _enterprise(tables: TableStore) -> str:
     if not tables.has("partitions"):
         return ""
-    named = partitions_of(tables).filter("enterprise is not null")
+    named = used_input(tables, "partitions").filter("enterprise is not null")
     common = named.groupBy("enterprise").count().orderBy(F.desc("count"), "enterprise").limit(1)
     return "".join(row["enterprise"] for row in common.collect())
 
 
-def _period(tables: TableDirectory, evidence: Rows) -> tuple[datetime | None, datetime | None]:
+def _period(tables: TableStore, evidence: Rows) -> tuple[datetime | None, datetime | None]:
     if not tables.has("journals"):
         return None, None
     wrong = sorted({row["server"] for row in evidence if row["kind"] in CLOCKS})
@@ -129,7 +128,7 @@ def _moment(micros: int | None) -> datetime | None:
     return None if micros is None else datetime.fromtimestamp(micros / 1_000_000, UTC)
 
 
-def _servers(tables: TableDirectory) -> int:
+def _servers(tables: TableStore) -> int:
     known = [tables.read(n).select("server") for n in ("journals", "partitions") if tables.has(n)]
     if not known:
         return 0
@@ -137,25 +136,26 @@ def _servers(tables: TableDirectory) -> int:
     return both.distinct().count()
 
 
-def inventory(tables: TableDirectory, sites: DataFrame | None = None) -> Rows:
+def inventory(tables: TableStore, sites: DataFrame | None = None) -> Rows:
     """The number of objects of each partition and type, each object counted once."""
     if not _is_exported(tables):
         return ()
-    held = directory(tables).groupBy("partition", "type").count()
+    held = TableBuilder(tables).frame("held_objects").groupBy("partition", "type").count()
     return _rows(in_words(held, sites))
 
 
-def _sitemap(tables: TableDirectory, draw: DrawMap, traffic: Rows) -> str:
+def _sitemap(tables: TableStore, draw: DrawMap, traffic: Rows) -> str:
     if not _is_exported(tables):
         return ""
-    return draw(objects_from(routing_rows(directory(tables))), traffic)
+    rows = TableBuilder(tables).frame("routing_objects").select(*OBJECT_COLUMNS).collect()
+    return draw((object_from(*row) for row in rows), traffic)
 
 
-def _is_exported(tables: TableDirectory) -> bool:
+def _is_exported(tables: TableStore) -> bool:
     return tables.has("objects") and tables.has("partitions")
 
 
-def _pairs(tables: TableDirectory) -> tuple[int | None, int]:
+def _pairs(tables: TableStore) -> tuple[int | None, int]:
     if not tables.has("routes"):
         return None, 0
     counts = tables.read("routes").agg(
@@ -176,7 +176,7 @@ def _step(began: datetime | None, ended: datetime | None) -> int:
 
 
 def _over_time(
-    tables: TableDirectory, name: str, reduce: Callable[[DataFrame, int], DataFrame], step_s: int
+    tables: TableStore, name: str, reduce: Callable[[DataFrame, int], DataFrame], step_s: int
 ) -> Rows:
     return _rows(reduce(tables.read(name), step_s)) if tables.has(name) else ()
 

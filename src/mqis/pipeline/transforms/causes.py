@@ -15,9 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.bodies import carried
-from mqis.pipeline.transforms.divergence import Replicas
 from mqis.pipeline.transforms.expressions import guid_text, same_name, travels_as
-from mqis.pipeline.transforms.settling import settled
 from mqis.protocol.replication.convergence import DifferenceKind
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
@@ -53,6 +51,16 @@ class Cause(StrEnum):
     UNKNOWN = "unknown"
 
 
+#: The columns of ``divergence.differences``.
+_DIFFERENCE = (
+    *("server", "authority", "partition", "id", "type", "path", "difference", "properties"),
+    *("authority_seq", "replica_seq"),
+)
+#: The columns that ``causes`` makes.
+EXPLAINED = (
+    *(*_DIFFERENCE, "latest", "known", "authority_complete"),
+    *("cause", "reason", "seq", "source", "target", "applied_lsn"),
+)
 #: The columns that identify a difference.
 _KEY = ["server", "partition", "id"]
 _HOP = [*_KEY, "step"]
@@ -71,47 +79,36 @@ def changes_of(differences: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def causes(
-    differences: DataFrame,
+    traced: DataFrame,
+    hops: DataFrame,
+    carriers: DataFrame,
     records: DataFrame,
-    made: DataFrame,
     journals: DataFrame,
-    replicas: Replicas,
 ) -> DataFrame:
     """Adds ``cause``, ``reason``, ``seq`` and the failed step (``source``, ``target``).
 
-    ``made`` comes from ``changes_of``, ``journals`` are (server, complete). ``latest`` is the
-    object's last change, ``known`` the number of its changes in the authority's journal,
-    ``applied_lsn`` the record in which the replica applied the change; ``second_look`` needs them.
+    ``traced``, ``hops`` and ``carriers`` come from the functions of these names, ``journals`` are
+    (server, complete). ``latest`` is the object's last change, ``known`` the number of its changes
+    in the authority's journal, ``applied_lsn`` the record in which the replica applied the change;
+    ``second_look`` needs them.
     """
-    traced = settled(_with_change(differences, made, journals))
-    hops = settled(_hops(traced.filter(F.col("cause").isNull()), replicas))
     steps = (
         hops.join(_arrivals(hops, records), _HOP, "left")
-        .join(_sendings(hops, records), _HOP, "left")
+        .join(_sendings(carriers, records), _HOP, "left")
         .join(_complete(journals, "source"), "source", "left")
         .join(_complete(journals, "target"), "target", "left")
     )
     return _verdict(traced, steps)
 
 
-def unexplained(differences: DataFrame) -> DataFrame:
-    """Adds the same columns as ``causes``, all null; used if there are no differences."""
-    nothing, number = F.lit(None).cast("string"), F.lit(None).cast("long")
-    return differences.select(
-        *differences.columns,
-        nothing.alias("cause"),
-        nothing.alias("reason"),
-        number.alias("seq"),
-        nothing.alias("source"),
-        nothing.alias("target"),
-    )
-
-
 # --- the change -----------------------------------------------------------------------------------
 
 
-def _with_change(differences: DataFrame, made: DataFrame, journals: DataFrame) -> DataFrame:
-    """Adds the number of the missed change, or the cause if the journal has no such change."""
+def traced(differences: DataFrame, made: DataFrame, journals: DataFrame) -> DataFrame:
+    """Adds the number of the missed change, or the cause if the journal has no such change.
+
+    ``made`` comes from ``changes_of``.
+    """
     made = made.select(
         F.col("server").alias("authority"),
         "partition",
@@ -121,7 +118,7 @@ def _with_change(differences: DataFrame, made: DataFrame, journals: DataFrame) -
         F.transform("properties", lambda p: travels_as(p["propid"])).alias("set"),
     )
     joined = differences.join(made, ["authority", "partition", "id"], "left")
-    grouped = joined.groupBy(*differences.columns).agg(
+    grouped = joined.groupBy(*_DIFFERENCE).agg(
         F.max(F.when(_is_missed_change(), F.col("made_seq"))).alias("seq"),
         F.max("made_seq").alias("latest"),
         F.count("made_seq").alias("known"),
@@ -134,7 +131,7 @@ def _with_change(differences: DataFrame, made: DataFrame, journals: DataFrame) -
     )
     unfound = F.when(foreign, Cause.FOREIGN.value).otherwise(Cause.UNKNOWN.value)
     return whole.select(
-        *differences.columns,
+        *_DIFFERENCE,
         "seq",
         "latest",
         "known",
@@ -157,12 +154,16 @@ def _is_missed_change() -> Column:
 # --- its path -------------------------------------------------------------------------------------
 
 
-def _hops(traced: DataFrame, replicas: Replicas) -> DataFrame:
-    """One row for each step from the authority to the replica, possibly over the site's PSC."""
-    pscs = replicas.owners.select(
+def hops(traced: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame:
+    """One row for each step from the authority to the replica, possibly over the site's PSC.
+
+    ``owners`` and ``members`` come from ``divergence``.
+    """
+    unexplained = traced.filter(F.col("cause").isNull())
+    pscs = owners.select(
         guid_text(F.col("partition")).alias("site"), F.col("authority").alias("psc")
     )
-    placed = traced.join(F.broadcast(replicas.members), "server", "left").join(
+    placed = unexplained.join(F.broadcast(members), "server", "left").join(
         F.broadcast(pscs), "site", "left"
     )
     psc, server, authority = F.col("psc"), F.col("server"), F.col("authority")
@@ -209,14 +210,13 @@ def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
     )
 
 
-def _sendings(hops: DataFrame, records: DataFrame) -> DataFrame:
+def _sendings(carriers: DataFrame, records: DataFrame) -> DataFrame:
     """The fate of the messages with the change, by step: (hop, sent, written, received, ...)."""
-    messages = settled(_messages(hops, records))
     events = records.filter(F.col("kind") == int(RecordKind.MESSAGE)).select(
         F.col("server").alias("teller"), "message_source", "message_ordinal", "state", "reason"
     )
     keys = ["message_source", "message_ordinal"]
-    fates = events.join(F.broadcast(messages), keys)
+    fates = events.join(F.broadcast(carriers), keys)
     at_source = F.col("teller") == F.col("source")
     at_target = F.col("teller") == F.col("target")
 
@@ -236,7 +236,7 @@ def _sendings(hops: DataFrame, records: DataFrame) -> DataFrame:
     )
 
 
-def _messages(hops: DataFrame, records: DataFrame) -> DataFrame:
+def carriers(hops: DataFrame, records: DataFrame) -> DataFrame:
     """The messages of a step that carry the change, or a later state of the whole object."""
     asked = hops.select(*_HOP, "source", "target", F.col("seq").alias("wanted"))
     ways = asked.select(
@@ -318,7 +318,7 @@ def _verdict(traced: DataFrame, steps: DataFrame) -> DataFrame:
         arrived["applied_lsn"].alias("applied_lsn"),
     )
     return traced.join(followed, _KEY, "left").select(
-        *(name for name in traced.columns if name not in ("cause", "seq")),
+        *(*_DIFFERENCE, "latest", "known", "authority_complete"),
         F.coalesce("cause", "found").alias("cause"),
         F.coalesce("reason", F.lit("")).alias("reason"),
         "seq",

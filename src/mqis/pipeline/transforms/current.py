@@ -6,36 +6,17 @@ whole copy takes its place: every server holds the whole directory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.expressions import same_name
 from mqis.protocol.directory.export_format import parse_properties
 from mqis.protocol.directory.objects import DirectoryObject, PurgeState
-from mqis.protocol.hygiene.knowledge import PartitionCopy
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.seqnum import SequenceNumber
 
 _NORMAL = PurgeState.NORMAL.name.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class BestCopies:
-    """The copies that are used: rows of (partition, file, server, owner, own, whole, last_seq)."""
-
-    rows: tuple[Row, ...]
-
-    def partitions(self) -> Iterator[PartitionCopy]:
-        for row in self.rows:
-            id_ = Guid(bytes(row["partition"]))
-            yield PartitionCopy(id_, row["owner"] or "", row["own"], row["whole"])
-
-    def filled(self) -> set[Guid]:
-        return {Guid(bytes(row["partition"])) for row in self.rows if row["last_seq"]}
 
 
 def best_copies(partitions: DataFrame, errors: DataFrame) -> DataFrame:
@@ -52,8 +33,8 @@ def best_copies(partitions: DataFrame, errors: DataFrame) -> DataFrame:
         (F.col("damaged").isNull() & (F.col("purge_state") == _NORMAL)).alias("whole"),
     ).filter("partition is not null")
     order = F.struct("whole", "own", "last_seq", "server", "file")
-    columns = [name for name in judged.columns if name != "partition"]
-    best = judged.groupBy("partition").agg(F.max_by(F.struct(*columns), order).alias("best"))
+    columns = F.struct("file", "server", "owner", "last_seq", "own", "whole")
+    best = judged.groupBy("partition").agg(F.max_by(columns, order).alias("best"))
     return best.select("partition", "best.*")
 
 
@@ -78,14 +59,8 @@ def values(propid: int) -> Column:
     return F.coalesce(F.from_json(value(propid), "array<string>"), F.array().cast("array<string>"))
 
 
-#: The columns that ``objects_from`` needs.
+#: The columns that ``object_from`` needs.
 OBJECT_COLUMNS = ("type", "id", "partition", "seq", "props")
-
-
-def objects_from(rows: Iterable[Row | dict[str, object]]) -> Iterator[DirectoryObject]:
-    """The directory objects of rows with ``OBJECT_COLUMNS``."""
-    for row in rows:
-        yield object_from(*(row[name] for name in OBJECT_COLUMNS))  # type: ignore[arg-type]
 
 
 def object_from(kind: int, id_: bytes, partition: bytes, seq: int, props: str) -> DirectoryObject:

@@ -6,15 +6,11 @@ should hold it do and all digests are equal. The few others are compared in deta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.transforms.expressions import listed_properties, same_name
-from mqis.pipeline.transforms.settling import settled
+from mqis.pipeline.transforms.expressions import guid_text, listed_properties, same_name
 from mqis.protocol.replication.convergence import DifferenceKind
-from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
@@ -39,64 +35,33 @@ def authorities(partitions: DataFrame) -> DataFrame:
     return owned.groupBy("partition").agg(F.min("server").alias("authority"))
 
 
-@dataclass(frozen=True, slots=True)
-class Replicas:
-    """The replicas that should exist. They are few, so they are computed on the driver."""
+def replicas(partitions: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame:
+    """The replicas that should exist: (server, partition, authority, same_site).
 
-    #: (partition, authority).
-    owners: DataFrame
-    #: (server, site as text).
-    members: DataFrame
-    #: (server, partition, authority, same_site): every server has every partition.
-    copies: DataFrame
-    servers: frozenset[str]
-    #: Partitions that cannot be audited, because their authority was not exported.
-    unknown: tuple[str, ...]
-
-    @classmethod
-    def of(cls, objects: DataFrame, partitions: DataFrame) -> Replicas:
-        listed = partitions.select("server", "partition", "owner").distinct().collect()
-        owners: dict[bytes, str] = {}
-        for row in sorted(listed, key=lambda row: str(row["server"])):
-            if (row["owner"] or "").lower() == row["server"].lower():
-                owners.setdefault(bytes(row["partition"]), row["server"])
-        sites = {row["server"]: row["site"] for row in members(objects, partitions).collect()}
-        servers = frozenset(row["server"] for row in listed)
-        rows = [
-            (server, bytearray(id_), authority, str(Guid(id_)) == sites.get(server))
-            for id_, authority in owners.items()
-            for server in sorted(servers - {authority})
-        ]
-        known = [(bytearray(id_), authority) for id_, authority in owners.items()]
-        make = objects.sparkSession.createDataFrame
-        return cls(
-            make(known, "partition binary, authority string"),
-            make(list(sites.items()), "server string, site string"),
-            make(rows, "server string, partition binary, authority string, same_site boolean"),
-            servers,
-            tuple(
-                sorted(
-                    {
-                        str(Guid(bytes(row["partition"])))
-                        for row in listed
-                        if bytes(row["partition"]) not in owners
-                    }
-                )
-            ),
-        )
-
-
-def differences(objects: DataFrame, replicas: DataFrame) -> DataFrame:
-    """The objects that replicas (``Replicas.copies``) lack, have in excess, or have different."""
-    held = objects.filter(~F.col("deleted"))
-    suspects = _suspects(held, replicas)
-    looked_at = held.join(F.broadcast(suspects), ["partition", "id"], "left_semi").select(
-        "server", "partition", "id", "type", "path", "seq", "site_only", "digest", "digests"
+    Every server has every partition.
+    """
+    servers = partitions.select("server").distinct()
+    pairs = servers.crossJoin(F.broadcast(owners)).filter("server != authority")
+    same_site = F.coalesce(guid_text(F.col("partition")) == F.col("site"), F.lit(False))
+    return pairs.join(F.broadcast(members), "server", "left").select(
+        "server", "partition", "authority", same_site.alias("same_site")
     )
+
+
+def suspects(objects: DataFrame, replicas: DataFrame) -> DataFrame:
+    """The objects, of all servers, that some server may lack or have different."""
+    held = objects.filter(~F.col("deleted"))
+    looked_at = held.join(
+        F.broadcast(_unequal_objects(held, replicas)), ["partition", "id"], "left_semi"
+    ).select("server", "partition", "id", "type", "path", "seq", "site_only", "digest", "digests")
     owners = replicas.select("partition", "authority").distinct()
-    placed = settled(looked_at.join(F.broadcast(owners), "partition"))
-    own = placed.filter(F.col("server") == F.col("authority"))
-    others = placed.filter(F.col("server") != F.col("authority"))
+    return looked_at.join(F.broadcast(owners), "partition")
+
+
+def differences(suspects: DataFrame, replicas: DataFrame) -> DataFrame:
+    """The objects that replicas lack, have in excess, or have different."""
+    own = suspects.filter(F.col("server") == F.col("authority"))
+    others = suspects.filter(F.col("server") != F.col("authority"))
     return _missing_or_different(own, others, replicas).unionByName(_extra(own, others))
 
 
@@ -107,8 +72,8 @@ def grouped(held: DataFrame) -> DataFrame:
     )
 
 
-def _suspects(held: DataFrame, replicas: DataFrame) -> DataFrame:
-    """The objects that some server may lack or have different: (partition, id)."""
+def _unequal_objects(held: DataFrame, replicas: DataFrame) -> DataFrame:
+    """(partition, id) of the objects that some server may lack or have different."""
     expected = replicas.groupBy("partition").agg((F.count("*") + 1).alias("expected"))
     unequal = (F.col("held") != F.col("expected")) | (F.col("low") != F.col("high"))
     return (

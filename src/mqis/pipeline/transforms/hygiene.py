@@ -47,10 +47,10 @@ def _judge(batches: Batches) -> Batches:
         for batch in batches
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
     )
-    return _batches(map(_row, judge_sorted(rows)), _FOUND)
+    return _batches(map(finding_row, judge_sorted(rows)), _FOUND)
 
 
-def _row(found: HygieneFinding) -> tuple[str | None, ...]:
+def finding_row(found: HygieneFinding) -> tuple[str | None, ...]:
     return found.check, found.explanation, found.type, found.id, found.path, found.detail
 
 
@@ -60,9 +60,3 @@ def _batches(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> Batches:
         columns = zip(*some, strict=True)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def as_frame(findings: Iterable[HygieneFinding], like: DataFrame) -> DataFrame:
-    """Findings that the driver has made, as a frame of the same session."""
-    rows = [_row(found) for found in findings]
-    return like.sparkSession.createDataFrame(rows, schemas.HYGIENE)

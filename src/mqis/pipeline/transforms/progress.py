@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -28,13 +26,8 @@ def _changes(records: DataFrame, state: RecordState) -> DataFrame:
     return records.filter(is_change & (F.col("state") == int(state)))
 
 
-def arrivals(records: DataFrame, without: Collection[str] = ()) -> DataFrame:
-    """The lag of each change at each replica: (partition, seq, origin, server, made, lag_ms).
-
-    ``without`` are servers with wrong clocks, from whose times no lag can be computed.
-    """
-    if without:
-        records = records.filter(~F.col("server").isin(sorted(without)))
+def arrivals(records: DataFrame) -> DataFrame:
+    """The lag of each change at each replica: (partition, seq, origin, server, made, lag_ms)."""
     made = (
         _changes(records, RecordState.LOCAL)
         .groupBy("partition", "seq")

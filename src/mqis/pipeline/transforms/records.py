@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline import schemas
 from mqis.pipeline.transforms.expressions import body_number, body_octets
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.wire.journal import RecordKind, RecordState
@@ -67,18 +66,30 @@ def parts(records: DataFrame) -> DataFrame:
     )
 
 
-def sendings(records: DataFrame, received: DataFrame) -> DataFrame:
-    """When the senders queued received messages: (sender, receiver, sent_us, received_us)."""
+def sendings(records: DataFrame, extents: DataFrame) -> DataFrame:
+    """When the senders queued received messages: (sender, receiver, sent_us, received_us).
+
+    Of each file and sender, the first and the last message (``parts``) are looked at.
+    """
+    ends = [
+        extents.filter("sender is not null").select(
+            F.col("server").alias("receiver"),
+            F.col("sender").alias("message_source"),
+            F.col(f"{end}_ordinal").alias("message_ordinal"),
+            F.col(f"{end}_us").alias("received_us"),
+        )
+        for end in ("first", "last")
+    ]
+    received = F.broadcast(ends[0].unionByName(ends[1]).distinct())
     queued = messages(records, RecordState.QUEUED).select(
         F.col("server").alias("sender"),
         "message_source",
         "message_ordinal",
         F.unix_micros("time").alias("sent_us"),
     )
-    keys = ["message_source", "message_ordinal"]
-    return queued.join(F.broadcast(received), keys).select(
-        "sender", "receiver", "sent_us", "received_us"
-    )
+    met = queued.join(received, ["message_source", "message_ordinal"])
+    # A restored server may use the number of a message again, for a later one.
+    return met.groupBy("sender", "receiver", "received_us").agg(F.min("sent_us").alias("sent_us"))
 
 
 def replies(records: DataFrame) -> DataFrame:
@@ -93,35 +104,31 @@ def replies(records: DataFrame) -> DataFrame:
     return came.filter("from_seq is not null and to_seq is not null")
 
 
-def replies_reached(records: DataFrame, servers: Collection[str]) -> DataFrame:
-    """The highest numbers that sync replies brought servers to: (server, partition, to_seq)."""
-    chosen = records.filter(F.col("server").isin(sorted(servers)))
-    return replies(chosen).groupBy("server", "partition").agg(F.max("to_seq").alias("to_seq"))
+def replies_reached(records: DataFrame) -> DataFrame:
+    """The highest numbers that sync replies brought servers to: (server, partition, number)."""
+    return replies(records).groupBy("server", "partition").agg(F.max("to_seq").alias("number"))
 
 
-def holes(records: DataFrame, files: Collection[str]) -> DataFrame:
-    """The numbers that are missing between the records of a file: (file, first, last)."""
+def holes(records: DataFrame, files: DataFrame) -> DataFrame:
+    """The numbers that are missing between the records of some files: (file, first, last)."""
     before = Window.partitionBy("file").orderBy("lsn")
-    chosen = records.filter(F.col("file").isin(sorted(files))).select("file", "lsn")
+    chosen = records.select("file", "lsn").join(F.broadcast(files), "file", "left_semi")
     numbered = chosen.withColumn("before", F.lag("lsn").over(before))
     return numbered.filter("lsn > before + 1").select(
         "file", (F.col("before") + 1).alias("first"), (F.col("lsn") - 1).alias("last")
     )
 
 
-def unrecorded(records: DataFrame, makers: Collection[tuple[str, bytes]]) -> DataFrame:
+def unrecorded(records: DataFrame, makers: DataFrame) -> DataFrame:
     """The numbers before own changes that no record has: (server, partition, first, last).
 
-    ``makers`` are the servers and partitions to look at. A change that the server applied counts as
+    ``makers`` are the (server, partition) to look at. A change that the server applied counts as
     well: it may have taken office behind it. Larger jumps are made on purpose.
     """
-    session = records.sparkSession
-    rows = [(server, bytearray(partition)) for server, partition in makers]
-    chosen = session.createDataFrame(rows, "server string, partition binary")
     states = [int(RecordState.LOCAL), int(RecordState.APPLIED)]
     changes = records.filter(
         (F.col("kind") == int(RecordKind.CHANGE)) & F.col("state").isin(states)
-    ).join(F.broadcast(chosen), ["server", "partition"])
+    ).join(F.broadcast(makers), ["server", "partition"], "left_semi")
     earlier = (
         Window.partitionBy("server", "partition")
         .orderBy("lsn")
@@ -140,25 +147,17 @@ def unrecorded(records: DataFrame, makers: Collection[tuple[str, bytes]]) -> Dat
     )
 
 
-def known_by_others(
-    records: DataFrame, snapshots: DataFrame | None, ids: Collection[bytes]
-) -> set[bytes]:
-    """Those of the servers that the journals or snapshots of others know as machines."""
-    wanted = sorted(id_.hex().upper() for id_ in ids)
+def known_by_others(records: DataFrame, snapshots: DataFrame, ids: DataFrame) -> DataFrame:
+    """(id): those of the servers that the journals or snapshots of others know as machines."""
     is_machine = (F.col("kind") == int(RecordKind.CHANGE)) & (
         F.col("object_type") == int(ObjectType.MACHINE)
     )
-    other = F.col("server_id") != F.col("object_id")
-    found = records.filter(is_machine & other & F.hex("object_id").isin(wanted)).select("object_id")
-    rows = found.distinct().collect()
-    if snapshots is not None:
-        named = records.select("server", "server_id").distinct()
-        machines = snapshots.filter(
-            (F.col("type") == int(ObjectType.MACHINE)) & F.hex("id").isin(wanted)
-        )
-        seen = machines.join(F.broadcast(named), "server").filter("id != server_id")
-        rows += seen.select("id").distinct().collect()
-    return {bytes(row[0]) for row in rows}
+    told = records.filter(is_machine).select("server_id", F.col("object_id").alias("id"))
+    named = records.select("server", "server_id").distinct()
+    machines = snapshots.filter(F.col("type") == int(ObjectType.MACHINE)).select("server", "id")
+    held = machines.join(F.broadcast(named), "server").select("server_id", "id")
+    others = told.unionByName(held).filter("id != server_id").select("id")
+    return others.join(F.broadcast(ids), "id", "left_semi").distinct()
 
 
 def each_once(records: DataFrame) -> DataFrame:
@@ -169,7 +168,8 @@ def each_once(records: DataFrame) -> DataFrame:
 
 def conflicts(records: DataFrame) -> DataFrame:
     """The numbers of records that differ from file to file: (server, first, last, count)."""
-    content = [name for name in records.columns if name not in ("file", "offset")]
+    names = schemas.RECORDS.fieldNames()
+    content = [name for name in names if name not in ("file", "offset")]
     digests = records.select("server", "server_id", "lsn", F.xxhash64(*content).alias("digest"))
     copies = digests.groupBy("server", "server_id", "lsn").agg(
         F.count_distinct("digest").alias("copies")

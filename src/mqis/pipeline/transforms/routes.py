@@ -6,120 +6,76 @@ task gets the whole graph and computes the routes to some destinations, or some 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
-from mqis.pipeline.transforms.current import OBJECT_COLUMNS, objects_from, value
-from mqis.protocol.directory.service import ServiceBits
+from mqis.pipeline.transforms.network import RoutingArrays, unpacked
 from mqis.protocol.routing.bulk.allpairs import all_pairs
 from mqis.protocol.routing.bulk.columns import GateColumns, gate_columns
-from mqis.protocol.routing.bulk.gates import Gates
-from mqis.protocol.routing.bulk.sitegraph import SiteGraph, site_graph
 from mqis.protocol.routing.bulk.whatif import Impact, WhatIf
-from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import UNREACHABLE
-from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
 
 Batches = Iterator[pa.RecordBatch]
 Ints = npt.NDArray[np.int64]
 
 #: The number of destinations that a task computes at once.
 _BLOCK = 64
+#: The number of tasks for any network; Spark would put so few rows into one.
+_TASKS = 8
+#: With more sites, paths are left out: they would be most of the table, and next hops imply them.
+_PATHS_UP_TO = 1000
 _ROUTES: pa.Schema = to_arrow_schema(schemas.ROUTES, timezone="UTC")
 _WHAT_IF: pa.Schema = to_arrow_schema(schemas.WHAT_IF, timezone="UTC")
-
-
-@dataclass(frozen=True, slots=True)
-class RoutingArrays:
-    """The input of a task: the graph as arrays, and the names of sites, links and machines."""
-
-    graph: SiteGraph
-    gates: Gates
-    sites: tuple[str, ...]
-    links: tuple[str, ...]
-    machines: tuple[str, ...]
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> RoutingArrays:
-        graph, sites, links = site_graph(snapshot)
-        gates, machines = Gates.of_snapshot(snapshot)
-        names = tuple(snapshot.sites[site].name or str(site) for site in sites)
-        known = {m.id: m.name for m in snapshot.machines.values()}
-        return cls(
-            graph,
-            gates,
-            names,
-            tuple(_link_name(snapshot, names, link) for link in links),
-            tuple(known[machine] for machine in machines),
-        )
-
-
-def _link_name(snapshot: Snapshot, names: tuple[str, ...], link: object) -> str:
-    """The names of both ends, as links have no names."""
-    found = snapshot.links[link]  # type: ignore[index]
-    index = snapshot.graph.index
-    ends = [names[index[s]] if s in index else str(s) for s in (found.site1, found.site2)]
-    return " - ".join(sorted(ends))
-
-
-def snapshot_of(directory: DataFrame) -> Snapshot:
-    """The part of a directory that routing between sites needs."""
-    return Snapshot.of(objects_from(routing_rows(directory)))
-
-
-def routing_rows(directory: DataFrame) -> list[Row]:
-    """Sites, links, machines that route, and machines that are named as gates but do not."""
-    routes = F.coalesce(
-        value(PropId.QM_SERVICE).cast("int").bitwiseAND(int(ServiceBits.ROUTING)) != 0,
-        F.lit(False),
-    )
-    is_machine = F.col("type") == int(ObjectType.MACHINE)
-    kinds = [int(ObjectType.SITE), int(ObjectType.ROUTINGLINK)]
-    rows = _collected(directory, F.col("type").isin(kinds) | (is_machine & routes))
-    snapshot = Snapshot.of(objects_from(rows))
-    named = {gate for site in snapshot.sites.values() for gate in site.gates}
-    named |= {gate for link in snapshot.links.values() for gate in link.gates}
-    others = [gate.raw.hex().upper() for gate in sorted(named - snapshot.machines.keys())]
-    if others:
-        rows += _collected(directory, is_machine & F.hex("id").isin(others))
-    return rows
-
-
-def _collected(directory: DataFrame, wanted: Column) -> list[Row]:
-    return directory.filter(wanted).select(*OBJECT_COLUMNS).collect()
 
 
 # --- routes ---------------------------------------------------------------------------------------
 
 
-def routes(session: SparkSession, network: RoutingArrays, *, paths: bool = True) -> DataFrame:
-    """Cost, next hop and, with ``paths``, the path of every pair of sites; null without a route."""
-    return _spread(session, network.graph.count).mapInArrow(_router(network, paths), schemas.ROUTES)
+def routes(network: DataFrame) -> DataFrame:
+    """Cost, next hop and path of every pair of sites; null without a route.
+
+    ``network`` is one row of ``schemas.NETWORK``. Each task computes the routes to some sites.
+    """
+    last = F.floor((F.col("sites") - 1) / _BLOCK).cast("int")
+    return _spread(network.filter("sites > 0"), last).mapInArrow(_route, schemas.ROUTES)
 
 
-def _spread(session: SparkSession, count: int) -> DataFrame:
-    """The numbers below ``count``, divided between tasks."""
-    tasks = max(1, -(-count // _BLOCK))
-    return session.range(0, count, 1, tasks)
+def _spread(network: DataFrame, last: Column) -> DataFrame:
+    """(number, packed): the numbers up to ``last``, divided between tasks."""
+    numbers = network.select(F.explode(F.sequence(F.lit(0), last)).alias("number"))
+    spread = numbers.repartition(_TASKS, "number")
+    return spread.crossJoin(F.broadcast(network.select("packed")))
 
 
-def _router(network: RoutingArrays, paths: bool) -> Callable[[Batches], Batches]:
-    def work(batches: Batches) -> Batches:
-        for batch in batches:
-            wanted = batch.column(0).to_numpy()
-            for begin in range(0, len(wanted), _BLOCK):
-                yield routes_block(network, wanted[begin : begin + _BLOCK], paths)
+def _route(batches: Batches) -> Batches:
+    known = _Unpacked()
+    for batch in batches:
+        for number, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            network = known.of(text)
+            count = network.graph.count
+            begin = number * _BLOCK
+            wanted = np.arange(begin, min(begin + _BLOCK, count), dtype=np.int64)
+            yield routes_block(network, wanted, count <= _PATHS_UP_TO)
 
-    return work
+
+class _Unpacked:
+    """The network of a task, which has the same one in every row."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._network: RoutingArrays | None = None
+
+    def of(self, text: str) -> RoutingArrays:
+        if self._network is None or text != self._text:
+            self._text, self._network = text, unpacked(text)
+        return self._network
 
 
 def routes_block(network: RoutingArrays, destinations: Ints, paths: bool) -> pa.RecordBatch:
@@ -166,27 +122,21 @@ def _steps(found: GateColumns, here: Ints, column: Ints) -> Ints:
 # --- failures -------------------------------------------------------------------------------------
 
 
-def what_if(session: SparkSession, network: RoutingArrays) -> DataFrame:
+def what_if(network: DataFrame) -> DataFrame:
     """The effect of the failure of every single link and gate (``schemas.WHAT_IF``)."""
-    links = np.sort(network.graph.link)
-    gates = sorted({gate for gates in network.gates.of_site for gate in gates})
-    failures = [("link", int(number)) for number in links] + [("gate", gate) for gate in gates]
-    tasks = max(1, min(64, len(failures) // 16))
-    numbered = session.range(0, len(failures), 1, tasks)
-    return numbered.mapInArrow(_failer(network, failures), schemas.WHAT_IF)
+    last = F.col("failures") - 1
+    return _spread(network.filter("failures > 0"), last).mapInArrow(_fail, schemas.WHAT_IF)
 
 
-def _failer(
-    network: RoutingArrays, failures: list[tuple[str, int]]
-) -> Callable[[Batches], Batches]:
-    def work(batches: Batches) -> Batches:
-        questions: WhatIf | None = None
-        for batch in batches:
+def _fail(batches: Batches) -> Batches:
+    known, questions = _Unpacked(), None
+    for batch in batches:
+        numbers, texts = (column.to_pylist() for column in batch.columns)
+        if texts:
+            network = known.of(texts[0])
             questions = questions or WhatIf(all_pairs(network.graph), network.gates)
-            rows = [failures[index] for index in batch.column(0).to_pylist()]
-            yield _impacts(network, questions, rows)
-
-    return work
+            failures = network.failures
+            yield _impacts(network, questions, [failures[number] for number in numbers])
 
 
 def _impacts(network: RoutingArrays, ask: WhatIf, rows: list[tuple[str, int]]) -> pa.RecordBatch:

@@ -8,7 +8,6 @@ change, an export with unreadable lines, and an authority whose export contradic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -17,32 +16,21 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.content import digests
-from mqis.pipeline.transforms.causes import Cause
+from mqis.pipeline.transforms.causes import EXPLAINED, Cause
 from mqis.pipeline.transforms.expressions import listed_properties, travels_as
 from mqis.pipeline.transforms.rebuild import folded, lines
 from mqis.pipeline.transforms.records import replies
-from mqis.pipeline.transforms.settling import settled
 from mqis.protocol.directory.export_format import parse_entry
 from mqis.protocol.directory.objects import DeletedObject
 from mqis.protocol.replication.convergence import DifferenceKind
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
 
+_KEY = ["server", "partition", "id"]
 _OBJECT = ["authority", "partition", "id"]
 _ARROW: pa.Schema = to_arrow_schema(schemas.JOURNALED_STATE, timezone="UTC")
 _CONTRADICTION = "its export contradicts its own journal"
 _DOUBTFUL = (Cause.CORRUPTED.value, Cause.UNKNOWN.value, Cause.FOREIGN.value)
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedState:
-    """The exports: their objects, the numbers of their first lines, and the damaged ones."""
-
-    objects: DataFrame
-    #: (server, partition, last_seq).
-    numbers: DataFrame
-    #: (server), if lines of its export are missing or cannot be read.
-    damaged: DataFrame
 
 
 def is_doubtful() -> Column:
@@ -50,31 +38,42 @@ def is_doubtful() -> Column:
     return F.col("cause").isin(*_DOUBTFUL)
 
 
-def second_look(
-    explained: DataFrame, made: DataFrame, records: DataFrame, exported: ExportedState
-) -> DataFrame:
-    """Corrects the causes of ``causes``; ``made`` are the changes of the differing objects.
+def second_look(explained: DataFrame, looked_at: DataFrame) -> DataFrame:
+    """Corrects the causes of ``causes`` by ``evidenced``.
 
     An authority that contradicts its own journal gets one row for each object, instead of one for
     each of its replicas.
     """
-    doubtful = settled(explained.filter(is_doubtful()))
-    looked_at = settled(_with_evidence(doubtful, made, records, exported))
     own = looked_at.filter(F.col("authority_odd"))
     others = looked_at.filter(~F.col("authority_odd") | F.col("replica_odd"))
-    names = explained.columns
     judged = others.withColumn("reason", _reason()).withColumn("cause", _cause())
     return (
         explained.filter(~is_doubtful())
-        .unionByName(judged.select(*names))
-        .unionByName(_authorities(own).select(*names))
+        .unionByName(judged.select(*EXPLAINED))
+        .unionByName(_authorities(own).select(*EXPLAINED))
     )
 
 
-def _with_evidence(
-    doubtful: DataFrame, made: DataFrame, records: DataFrame, exported: ExportedState
+def export_numbers(partitions: DataFrame) -> DataFrame:
+    """(server, partition, last_seq): the numbers of the exports' first lines."""
+    return partitions.groupBy("server", "partition").agg(F.min("last_seq").alias("last_seq"))
+
+
+def evidenced(
+    explained: DataFrame,
+    journaled: DataFrame,
+    records: DataFrame,
+    *,
+    numbers: DataFrame,
+    errors: DataFrame,
+    objects: DataFrame,
 ) -> DataFrame:
-    numbers, damaged = exported.numbers, exported.damaged
+    """The doubtful differences, with everything that exports and journals tell about them.
+
+    ``journaled`` comes from the function of this name, ``numbers`` from ``export_numbers``.
+    """
+    doubtful = explained.filter(is_doubtful())
+    damaged = errors.filter(F.col("source") == "export").select("server").distinct()
     flag = F.lit(True)
     facts = (
         doubtful.join(F.broadcast(_renamed(numbers, "server", "replica_number")), _KEY[:2], "left")
@@ -92,13 +91,10 @@ def _with_evidence(
             "left",
         )
         .join(F.broadcast(_floors(doubtful, records, numbers)), "server", "left")
-        .join(F.broadcast(_states(doubtful, made, numbers)), _OBJECT, "left")
+        .join(F.broadcast(journaled), _OBJECT, "left")
         .join(F.broadcast(_firsts(doubtful, records)), _OBJECT[:2], "left")
     )
-    return _compared(facts, exported.objects)
-
-
-_KEY = ["server", "partition", "id"]
+    return _compared(facts, doubtful, objects)
 
 
 def _renamed(numbers: DataFrame, role: str, name: str) -> DataFrame:
@@ -134,9 +130,9 @@ def _firsts(doubtful: DataFrame, records: DataFrame) -> DataFrame:
     )
 
 
-def _states(doubtful: DataFrame, made: DataFrame, numbers: DataFrame) -> DataFrame:
+def journaled(explained: DataFrame, made: DataFrame, numbers: DataFrame) -> DataFrame:
     """The objects as their authorities' journals have them when they were exported."""
-    keys = doubtful.select(*_OBJECT).distinct()
+    keys = explained.filter(is_doubtful()).select(*_OBJECT).distinct()
     named = made.withColumnRenamed("server", "authority")
     concerned = named.join(
         F.broadcast(keys.withColumnRenamed("id", "object_id")),
@@ -145,14 +141,13 @@ def _states(doubtful: DataFrame, made: DataFrame, numbers: DataFrame) -> DataFra
     )
     owners = keys.select(*_OBJECT[:2]).distinct()
     own = _renamed(numbers, "authority", "at").join(owners, _OBJECT[:2])
-    points = settled(own.select("partition", "at"))
-    rebuilt = lines(folded(concerned), points).select("line")
+    rebuilt = lines(folded(concerned), own.select("partition", "at")).select("line")
     held = rebuilt.mapInArrow(_parse, schemas.JOURNALED_STATE)
     sets = F.flatten(F.collect_list(F.transform("properties", lambda p: travels_as(p["propid"]))))
     known = concerned.groupBy("authority", "partition", F.col("object_id").alias("id")).agg(
         F.max(F.col("command") == int(Command.CREATE)).alias("born"), sets.alias("set")
     )
-    return settled(known.join(held, ["partition", "id"], "left"))
+    return known.join(held, ["partition", "id"], "left")
 
 
 def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -165,10 +160,10 @@ def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
 
 
-def _compared(facts: DataFrame, objects: DataFrame) -> DataFrame:
+def _compared(facts: DataFrame, doubtful: DataFrame, objects: DataFrame) -> DataFrame:
     """Adds ``authority_odd`` and ``replica_odd``: which export contradicts the journal."""
-    keys = facts.select("partition", "id").distinct()
-    held = settled(
+    keys = doubtful.select("partition", "id").distinct()
+    held = (
         objects.filter(~F.col("deleted"))
         .join(F.broadcast(keys), ["partition", "id"], "left_semi")
         .select("server", "partition", "id", "digests")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -13,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.transforms.current import values
-from mqis.pipeline.transforms.routes import RoutingArrays
+from mqis.pipeline.transforms.network import RoutingArrays, unpacked
 from mqis.protocol.routing.bulk.columns import gate_columns
 from mqis.protocol.routing.bulk.sitegraph import SiteGraph
 from mqis.protocol.routing.table import UNREACHABLE
@@ -61,31 +59,71 @@ def _packet(big_endian: Column) -> Column:
     return F.concat(*(F.substring(big_endian, number, 1) for number in numbers))
 
 
-def loads(wanted: DataFrame, network: RoutingArrays) -> DataFrame:
-    """The load of links and gates for a demand between sites (``schemas.LOADS``)."""
-    index = {name: number for number, name in enumerate(network.sites)}
-    numbers = F.create_map(*(F.lit(part) for pair in index.items() for part in pair))
-    numbered = wanted.select(
-        numbers[F.col("source")].alias("s"),
-        numbers[F.col("destination")].alias("d"),
-        F.col("messages").cast("double").alias("messages"),
-    ).filter(F.col("s").isNotNull() & F.col("d").isNotNull() & (F.col("s") != F.col("d")))
-    blocks = numbered.withColumn("block", F.floor(F.col("d") / _BLOCK))
-    carried = blocks.groupBy("block").applyInArrow(_carrier(network), schemas.LOADS)
+def made_up(directory: DataFrame, seed: DataFrame) -> DataFrame:
+    """Made-up messages: every machine sends up to 500 to each of three machines.
+
+    ``seed`` is one row with a number.
+    """
+    machines = directory.filter(F.col("type") == int(ObjectType.MACHINE)).select("path")
+    listed = machines.agg(F.array_sort(F.collect_list("path")).alias("all"))
+    sending = (
+        machines.crossJoin(F.broadcast(listed))
+        .crossJoin(F.broadcast(seed))
+        .select(
+            F.col("path").alias("source"),
+            *("all", "seed"),
+            F.explode(F.sequence(F.lit(1), F.lit(3))).alias("n"),
+        )
+    )
+    roll = F.xxhash64("source", "n", "seed")
+    chosen = F.element_at("all", (F.pmod(roll, F.size("all")) + 1).cast("int"))
+    count = F.pmod(F.shiftright(roll, 20), F.lit(500)) + 1
+    return sending.select(
+        "source", chosen.alias("destination"), count.cast("double").alias("messages")
+    )
+
+
+def loads(wanted: DataFrame, network: DataFrame) -> DataFrame:
+    """The load of links and gates for a demand between sites (``schemas.LOADS``).
+
+    ``network`` is one row of ``schemas.NETWORK`` with the name of a link that has ``failed``, or an
+    empty one.
+    """
+    names = network.select(F.from_json("packed", "sites array<string>").alias("known"))
+    numbered = names.select(F.posexplode("known.sites").alias("number", "site"))
+    # Of sites with the same name, which hygiene reports, the last one counts.
+    sites = numbered.groupBy("site").agg(F.max("number").alias("number"))
+    ends = (
+        wanted.join(F.broadcast(_renamed(sites, "source", "s")), "source")
+        .join(F.broadcast(_renamed(sites, "destination", "d")), "destination")
+        .filter("s != d")
+        .select("s", "d", F.col("messages").cast("double").alias("messages"))
+    )
+    flows = ends.withColumn("block", F.floor(F.col("d") / _BLOCK))
+    blocks = flows.select(F.col("block").alias("part")).distinct().crossJoin(F.broadcast(network))
+    # Each block gets the network once, and not with every one of its rows.
+    carried = (
+        flows.groupBy("block").cogroup(blocks.groupBy("part")).applyInArrow(_carry, schemas.LOADS)
+    )
     return carried.groupBy("kind", "name").agg(F.sum("messages").alias("messages"))
 
 
-def _carrier(network: RoutingArrays) -> Callable[[pa.Table], pa.Table]:
-    def work(table: pa.Table) -> pa.Table:
-        source, destination = table["s"].to_numpy(), table["d"].to_numpy()
-        destinations, column = np.unique(destination, return_inverse=True)
-        flow = np.zeros((network.graph.count, len(destinations)))
-        np.add.at(flow, (source, column), table["messages"].to_numpy())
-        found = _loads(network, destinations.astype(np.int64), flow)
-        arrays = [pa.array(found[field.name], field.type) for field in _ARROW]
-        return pa.Table.from_arrays(arrays, schema=_ARROW)
+def _renamed(sites: DataFrame, site: str, number: str) -> DataFrame:
+    return sites.select(F.col("site").alias(site), F.col("number").alias(number))
 
-    return work
+
+def _carry(flows: pa.Table, networks: pa.Table) -> pa.Table:
+    known = networks.slice(0, 1).to_pylist()[0]
+    network = unpacked(known["packed"])
+    if known["failed"]:
+        network = without_link(network, known["failed"])
+    source, destination = flows["s"].to_numpy(), flows["d"].to_numpy()
+    destinations, column = np.unique(destination, return_inverse=True)
+    flow = np.zeros((network.graph.count, len(destinations)))
+    np.add.at(flow, (source, column), flows["messages"].to_numpy())
+    found = _loads(network, destinations.astype(np.int64), flow)
+    arrays = [pa.array(found[field.name], field.type) for field in _ARROW]
+    return pa.Table.from_arrays(arrays, schema=_ARROW)
 
 
 def _loads(network: RoutingArrays, destinations: Ints, flow: Flows) -> dict[str, list[object]]:

@@ -9,8 +9,8 @@ from functools import cached_property
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.trusted import records_of
+from mqis.pipeline.tables import TableStore
+from mqis.pipeline.trusted import used_input
 from mqis.protocol.journal.numbers import SKIPPED
 
 
@@ -36,7 +36,7 @@ class Moment:
 class Beginnings:
     """The snapshots that a rebuild can start from."""
 
-    def __init__(self, tables: TableDirectory) -> None:
+    def __init__(self, tables: TableStore) -> None:
         self._tables = tables
         self.snapshots = _read_snapshots(tables)
 
@@ -81,12 +81,12 @@ class Beginnings:
         """The times of the last record before and the first record after each snapshot."""
         near = {(s.server, s.lsn + more) for s in self.snapshots for more in (0, 1)}
         asked = self._tables.session.createDataFrame(sorted(near), "server string, lsn long")
-        found = records_of(self._tables).join(F.broadcast(asked), ["server", "lsn"])
+        found = used_input(self._tables, "records").join(F.broadcast(asked), ["server", "lsn"])
         rows = found.select("server", "lsn", F.unix_micros("time").alias("us")).collect()
         return {(r[0], r[1]): datetime.fromtimestamp(r[2] / 1e6, tz=UTC) for r in rows}
 
 
-def _read_snapshots(tables: TableDirectory) -> list[PartitionSnapshot]:
+def _read_snapshots(tables: TableStore) -> list[PartitionSnapshot]:
     """The snapshots, of each server only the partitions that it owns."""
     if not tables.has("snapshot_partitions"):
         return []

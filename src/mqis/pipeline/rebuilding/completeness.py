@@ -15,14 +15,13 @@ from datetime import datetime
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.jobs.beginnings import Moment
+from mqis.pipeline.rebuilding.beginnings import Moment
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.tables import TableStore
 from mqis.pipeline.trusted import (
-    errors_of,
-    partitions_of,
     servers_with_altered_journals,
     servers_with_wrong_clocks,
+    used_input,
 )
 from mqis.protocol.journal.numbers import SKIPPED
 
@@ -45,7 +44,7 @@ class RebuiltSpan:
 class RebuildCompleteness:
     """The facts about all partitions that decide whether a rebuild would be complete."""
 
-    def __init__(self, tables: TableDirectory, changes: DataFrame, moment: Moment) -> None:
+    def __init__(self, tables: TableStore, changes: DataFrame, moment: Moment) -> None:
         self._moment = moment
         self._breaks = _breaks(changes)
         self._exported = _exported_numbers(tables)
@@ -126,24 +125,27 @@ def _breaks(changes: DataFrame) -> dict[bytes, list[tuple[int, int]]]:
     return found
 
 
-def _exported_numbers(tables: TableDirectory) -> dict[bytes, int]:
+def _exported_numbers(tables: TableStore) -> dict[bytes, int]:
     """The highest number of each partition in any export."""
     if not tables.has("partitions"):
         return {}
-    rows = partitions_of(tables).groupBy("partition").agg(F.max("last_seq").alias("seq")).collect()
+    used = used_input(tables, "partitions").groupBy("partition")
+    rows = used.agg(F.max("last_seq").alias("seq")).collect()
     return {bytes(row["partition"]): row["seq"] for row in rows}
 
 
-def _ends(tables: TableDirectory) -> dict[str, datetime]:
+def _ends(tables: TableStore) -> dict[str, datetime]:
     """The times of the last records."""
     zone = F.date_format("ended", "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
     rows = tables.read("journals").filter("ended is not null").select("server", zone).collect()
     return {row[0]: datetime.fromisoformat(row[1]) for row in rows}
 
 
-def _last_damage(tables: TableDirectory) -> dict[str, int]:
+def _last_damage(tables: TableStore) -> dict[str, int]:
     """The last record's number in the damaged files of each server: damage may lie behind it."""
-    damaged = errors_of(tables).filter(F.col("source") == "journal").select("file").distinct()
+    if not tables.has("errors"):
+        return {}
+    damaged = tables.read("errors").filter(F.col("source") == "journal").select("file").distinct()
     files = [row["file"] for row in damaged.collect()]
     if not files:
         return {}

@@ -1,21 +1,16 @@
-"""Conversations: the table of that name, captured messages by client, server and protocol."""
+"""Captured messages by client, server and protocol."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline import schemas
+from mqis.pipeline.graph.registry import table
 
 
-def conversations(tables: TableDirectory) -> dict[str, int]:
-    """Writes the table from ``packets``; returns the number of messages of each protocol."""
-    made = tables.write("conversations", added_up(tables.read("packets")).coalesce(1))
-    totals = made.groupBy("protocol").agg(F.sum("messages").alias("n")).orderBy("protocol")
-    return {row["protocol"]: row["n"] for row in totals.collect()}
-
-
-def added_up(packets: DataFrame) -> DataFrame:
+@table(schemas.CONVERSATIONS, requires="packets")
+def conversations(packets: DataFrame) -> DataFrame:
     """One row for each protocol between a client and a port of a server, the busiest first.
 
     A protocol that travels in another (``cmp`` in ``rpc``) has rows of its own, and its bytes are
@@ -36,7 +31,20 @@ def added_up(packets: DataFrame) -> DataFrame:
         F.min("time").alias("first"),
         F.max("time").alias("last"),
     )
-    return added.select(
-        *("client", "server", "port", "transport", "carrier", "protocol", "streams", "messages"),
-        *("bytes", "errors", "first", "last"),
-    ).orderBy(F.desc("messages"), F.desc("bytes"), "client", "server", "port", "protocol")
+    return (
+        added.select(
+            *(
+                "client",
+                "server",
+                "port",
+                "transport",
+                "carrier",
+                "protocol",
+                "streams",
+                "messages",
+            ),
+            *("bytes", "errors", "first", "last"),
+        )
+        .orderBy(F.desc("messages"), F.desc("bytes"), "client", "server", "port", "protocol")
+        .coalesce(1)
+    )

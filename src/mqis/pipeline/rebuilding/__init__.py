@@ -14,12 +14,12 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.jobs.beginnings import Beginnings, Moment, PartitionSnapshot
-from mqis.pipeline.jobs.completeness import RebuildCompleteness, RebuiltSpan
+from mqis.pipeline.rebuilding.beginnings import Beginnings, Moment, PartitionSnapshot
+from mqis.pipeline.rebuilding.completeness import RebuildCompleteness, RebuiltSpan
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
-from mqis.pipeline.trusted import partitions_of, records_of
+from mqis.pipeline.trusted import used_input
 from mqis.protocol.directory.export_format import ExportHeader, format_header, parse_entry
 from mqis.protocol.directory.objects import DirectoryObject, Partition
 from mqis.wire.guid import Guid
@@ -62,7 +62,7 @@ class _Past:
 
 
 def rebuild(
-    tables: TableDirectory,
+    tables: TableStore,
     out: Path,
     *,
     at_time: datetime | None = None,
@@ -74,7 +74,7 @@ def rebuild(
         raise PipelineError(
             "a rebuild needs either a time, or a partition and one of its sequence numbers"
         )
-    records = records_of(tables)
+    records = used_input(tables, "records")
     if partition is not None:
         records = records.filter(F.col("partition") == F.lit(bytearray(partition.raw)))
     changes = local_changes(records).persist()
@@ -101,7 +101,7 @@ def rebuild(
 
 
 def _past_states(
-    tables: TableDirectory, changes: DataFrame, moment: Moment, only: Guid | None
+    tables: TableStore, changes: DataFrame, moment: Moment, only: Guid | None
 ) -> dict[bytes, _Past]:
     """The past state of every partition, by its identifier."""
     known = Beginnings(tables)
@@ -155,12 +155,12 @@ def _summaries(changes: DataFrame, moment: Moment) -> DataFrame:
     )
 
 
-def _purged_numbers(tables: TableDirectory) -> dict[tuple[bytes, int], int]:
+def _purged_numbers(tables: TableStore) -> dict[tuple[bytes, int], int]:
     """Purged numbers by (partition, last number), from the authorities' exports and snapshots."""
     found: dict[tuple[bytes, int], int] = {}
     for name in ("partitions", "snapshot_partitions"):
         if tables.has(name):
-            held = partitions_of(tables) if name == "partitions" else tables.read(name)
+            held = used_input(tables, name) if name == "partitions" else tables.read(name)
             own = held.filter(F.lower("owner") == F.lower("server"))
             for row in own.select("partition", "last_seq", "purged_seq").collect():
                 key = bytes(row["partition"]), row["last_seq"]
@@ -168,7 +168,7 @@ def _purged_numbers(tables: TableDirectory) -> dict[tuple[bytes, int], int]:
     return found
 
 
-def _lines(tables: TableDirectory, changes: DataFrame, past: Mapping[bytes, _Past]) -> DataFrame:
+def _lines(tables: TableStore, changes: DataFrame, past: Mapping[bytes, _Past]) -> DataFrame:
     """The lines of all partitions, in order."""
     session = tables.session
     points = [

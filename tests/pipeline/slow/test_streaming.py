@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mqis.pipeline.jobs import stream as jobs
+from mqis.pipeline import streaming as jobs
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.wire.journal import RecordState

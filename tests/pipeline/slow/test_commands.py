@@ -26,7 +26,7 @@ from tests.cli.commands import run
 from tests.enterprise.test_gather import node
 from tests.waiting import DEADLINE_S, wait_until
 
-DOC = Path(__file__).resolve().parents[2] / "docs" / "pipeline.md"
+DOC = Path(__file__).resolve().parents[3] / "docs" / "pipeline.md"
 
 
 @pytest.fixture(scope="module")

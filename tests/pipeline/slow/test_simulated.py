@@ -17,10 +17,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqis.admin.transfer import import_file
-from mqis.pipeline.jobs.audit import audit
-from mqis.pipeline.jobs.ingest import ingest
-from mqis.pipeline.jobs.progress import lag
-from mqis.pipeline.jobs.rebuild import Rebuilt, rebuild
+from mqis.pipeline.rebuilding import Rebuilt, rebuild
+from mqis.pipeline.runs import audit, ingest, lag
 from mqis.pipeline.tables import TableDirectory
 from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.replication.convergence import differences

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from mqis.pipeline import schemas
 from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import TableDirectory
+from mqis.pipeline.tables import TableDirectory, TableStore
 from mqis.pipeline.transforms import live
 from mqis.pipeline.transforms.progress import arrivals, lag
 
@@ -69,7 +69,7 @@ def compute(tables: TableDirectory, batches: Path) -> None:
         seen.unpersist()
 
 
-def follow(query: StreamingQuery, tables: TableDirectory, on_batch: OnBatch) -> None:
+def follow(query: StreamingQuery, tables: TableStore, on_batch: OnBatch) -> None:
     """Calls ``on_batch`` after every batch until the query ends.
 
     Raises ``PipelineError`` if the query fails.

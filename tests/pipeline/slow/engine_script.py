@@ -10,11 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from mqis.pipeline.jobs.audit import audit
-from mqis.pipeline.jobs.ingest import ingest
-from mqis.pipeline.jobs.progress import lag
-from mqis.pipeline.jobs.stream import follow, stream
+from mqis.pipeline.runs import audit, ingest, lag
 from mqis.pipeline.session import Engine, open_session
+from mqis.pipeline.streaming import follow, stream
 from mqis.pipeline.tables import TableDirectory
 
 _FEW = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mqis.pipeline.jobs.rebuild import rebuild
+from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.sim.mutations import mutated
 from mqis.sim.violation import Violation
-from tests.pipeline.simulated import Run, audited, check_rebuilt, look, run, simulated
+from tests.pipeline.slow.test_simulated import Run, audited, check_rebuilt, look, run, simulated
 
 __all__ = ["run"]
 

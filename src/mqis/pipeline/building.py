@@ -1,0 +1,74 @@
+"""Builds tables of the graph one after the other: the driver behind ``mqis pipeline``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+
+from pyspark.sql import DataFrame
+
+from mqis.pipeline.graph import TABLES, TableKind
+from mqis.pipeline.inputs import Sources
+from mqis.pipeline.settling import settled
+from mqis.pipeline.tables import TableStore
+
+
+class TableBuilder:
+    """Makes tables from sources, from tables that are stored, and from each other.
+
+    Every table and step is made at most once; leaving the ``with`` block frees what was cached.
+    """
+
+    def __init__(self, tables: TableStore, sources: Sources | None = None) -> None:
+        self._tables = tables
+        self._sources = sources or {}
+        self._made: dict[str, DataFrame] = {}
+        self.written: set[str] = set()
+
+    def __enter__(self) -> TableBuilder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._tables.session.catalog.clearCache()
+
+    def write(self, names: Iterable[str]) -> None:
+        """Writes the tables of these names; leaves out those without the input they require."""
+        for name in names:
+            table = TABLES[name]
+            if not table.requires or self._has(table.requires):
+                self._made[name] = self._tables.write(name, self._make(name), by=table.by)
+                self.written.add(name)
+
+    def frame(self, name: str) -> DataFrame:
+        """What a function of the graph returns; a table as it is stored, empty if it is not."""
+        if name not in self._made:
+            self._made[name] = self._stored(name)
+        return self._made[name]
+
+    def _has(self, name: str) -> bool:
+        return name in self._sources or (name in TABLES and self._tables.has(name))
+
+    def _make(self, name: str) -> DataFrame:
+        table = TABLES[name]
+        return table.make(**{read: self._read(read) for read in table.reads})
+
+    def _read(self, name: str) -> DataFrame | None:
+        if name in TABLES:
+            return self.frame(name)
+        return self._sources[name]() if name in self._sources else None
+
+    def _stored(self, name: str) -> DataFrame:
+        table = TABLES[name]
+        if table.kind is TableKind.STEP:
+            return settled(self._make(name))
+        if table.kind is TableKind.VIEW:
+            return self._make(name)
+        if self._tables.has(name):
+            return self._tables.read(name)
+        assert table.schema is not None
+        return self._tables.session.createDataFrame([], table.schema)

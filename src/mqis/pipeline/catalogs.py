@@ -1,0 +1,161 @@
+"""Tables in a schema of any Spark catalogue: Hive, Iceberg, Delta, Unity, a database by JDBC.
+
+Each table is replaced through Spark's own interfaces, so it is of the catalogue's own kind. A table
+of another schema is never replaced: it may be somebody else's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from mqis.pipeline.failures import SPARK_ERRORS, explained
+from mqis.pipeline.graph import TABLES
+from mqis.pipeline.tables import TableDirectory, TableError, TableStore
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_SESSION = "spark_catalog"
+_JDBC = "JDBCTableCatalog"
+#: JSON has milliseconds by default.
+_TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+
+
+class CatalogTables:
+    """The tables of ``CATALOG.SCHEMA``, or of a schema of the session's catalogue."""
+
+    def __init__(self, session: SparkSession, place: str) -> None:
+        self.session = session
+        self.place = place
+        parts = place.split(".")
+        if len(parts) > 2 or not all(map(_NAME.fullmatch, parts)):
+            raise TableError(f"{place}: give a catalogue and a schema, CATALOG.SCHEMA")
+        self._catalog, self._schema = [_SESSION, *parts][-2:]
+        self._is_session = self._catalog == _SESSION
+        kind = session.conf.get(f"spark.sql.catalog.{self._catalog}", None) or ""
+        if not kind and not self._is_session:
+            raise TableError(
+                f"{place}: Spark knows no catalogue {self._catalog!r}; configure it with --conf "
+                f"spark.sql.catalog.{self._catalog}=CLASS, or use {_SESSION}.{self._schema}"
+            )
+        #: A database has no maps and structures: such columns are written as JSON.
+        self._flat = kind.endswith(_JDBC)
+        self._make_schema()
+
+    def _make_schema(self) -> None:
+        try:
+            self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {self._catalog}.{self._schema}")
+        except SPARK_ERRORS as error:
+            raise TableError(f"{self.place}: cannot be used: {explained(error)}") from error
+
+    def _full(self, name: str) -> str:
+        return f"{self._catalog}.{self._schema}.{name}"
+
+    def names(self) -> list[str]:
+        rows = self.session.sql(f"SHOW TABLES IN {self._catalog}.{self._schema}").collect()
+        return sorted(row["tableName"] for row in rows if not row["isTemporary"])
+
+    def has(self, name: str) -> bool:
+        return self.session.catalog.tableExists(self._full(name))
+
+    def read(self, name: str) -> DataFrame:
+        """Reads a table; raises ``TableError`` if there is none."""
+        if not self.has(name):
+            raise TableError(
+                f"{self.place}: there is no table {name!r}; run 'mqis pipeline ingest' first"
+            )
+        stored = self.session.table(self._full(name))
+        return _unflattened(stored, name) if self._flat else stored
+
+    def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
+        """Replaces a table and reads it back."""
+        made = _flattened(frame) if self._flat else frame
+        self._refuse_another(name, made.schema)
+        try:
+            self._replace(name, made, by)
+        except SPARK_ERRORS as error:
+            raise TableError(
+                f"{self._full(name)}: cannot be written: {explained(error)}"
+            ) from error
+        return self.read(name)
+
+    def _refuse_another(self, name: str, schema: StructType) -> None:
+        """Raises if the table has other columns than this one would."""
+        if not self.has(name):
+            return
+        there = {
+            field.name: field.dataType for field in self.session.table(self._full(name)).schema
+        }
+        made = {field.name: field.dataType for field in schema}
+        other = sorted(
+            column
+            for column in there.keys() | made.keys()
+            if _plain(there.get(column)) != _plain(made.get(column))
+        )
+        if other:
+            raise TableError(
+                f"{self._full(name)}: exists with another schema (column {other[0]}), so it is not "
+                "replaced; drop it, or choose another schema with --into"
+            )
+
+    def _replace(self, name: str, frame: DataFrame, by: Sequence[str]) -> None:
+        full = self._full(name)
+        if self._is_session:
+            # A table cannot be overwritten by a query that reads it: its own input was read before.
+            writer = frame.write.mode("overwrite").format("parquet")
+            (writer.partitionBy(*by) if by else writer).saveAsTable(full)
+        elif self._flat:
+            # A database's catalogue cannot replace a table at once.
+            self.drop(name)
+            frame.writeTo(full).create()
+        else:
+            creator = frame.writeTo(full)
+            (creator.partitionedBy(*map(F.col, by)) if by else creator).createOrReplace()
+
+    def drop(self, name: str) -> None:
+        """Removes the table."""
+        with suppress(*SPARK_ERRORS):
+            self.session.sql(f"DROP TABLE IF EXISTS {self._full(name)}")
+
+
+def _plain(kind: DataType | None) -> str:
+    """A type without the things that a catalogue may change: whether values may be null."""
+    return "" if kind is None else kind.simpleString()
+
+
+def _flattened(frame: DataFrame) -> DataFrame:
+    """The frame with its maps, structures and lists of lists as JSON."""
+    return frame.select(
+        *(
+            F.to_json(field.name, _TIMES).alias(field.name)
+            if _is_nested(field.dataType)
+            else F.col(field.name)
+            for field in frame.schema
+        )
+    )
+
+
+def _unflattened(stored: DataFrame, name: str) -> DataFrame:
+    """The table as the graph defines it."""
+    schema = TABLES[name].schema if name in TABLES else None
+    for field in schema or ():
+        if _is_nested(field.dataType):
+            parsed = F.from_json(field.name, field.dataType, _TIMES)  # type: ignore[arg-type]
+            stored = stored.withColumn(field.name, parsed)
+    return stored
+
+
+def _is_nested(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return isinstance(kind.elementType, ArrayType | MapType | StructType)
+    return isinstance(kind, MapType | StructType)
+
+
+def table_store(session: SparkSession, into: str, directory: Path) -> TableStore:
+    """The tables of a catalogue's schema if one is named, else of a directory."""
+    return CatalogTables(session, into) if into else TableDirectory(session, directory)

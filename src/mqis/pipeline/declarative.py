@@ -1,0 +1,75 @@
+"""The graph as a Spark Declarative Pipeline: ``spark-pipelines run`` builds the same tables.
+
+``mqis pipeline init`` writes a definition file that calls ``define``. Spark then orders the tables,
+runs those that do not depend on each other side by side, and of ``records``, which is a streaming
+table, reads only what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+from pyspark import pipelines
+from pyspark.sql import DataFrame, SparkSession
+
+from mqis.pipeline import schemas
+from mqis.pipeline.graph import TABLES, TableDefinition, TableKind
+from mqis.pipeline.inputs import PipelineInputs, Sources, sources_of
+
+__all__ = ["PipelineInputs", "define"]
+
+#: The table that grows with the journals.
+_STREAM = "records"
+
+
+def define(spark: SparkSession, inputs: PipelineInputs) -> None:
+    """Defines all tables for which there is input; for a definition file of a pipeline."""
+    inputs.check()
+    sources = sources_of(spark, inputs)
+    if inputs.journals:
+        reader = spark.readStream.format("mqis.journal").schema(schemas.JOURNAL)
+        sources["journal"] = lambda: reader.load(inputs.journals)
+    defined = _with_input(sources)
+    for table in defined.values():
+        query = _query(spark, table, sources, defined.keys())
+        if table.name == _STREAM:
+            pipelines.table(name=table.name, comment=_comment(table))(query)
+        elif table.kind is TableKind.VIEW:
+            pipelines.temporary_view(name=table.name)(query)
+        else:
+            pipelines.materialized_view(name=table.name, comment=_comment(table))(query)
+
+
+def _with_input(sources: Sources) -> dict[str, TableDefinition]:
+    """The tables for which there is input."""
+    found: dict[str, TableDefinition] = {}
+    left = dict(TABLES)
+    while ready := [
+        table
+        for table in left.values()
+        if not table.requires or table.requires in sources or table.requires in found
+    ]:
+        for table in ready:
+            found[table.name] = left.pop(table.name)
+    return found
+
+
+def _query(
+    spark: SparkSession, table: TableDefinition, sources: Sources, defined: Container[str]
+) -> Callable[[], DataFrame]:
+    def read(name: str) -> DataFrame | None:
+        if name in sources:
+            return sources[name]()
+        if name not in TABLES:
+            return None
+        if name in defined:
+            return spark.read.table(name)
+        schema = TABLES[name].schema
+        assert schema is not None
+        return spark.createDataFrame([], schema)
+
+    return lambda: table.make(**{name: read(name) for name in table.reads})
+
+
+def _comment(table: TableDefinition) -> str:
+    return (table.make.__doc__ or f"mqis: {table.name}").partition("\n")[0]

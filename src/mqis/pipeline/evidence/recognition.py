@@ -1,0 +1,68 @@
+"""Recognises servers: journals and exports of servers that no directory knows are not used."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mqis.pipeline.evidence.exports import ExportedPartition, misnamed, stranger
+from mqis.pipeline.evidence.findings import EvidenceFinding
+
+Row = dict[str, Any]
+
+
+def exported_partitions(rows: Iterable[Row]) -> list[ExportedPartition]:
+    return [
+        ExportedPartition(
+            row["server"],
+            row["file"],
+            bytes.fromhex(row["partition"]),
+            row["owner"] or "",
+            row["last_seq"],
+        )
+        for row in rows
+    ]
+
+
+def unrecognised(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
+    """The findings about journals and exports that are not used, from the facts of the graph."""
+    states = exported_partitions(known["states"])
+    own = {(row["file"], bytes.fromhex(row["partition"])) for row in known["own"]}
+    made = {(row["server"], bytes.fromhex(row["partition"])) for row in known["made"]}
+    for finding in (*_strangers(known, states), *misnamed(states, own, made)):
+        yield asdict(finding) | {"kind": finding.kind.value}
+
+
+def _strangers(
+    known: defaultdict[str, list[Row]], states: Iterable[ExportedPartition]
+) -> Iterator[EvidenceFinding]:
+    """The journals and exports of servers that no directory knows as machines."""
+    ids = {row["id"] for row in known["machines"]}
+    names = {row["name"] for row in known["machines"]}
+    journals = _first_segments(known["segments"])
+    elsewhere = ids | {row["id"] for row in known["known"]}
+    # A single journal proves nothing about its own server.
+    if len({id_ for _, id_ in journals}) > 1 or ids:
+        for (server, id_), file in journals.items():
+            if id_ not in elsewhere:
+                yield stranger(server, str(Path(file).parent), "journal")
+    files: dict[str, set[str]] = defaultdict(set)
+    for state in states:
+        files[state.server].add(state.file)
+    if any(server.lower() in names for server in files):
+        for server in sorted(files):
+            if server.lower() not in names:
+                for file in sorted(files[server]):
+                    yield stranger(server, file, "export")
+
+
+def _first_segments(segments: Iterable[Row]) -> dict[tuple[str, str], str]:
+    """By name and identifier of each journal: its first file."""
+    found: dict[tuple[str, str], str] = {}
+    kept = (row for row in segments if row["kept"] is None)
+    for row in sorted(kept, key=lambda r: (r["server"], r["server_id"], r["first_lsn"], r["file"])):
+        found.setdefault((row["server"], row["server_id"]), row["file"])
+    return found

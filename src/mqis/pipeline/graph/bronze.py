@@ -1,0 +1,90 @@
+"""Journals, exports and captures as tables; every other table is computed from these.
+
+The parameters that are no tables are sources: ``mqis.pipeline.inputs`` reads them.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline import schemas
+from mqis.pipeline.graph.registry import table
+
+
+@table(schemas.RECORDS, requires="journal", by=("server",))
+def records(journal: DataFrame) -> DataFrame:
+    """The records of all journals as they were read: a table that a stream can append to."""
+    return journal.filter("error is null").drop("error")
+
+
+@table(schemas.SEGMENTS, requires="journal")
+def segments(checked_segments: DataFrame, repeated_segments: DataFrame) -> DataFrame:
+    """The segment files, with copies of others, which are not read."""
+    checked = checked_segments.withColumn("kept", F.lit(None).cast("string"))
+    return checked.unionByName(repeated_segments)
+
+
+@table(schemas.SNAPSHOTS, requires="snapshot_lines")
+def snapshots(snapshot_lines: DataFrame, snapshot_places: DataFrame) -> DataFrame:
+    placed = _placed(snapshot_lines.filter("error is null"), snapshot_places)
+    return placed.select(*schemas.SNAPSHOTS.fieldNames())
+
+
+@table(schemas.SNAPSHOT_PARTITIONS, requires="snapshot_lines")
+def snapshot_partitions(snapshot_states: DataFrame, snapshot_places: DataFrame) -> DataFrame:
+    placed = _placed(snapshot_states.filter("error is null"), snapshot_places)
+    return placed.select(*schemas.SNAPSHOT_PARTITIONS.fieldNames()).coalesce(1)
+
+
+def _placed(rows: DataFrame, places: DataFrame) -> DataFrame:
+    """Adds the server in whose journal's directory the file is, and the record it stands after."""
+    return rows.drop("server").join(F.broadcast(places), "file")
+
+
+@table(schemas.DIRECTORY, requires="exported_objects", by=("server",))
+def objects(exported_objects: DataFrame) -> DataFrame:
+    """The lines of exports. Those that cannot be read are kept, so that files are parsed once."""
+    return exported_objects
+
+
+@table(schemas.READ_PARTITIONS, requires="exported_objects")
+def partitions(exported_partitions: DataFrame) -> DataFrame:
+    return exported_partitions.filter("error is null").drop("error").coalesce(1)
+
+
+@table(schemas.CAPTURE, requires="captured")
+def packets(captured: DataFrame) -> DataFrame:
+    return captured
+
+
+@table(schemas.ERRORS)
+def errors(
+    segments: DataFrame,
+    objects: DataFrame,
+    packets: DataFrame,
+    snapshot_errors: DataFrame | None,
+) -> DataFrame:
+    """Everything in the input that could not be read."""
+    damage = segments.select("server", "file", F.explode("damage").alias("place")).select(
+        "server", "file", "place.offset", "place.length", F.col("place.reason").alias("error")
+    )
+    long, text = F.lit(None).cast("long"), F.lit(None).cast("string")
+    found = [
+        _as_errors(damage, "journal"),
+        _as_errors(objects.withColumn("length", long), "export"),
+        _as_errors(packets.withColumn("length", long).withColumn("server", text), "capture"),
+    ]
+    if snapshot_errors is not None:
+        found.append(snapshot_errors.select(*schemas.ERRORS.fieldNames()))
+    return reduce(lambda all_, more: all_.unionByName(more), found).coalesce(1)
+
+
+def _as_errors(rows: DataFrame, source: str) -> DataFrame:
+    return rows.filter("error is not null").select(
+        F.lit(source).alias("source"),
+        *("server", "file", "offset", "length"),
+        F.col("error").alias("reason"),
+    )

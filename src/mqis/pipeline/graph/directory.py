@@ -1,0 +1,138 @@
+"""The current directory, its faults (hygiene), and what the exports cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline import schemas
+from mqis.pipeline.graph.facts import Facts, facts, judged
+from mqis.pipeline.graph.registry import step, table, view
+from mqis.pipeline.transforms import hygiene as rules
+from mqis.pipeline.transforms.current import best_copies, current, object_from
+from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.pipeline.transforms.network import routing_rows
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.hygiene.knowledge import Knowledge, PartitionCopy, absent_sites
+from mqis.protocol.hygiene.topology import topology_findings, untold_gates
+from mqis.protocol.routing.snapshot import Snapshot
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+
+
+@step
+def copies(used_partitions: DataFrame, errors: DataFrame) -> DataFrame:
+    """The best copy of each partition."""
+    return best_copies(used_partitions, errors)
+
+
+@view
+def held_objects(used_objects: DataFrame, copies: DataFrame) -> DataFrame:
+    """The current directory, with binary identifiers."""
+    return current(used_objects, copies)
+
+
+@table(schemas.CURRENT, requires="objects")
+def directory(held_objects: DataFrame) -> DataFrame:
+    return held_objects.select(
+        "authority",
+        "server",
+        guid_text(F.col("partition")).alias("partition"),
+        guid_text(F.col("id")).alias("id"),
+        type_label(F.col("type")).alias("type"),
+        *("seq", "path", "props"),
+    ).coalesce(4)
+
+
+@step
+def routing_objects(held_objects: DataFrame) -> DataFrame:
+    """Sites, links, machines that route, and machines that are named as gates but do not."""
+    return routing_rows(held_objects)
+
+
+def _known(routing_objects: DataFrame, copies: DataFrame, **more: DataFrame) -> DataFrame:
+    return facts(
+        objects=routing_objects.select(
+            "type", F.hex("id").alias("id"), F.hex("partition").alias("partition"), "seq", "props"
+        ),
+        copies=copies.select(
+            F.hex("partition").alias("partition"), "owner", "own", "whole", "last_seq"
+        ),
+        **more,
+    )
+
+
+def routing_objects_of(known: Facts) -> list[DirectoryObject]:
+    return [
+        object_from(
+            row["type"],
+            bytes.fromhex(row["id"]),
+            bytes.fromhex(row["partition"]),
+            row["seq"],
+            row["props"],
+        )
+        for row in known["objects"]
+    ]
+
+
+def _knowledge(known: Facts) -> Knowledge:
+    parts = {Guid(bytes.fromhex(row["partition"])): row for row in known["copies"]}
+    filled = {id_ for id_, row in parts.items() if row["last_seq"]}
+    sites = (obj for obj in routing_objects_of(known) if obj.type is ObjectType.SITE)
+    listed = (PartitionCopy(i, r["owner"] or "", r["own"], r["whole"]) for i, r in parts.items())
+    return Knowledge(tuple(listed), absent_sites(sites, filled))
+
+
+def _topology(known: Facts) -> Iterator[dict[str, Any]]:
+    snapshot = Snapshot.of(routing_objects_of(known))
+    for found in topology_findings(snapshot, _knowledge(known)):
+        yield dict(zip(schemas.HYGIENE.fieldNames(), rules.finding_row(found), strict=True))
+
+
+def _uncertain(known: Facts) -> Iterator[dict[str, Any]]:
+    return ({"check": check} for check in sorted(_knowledge(known).uncertain()))
+
+
+def _limits(known: Facts) -> Iterator[dict[str, Any]]:
+    left_out = {row["check"]: row["count"] for row in known["left_out"]}
+    knowledge = _knowledge(known)
+    gates = untold_gates(Snapshot.of(routing_objects_of(known)), knowledge)
+    for limit in knowledge.limits(left_out, gates):
+        yield asdict(limit) | {"check": limit.check or None}
+
+
+@step
+def hygiene_findings(
+    held_objects: DataFrame, routing_objects: DataFrame, copies: DataFrame
+) -> DataFrame:
+    """The findings of all rules, those included that missing exports may explain."""
+    topology = judged(_known(routing_objects, copies), _topology, schemas.HYGIENE)
+    return rules.judged(held_objects).unionByName(topology)
+
+
+@step
+def uncertain_checks(routing_objects: DataFrame, copies: DataFrame) -> DataFrame:
+    """(check): the checks whose findings missing exports may explain."""
+    return judged(_known(routing_objects, copies), _uncertain, schemas.UNCERTAIN)
+
+
+@table(schemas.HYGIENE, requires="objects")
+def hygiene(hygiene_findings: DataFrame, uncertain_checks: DataFrame) -> DataFrame:
+    certain = hygiene_findings.join(F.broadcast(uncertain_checks), "check", "left_anti")
+    return certain.orderBy("check", "type", "path", "id", "detail").coalesce(1)
+
+
+@table(schemas.HYGIENE_LIMITS, requires="objects")
+def hygiene_limits(
+    hygiene_findings: DataFrame,
+    uncertain_checks: DataFrame,
+    routing_objects: DataFrame,
+    copies: DataFrame,
+) -> DataFrame:
+    uncertain = hygiene_findings.join(F.broadcast(uncertain_checks), "check", "left_semi")
+    known = _known(routing_objects, copies, left_out=uncertain.groupBy("check").count())
+    return judged(known, _limits, schemas.HYGIENE_LIMITS)

@@ -1,0 +1,145 @@
+"""The sources of the graph: journals, exports, captures and messages that a run reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline import schemas, sources
+from mqis.pipeline.locations import local_path
+from mqis.pipeline.session import PipelineError
+from mqis.pipeline.sources.capture import capture_files
+from mqis.pipeline.sources.checks import header_row
+from mqis.pipeline.sources.directory import export_files
+from mqis.pipeline.sources.files import paths_in
+from mqis.pipeline.sources.inventory import RepeatedSegment, journal_files
+from mqis.pipeline.sources.journal import PATTERN, server_of_segment
+
+#: Functions that read the sources, by their names in the graph.
+Sources = dict[str, Callable[[], DataFrame]]
+
+_SNAPSHOTS = "snapshot-*.jsonl"
+_NUMBER = re.compile(r"[0-9]{1,20}")
+_MAX_LSN = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineInputs:
+    """What a run reads. Each of the first three is a file or directory, or several with commas."""
+
+    journals: str = ""
+    exports: str = ""
+    captures: str = ""
+    #: A CSV file (source, destination, messages; by machine name). Without it, messages are made
+    #: up from ``seed``.
+    messages: str = ""
+    #: A link that is assumed to have failed, as the table ``what_if`` names it.
+    failed: str = ""
+    seed: int = 1
+
+    def check(self) -> None:
+        """Raises an error in one line if a place has nothing to read."""
+        if self.journals:
+            paths_in({"path": self.journals}, PATTERN, "journal segments")
+        if self.exports:
+            export_files({"path": self.exports})
+        if self.captures:
+            capture_files({"path": self.captures})
+        if self.messages and not local_path(self.messages).exists():
+            raise PipelineError(f"{self.messages}: there is no such file (a CSV of messages)")
+
+
+def sources_of(spark: SparkSession, inputs: PipelineInputs) -> Sources:
+    """The sources that these inputs give; nothing is read yet but the headers of segments."""
+    found: Sources = {
+        "synthetic_seed": lambda: spark.createDataFrame([(inputs.seed,)], schemas.SEED),
+        "failed_link": lambda: spark.createDataFrame([(inputs.failed,)], schemas.FAILED_LINK),
+    }
+    if inputs.journals:
+        found |= _journal_sources(spark, inputs.journals)
+    if inputs.exports:
+        read = partial(sources.directory, spark, inputs.exports)
+        found["exported_objects"] = read
+        found["exported_partitions"] = partial(read, rows="partitions")
+    if inputs.captures:
+        found["captured"] = partial(sources.capture, spark, inputs.captures)
+    if inputs.messages:
+        reader = spark.read.schema(schemas.MESSAGES).option("header", value=True)
+        found["messages"] = lambda: reader.csv(str(local_path(inputs.messages)))
+    return found
+
+
+def _journal_sources(spark: SparkSession, path: str) -> Sources:
+    files = journal_files(path)
+    copies = [_copy(copy) for copy in files.repeated]
+    without = files.left_out
+    names = schemas.JOURNAL.fieldNames()
+    found: Sources = {
+        "journal": lambda: sources.journal(spark, path, names, without=without),
+        "checked_segments": lambda: sources.segments(spark, path, without=without),
+        "repeated_segments": lambda: spark.createDataFrame(copies, schemas.SEGMENTS),
+    }
+    return found | _snapshot_sources(spark, path)
+
+
+def _copy(copy: RepeatedSegment) -> tuple[object, ...]:
+    """The row of a segment that is not read."""
+    assert copy.segment.header is not None
+    row = header_row(copy.segment.header)
+    row |= {"file": copy.segment.path, "size": copy.segment.size, "kept": copy.kept}
+    return tuple(row.get(name) for name in schemas.SEGMENTS.fieldNames())
+
+
+# --- snapshots ------------------------------------------------------------------------------------
+#
+# A snapshot is the server's directory as it was after one record. Retention removes the records
+# before the oldest snapshot that it keeps, so a rebuild of the past may have to start from one.
+
+
+def _snapshot_sources(spark: SparkSession, journals: str) -> Sources:
+    """The snapshots in the journals' directories; nothing if there are none."""
+    options = {"path": journals, "allow_empty": "true"}
+    beside = {path.parent for path in paths_in(options, PATTERN, "journal segments")}
+    found = [row for directory in sorted(beside) for row in snapshot_files(directory)]
+    if not found:
+        return {}
+    paths = ",".join(path for path, _, _ in found)
+    read = partial(sources.directory, spark, paths)
+
+    def places() -> DataFrame:
+        return spark.createDataFrame(found, schemas.SNAPSHOT_PLACES)
+
+    def unread() -> DataFrame:
+        lines = read(["file", "offset", "error"], rows="lines").filter("error is not null")
+        return lines.join(F.broadcast(places()), "file").select(
+            F.lit("snapshot").alias("source"),
+            *("server", "file", "offset"),
+            F.lit(None).cast("long").alias("length"),
+            F.col("error").alias("reason"),
+        )
+
+    return {
+        "snapshot_places": places,
+        "snapshot_lines": partial(read, rows="lines"),
+        "snapshot_states": partial(read, rows="partitions"),
+        "snapshot_errors": unread,
+    }
+
+
+def snapshot_files(directory: Path) -> list[tuple[str, str, int]]:
+    """(file, server, lsn) of the snapshots in a journal's directory."""
+    server = next(filter(None, map(server_of_segment, sorted(directory.glob(PATTERN)))), "")
+    taken = sorted(directory.glob(_SNAPSHOTS)) if server else []
+    # A path with a comma is left out: a comma separates paths.
+    numbered = ((path, path.stem.partition("-")[2]) for path in taken if "," not in str(path))
+    return [(str(path), server, int(n)) for path, n in numbered if _is_lsn(n)]
+
+
+def _is_lsn(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None and int(text) <= _MAX_LSN

@@ -1,1 +1,0 @@
-"""The jobs that ``mqis pipeline`` runs: they read and write tables; transforms do the rest."""

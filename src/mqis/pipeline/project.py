@@ -1,0 +1,56 @@
+"""Writes the project of a Spark Declarative Pipeline, which ``spark-pipelines run`` runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mqis.pipeline.inputs import PipelineInputs
+from mqis.pipeline.locations import local_path
+from mqis.pipeline.outputs import write_whole
+from mqis.pipeline.session import SETTINGS, PipelineError
+
+SPEC, DEFINITION = "spark-pipeline.yml", "tables.py"
+
+
+def write_project(directory: Path, inputs: PipelineInputs, schema: str) -> list[Path]:
+    """Writes the two files; raises ``PipelineError`` if one exists already."""
+    inputs.check()
+    files = {
+        directory / SPEC: _spec(directory, schema),
+        directory / DEFINITION: _definition(inputs),
+    }
+    for path in files:
+        if path.exists():
+            raise PipelineError(f"{path} exists already; remove it, or choose another directory")
+    for path, text in files.items():
+        write_whole(path, text.encode())
+    return list(files)
+
+
+def _spec(directory: Path, schema: str) -> str:
+    settings = "".join(f'  {key}: "{value}"\n' for key, value in SETTINGS.items())
+    return (
+        "# Run it with: spark-pipelines run --conf spark.sql.catalogImplementation=hive\n"
+        "# (Hive keeps the tables between runs; any other catalogue of yours does, too.)\n"
+        "name: mqis\n"
+        f"storage: {(directory / 'state').absolute().as_uri()}\n"
+        f"schema: {schema}\n"
+        "libraries:\n"
+        "  - glob:\n"
+        f"      include: {DEFINITION}\n"
+        f"configuration:\n{settings}"
+    )
+
+
+def _definition(inputs: PipelineInputs) -> str:
+    named = {name: getattr(inputs, name) for name in ("journals", "exports", "captures")}
+    given = ", ".join(f"{name}={_absolute(value)!r}" for name, value in named.items() if value)
+    return (
+        "from mqis.pipeline.declarative import PipelineInputs, define\n\n"
+        f"define(spark, PipelineInputs({given}))  # noqa: F821 - Spark sets the session\n"
+    )
+
+
+def _absolute(places: str) -> str:
+    """The places, from wherever the project is run."""
+    return ",".join(str(local_path(place).absolute()) for place in places.split(","))

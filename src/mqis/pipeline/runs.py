@@ -1,0 +1,236 @@
+"""The runs of ``mqis pipeline``: each builds some tables of the graph and counts their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from mqis.pipeline.building import TableBuilder
+from mqis.pipeline.failures import SPARK_ERRORS, explained
+from mqis.pipeline.graph import TABLES, TableKind
+from mqis.pipeline.inputs import PipelineInputs, sources_of
+from mqis.pipeline.session import PipelineError
+from mqis.pipeline.settling import settled
+from mqis.pipeline.tables import TableStore
+from mqis.pipeline.transforms.expressions import guid_text
+from mqis.pipeline.transforms.network import unpacked
+
+#: The tables that each kind of input gives.
+_OF_JOURNALS = ("records", "segments", "snapshots", "snapshot_partitions")
+_OF_EXPORTS = ("objects", "partitions")
+_OF_CAPTURES = ("packets",)
+_INGESTED = (*_OF_JOURNALS, *_OF_EXPORTS, *_OF_CAPTURES, "errors", "journals", "evidence")
+#: It depends on messages that the user gives, so only its own command writes it.
+_ASKED_FOR = "traffic"
+
+
+@contextmanager
+def _builder(tables: TableStore, shared: TableBuilder | None, needs: str) -> Iterator[TableBuilder]:
+    """The builder that several runs share, or one for this run; raises if a table is missing."""
+    tables.read(needs)
+    if shared is not None:
+        yield shared
+    else:
+        with TableBuilder(tables) as builder:
+            yield builder
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    records: int
+    objects: int
+    servers: int
+    errors: int
+    packets: int = 0
+    #: Findings about the input itself.
+    evidence: int = 0
+
+
+def ingest(
+    tables: TableStore, journals: str = "", exports: str = "", captures: str = ""
+) -> Ingested:
+    """Reads what is given into tables; tables of other inputs stay as they are."""
+    inputs = PipelineInputs(journals, exports, captures)
+    if not (journals or exports or captures):
+        raise PipelineError("nothing to read: give --journals, --exports or --captures")
+    inputs.check()
+    try:
+        return _ingest(tables, inputs)
+    except SPARK_ERRORS as error:
+        raise PipelineError(explained(error)) from error
+
+
+def _ingest(tables: TableStore, inputs: PipelineInputs) -> Ingested:
+    sources = sources_of(tables.session, inputs)
+    names = [*_OF_JOURNALS * bool(inputs.journals), *_OF_EXPORTS * bool(inputs.exports)]
+    names += _OF_CAPTURES * bool(inputs.captures)
+    if not inputs.journals and tables.has("errors"):  # unreadable snapshots are kept only there
+        unread = settled(tables.read("errors").filter("source = 'snapshot'"))
+        sources["snapshot_errors"] = lambda: unread
+    with TableBuilder(tables, sources) as builder:
+        builder.write(names)
+        for name in _OF_JOURNALS * bool(inputs.journals):
+            if name.startswith("snapshot") and "snapshot_lines" not in sources:
+                tables.drop(name)
+        builder.write(["errors"])
+        if inputs.journals or inputs.exports:
+            builder.write(["journals", "evidence"])
+        return _ingested(tables, builder)
+
+
+def _ingested(tables: TableStore, builder: TableBuilder) -> Ingested:
+    def counted(name: str) -> int:
+        return tables.read(name).count() if tables.has(name) else 0
+
+    held = builder.frame("objects").filter("error is null").groupBy("server").count().collect()
+    objects = {row["server"]: row["count"] for row in held}
+    read = builder.frame("extents").groupBy("server").agg(F.sum("records").alias("n")).collect()
+    records = {row["server"]: row["n"] for row in read}
+    return Ingested(
+        sum(records.values()),
+        sum(objects.values()),
+        len(records.keys() | objects.keys()),
+        *(counted(name) for name in ("errors", "packets", "evidence")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    differences: int
+    objects: int
+    servers: int
+    #: Partitions that were not audited, because their authority was not exported.
+    unaudited: tuple[str, ...]
+
+
+def audit(tables: TableStore, shared: TableBuilder | None = None) -> Audited:
+    """Writes ``divergence``."""
+    with _builder(tables, shared, "objects") as builder:
+        builder.write(["divergence"])
+        partitions = builder.frame("used_partitions")
+        owners = builder.frame("authorities").select("partition")
+        unknown = partitions.join(F.broadcast(owners), "partition", "left_anti")
+        texts = unknown.select(guid_text(F.col("partition")).alias("id")).distinct()
+        return Audited(
+            tables.read("divergence").count(),
+            builder.frame("used_objects").count(),
+            partitions.select("server").distinct().count(),
+            tuple(sorted(row["id"] for row in texts.collect())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    changes: int
+    versions: int
+
+
+def history(tables: TableStore, shared: TableBuilder | None = None) -> Recorded:
+    """Writes ``changes`` and ``versions``."""
+    with _builder(tables, shared, "records") as builder:
+        builder.write(["changes", "versions"])
+    return Recorded(tables.read("changes").count(), tables.read("versions").count())
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    ways: int
+    gaps: int
+    duplicates: int
+
+
+def lag(tables: TableStore, shared: TableBuilder | None = None) -> Progressed:
+    """Writes ``lag``, ``lag_by_minute``, ``gaps``, ``rounds`` and, of exports, ``margins``."""
+    with _builder(tables, shared, "records") as builder:
+        builder.frame("arrivals").persist()
+        builder.write(["lag", "lag_by_minute", "gaps", "rounds", "margins"])
+    counts = tables.read("gaps").groupBy("kind").count().collect()
+    kinds = {row["kind"]: row["count"] for row in counts}
+    return Progressed(tables.read("lag").count(), kinds.get("gap", 0), kinds.get("duplicate", 0))
+
+
+def hygiene(tables: TableStore, shared: TableBuilder | None = None) -> dict[str, int]:
+    """Writes ``directory``, ``hygiene`` and ``hygiene_limits``; counts the findings by check."""
+    with _builder(tables, shared, "objects") as builder:
+        builder.write(["directory", "hygiene", "hygiene_limits"])
+    counts = tables.read("hygiene").groupBy("check").count().collect()
+    return {row["check"]: row["count"] for row in counts}
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    sites: int
+    pairs: int
+    unreachable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    failures: int
+    #: Failures that cut off at least one pair of sites.
+    cutting: int
+
+
+def routes(tables: TableStore, shared: TableBuilder | None = None) -> Routed:
+    """Writes ``routes``."""
+    with _builder(tables, shared, "objects") as builder:
+        builder.write(["routes"])
+        sites = builder.frame("network").collect()[0]["sites"]
+    counted = tables.read("routes").agg(
+        F.count("*").alias("pairs"), F.count_if(F.col("cost").isNull()).alias("cut")
+    )
+    row = counted.collect()[0]
+    return Routed(sites, row["pairs"], row["cut"])
+
+
+def what_if(tables: TableStore, shared: TableBuilder | None = None) -> Failed:
+    """Writes ``what_if``."""
+    with _builder(tables, shared, "objects") as builder:
+        builder.write(["what_if"])
+    written = tables.read("what_if")
+    return Failed(written.count(), written.filter("cut_off > 0").count())
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    messages: float
+    links: int
+    undeliverable: float
+
+
+def traffic(tables: TableStore, messages: str = "", *, failed: str = "", seed: int = 1) -> Carried:
+    """Writes ``traffic``; the arguments are those of ``PipelineInputs``."""
+    inputs = PipelineInputs(messages=messages, failed=failed, seed=seed)
+    inputs.check()
+    tables.read("objects")
+    with TableBuilder(tables, sources_of(tables.session, inputs)) as builder:
+        links = unpacked(builder.frame("network").collect()[0]["packed"]).links
+        if failed and failed not in links:
+            known = ", ".join(sorted(set(links))[:10])
+            raise PipelineError(f"there is no link {failed!r}; links are {known}")
+        builder.write(["traffic"])
+        total = builder.frame("site_demand").agg(F.sum("messages")).collect()[0][0] or 0.0
+    rows = tables.read("traffic").collect()
+    lost = sum(row["messages_after"] for row in rows if row["kind"] == "undeliverable")
+    return Carried(total, sum(row["kind"] == "link" for row in rows), lost)
+
+
+def conversations(tables: TableStore, shared: TableBuilder | None = None) -> dict[str, int]:
+    """Writes ``conversations``; returns the number of messages of each protocol."""
+    with _builder(tables, shared, "packets") as builder:
+        builder.write(["conversations"])
+    made = tables.read("conversations").groupBy("protocol").agg(F.sum("messages").alias("n"))
+    return {row["protocol"]: row["n"] for row in made.orderBy("protocol").collect()}
+
+
+def others(shared: TableBuilder) -> None:
+    """Writes the tables that no other run of the same builder has written."""
+    known = {*_INGESTED, _ASKED_FOR, *shared.written}
+    shared.write(
+        name
+        for name, table in TABLES.items()
+        if table.kind is TableKind.TABLE and name not in known
+    )
