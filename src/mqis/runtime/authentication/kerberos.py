@@ -38,9 +38,10 @@ def _check_available() -> None:
 
 
 class _Kerberos(GSSAPIProxy):
-    """The base of both sides, a ``context.Mechanism``."""
+    """The base of both sides, a ``protection.Mechanism``."""
 
     signs_whole: ClassVar[bool] = False
+    ntlm_session: ClassVar[None] = None
     identity: Identity | None = None
 
     @property

@@ -20,7 +20,7 @@ from spnego._negotiate import NegotiateProxy
 from spnego.channel_bindings import GssChannelBindings
 
 from mqis.protocol.authentication import AuthenticationError
-from mqis.runtime.authentication.context import Mechanism
+from mqis.runtime.authentication.protection import Mechanism
 
 _Input = tuple[bytes | None, bytes | None, bool]
 

@@ -59,10 +59,9 @@ from mqis.protocol.authentication import (
     Identity,
 )
 from mqis.runtime.authentication.account import NT_HASH_SIZE, Account, Accounts, resolve
+from mqis.runtime.authentication.ntlm_protection import SIGNATURE_SIZE, NtlmSession
 from mqis.runtime.authentication.target import OwnNames
 from mqis.wire.reader import Reader
-
-SIGNATURE_SIZE = 16
 
 _SUPPORTED = (
     NegotiateFlags.key_56
@@ -107,10 +106,16 @@ def any_claim(_name: str, _account: Account | None) -> None:
 
 
 class _Ntlm(NTLMProxy):
-    """The base of both sides, a ``context.Mechanism``."""
+    """The base of both sides, a ``protection.Mechanism``.
+
+    It counts the messages that Negotiate signs (its mechListMIC) before the exchange is finished:
+    the first call has the next sequence number, but its RC4 stream begins anew (MS-SPNG, "NTLM RC4
+    Key State for MechListMIC and First Signed Message").
+    """
 
     signs_whole: ClassVar[bool] = True
     identity: Identity | None = None
+    _signed = _verified = 0
 
     @property
     def signing(self) -> bool:
@@ -119,6 +124,26 @@ class _Ntlm(NTLMProxy):
     @property
     def sealing(self) -> bool:
         return self._context_attr & _SEALING == _SEALING
+
+    @property
+    def ntlm_session(self) -> NtlmSession | None:
+        if not self.complete or not self.signing:
+            return None
+        return NtlmSession(
+            self.session_key,
+            is_client=self.usage == "initiate",
+            key_exchange=bool(self._context_attr & NegotiateFlags.key_exch),
+            sent=self._signed,
+            received=self._verified,
+        )
+
+    def sign(self, data: bytes, qop: int | None = None) -> bytes:
+        self._signed += 1
+        return super().sign(data, qop)
+
+    def verify(self, data: bytes, mic: bytes) -> int:
+        self._verified += 1
+        return super().verify(data, mic)
 
     def signature_size(self, sealed: bool) -> int:
         return SIGNATURE_SIZE
