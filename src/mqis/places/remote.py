@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import io
 import os
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from mqis.places.address import RemoteAddress
-from mqis.places.errors import MissingError, PlaceError, explained_at
+from mqis.places.errors import PlaceError, explained_at
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -82,31 +81,15 @@ def put_in_store(source: Path, place: RemoteAddress) -> None:
 
 
 def _upload(system: FileSystem, source: Path, target: RemoteAddress) -> None:
+    """Copies the bytes. After a failure to read the source, a beginning may stay in the store:
+    closing a stream of pyarrow ends its upload, whatever the reason."""
     size = 0
-    try:
-        with source.open("rb") as file, system.open_output_stream(_key(target)) as out:
-            while data := file.read(_WRITE_BYTES):
-                out.write(data)
-                size += len(data)
-    except OSError:
-        # Closing the stream ends the upload, also after a failure to read the source.
-        with suppress(OSError):
-            delete_in_store(target)
-        raise
+    with source.open("rb") as file, system.open_output_stream(_key(target)) as out:
+        while data := file.read(_WRITE_BYTES):
+            out.write(data)
+            size += len(data)
     if system.get_file_info(_key(target)).size != size:
         raise PlaceError(f"{target}: the copy has another size than {source}; it is tried again")
-
-
-def delete_in_store(place: RemoteAddress) -> None:
-    with _explained(place):
-        if size_in_store(place) is None:
-            raise MissingError(f"{place}: there is no such file or directory")
-        try:
-            _system(place).delete_file(_key(place))
-        except OSError:
-            # pyarrow then also creates the empty directory, which not every S3 server can do.
-            if size_in_store(place) is not None:
-                raise
 
 
 class _RangedFile(io.RawIOBase):
