@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from socket import create_connection
+from socket import create_connection, create_server
 from time import monotonic, sleep
 
 import pytest
-
-from tests.processes import free_port
 
 KEY, SECRET = "loopback-key", "loopback-secret"
 _START_S = 20.0
@@ -33,6 +31,11 @@ class S3Server:
 
     def uri_with_credential(self, path: str) -> str:
         return f"{self.uri(path)}&access_key={KEY}&secret_key={SECRET}"
+
+
+def free_port() -> int:
+    with create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
 
 
 def rclone() -> str:

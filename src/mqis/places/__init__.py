@@ -14,7 +14,6 @@ from mqis.places.address import RemoteAddress, is_remote, parse_place
 from mqis.places.errors import MissingError, PlaceError, explained_at
 from mqis.places.remote import (
     PART,
-    delete_in_store,
     listed_below,
     open_in_store,
     put_in_store,
@@ -26,7 +25,6 @@ __all__ = [
     "Place",
     "PlaceError",
     "RemoteAddress",
-    "delete_at",
     "is_remote",
     "listed",
     "open_at",
@@ -100,12 +98,3 @@ def _flush_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def delete_at(place: Place) -> None:
-    """Deletes a file; raises ``MissingError`` if there is none."""
-    if isinstance(place, RemoteAddress):
-        delete_in_store(place)
-        return
-    with explained_at(place):
-        place.unlink()

@@ -4,12 +4,13 @@ it is needed: a server that archives to a directory needs no pyarrow."""
 from __future__ import annotations
 
 import io
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from mqis.places.address import RemoteAddress
-from mqis.places.errors import MissingError, PlaceError, explained_at
+from mqis.places.errors import PlaceError, explained_at
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -41,6 +42,8 @@ def listed_below(place: RemoteAddress, *, recursive: bool) -> list[ListedFile]:
 
         selector = FileSelector(_key(place), recursive=recursive, allow_not_found=True)
         found = [info for info in system.get_file_info(selector) if info.is_file]
+        if not found and place.scheme == "s3" and not system.get_file_info(place.host).type:
+            raise PlaceError(f"{place}: there is no such bucket; create it, or correct the address")
     if len(found) > MAX_LISTED:
         raise PlaceError(f"{place}: there are more than {MAX_LISTED:,} files; name a part of them")
     return sorted(ListedFile(_below(place, info), info.size) for info in found)
@@ -61,27 +64,32 @@ def open_in_store(place: RemoteAddress) -> BinaryIO:
 
 
 def put_in_store(source: Path, place: RemoteAddress) -> None:
-    """Copies a file; it gets its name when all of it is there."""
-    aside = place.parent / f"{place.name}{PART}"
-    with source.open("rb") as file, _explained(place):
-        system = _system(place)
-        if place.scheme != "s3":  # S3 has no directories
-            system.create_dir(_key(place.parent), recursive=True)
-        with system.open_output_stream(_key(aside)) as out:
-            while data := file.read(_WRITE_BYTES):
-                out.write(data)
-        # The stream's end also names an unfinished upload, so the name follows in a second step.
-        if system.get_file_info(_key(aside)).size != source.stat().st_size:
-            raise PlaceError(f"{place}: the copy has another size than {source}; it is tried again")
-        system.move(_key(aside), _key(place))
+    """Copies a file; it gets its name when all of it is there.
 
-
-def delete_in_store(place: RemoteAddress) -> None:
+    S3 shows an object when its upload ends. Other stores show a file while it grows, so there it
+    has another name until then.
+    """
+    in_s3 = place.scheme == "s3"
+    target = place if in_s3 else place.parent / f"{place.name}{PART}"
     with _explained(place):
-        try:
-            _system(place).delete_file(_key(place))
-        except FileNotFoundError:
-            raise MissingError(f"{place}: there is no such file or directory") from None
+        system = _system(place)
+        if not in_s3:  # S3 has no directories
+            system.create_dir(_key(place.parent), recursive=True)
+        _upload(system, source, target)
+        if not in_s3:
+            system.move(_key(target), _key(place))
+
+
+def _upload(system: FileSystem, source: Path, target: RemoteAddress) -> None:
+    """Copies the bytes. After a failure to read the source, a beginning may stay in the store:
+    closing a stream of pyarrow ends its upload, whatever the reason."""
+    size = 0
+    with source.open("rb") as file, system.open_output_stream(_key(target)) as out:
+        while data := file.read(_WRITE_BYTES):
+            out.write(data)
+            size += len(data)
+    if system.get_file_info(_key(target)).size != size:
+        raise PlaceError(f"{target}: the copy has another size than {source}; it is tried again")
 
 
 class _RangedFile(io.RawIOBase):
@@ -133,7 +141,7 @@ def _key(place: RemoteAddress) -> str:
 
 def _below(place: RemoteAddress, info: FileInfo) -> RemoteAddress:
     prefix = f"{_key(place).strip('/')}/"
-    return place / info.path.lstrip("/").removeprefix(prefix)
+    return place / str(info.path).lstrip("/").removeprefix(prefix)
 
 
 def _system(place: RemoteAddress) -> FileSystem:
@@ -156,6 +164,8 @@ def _opened_system(
     from pyarrow import fs  # noqa: PLC0415
 
     if scheme == "s3":
+        # Trailing checksums are Amazon's own; other S3 servers refuse uploads that have them.
+        os.environ.setdefault("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
         return fs.S3FileSystem(
             **dict(settings),
             **dict(secrets),
@@ -163,6 +173,7 @@ def _opened_system(
             request_timeout=REQUEST_S,
             retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
             background_writes=False,
+            check_directory_existence_before_creation=True,
         )
     bare = RemoteAddress(scheme, host, "", settings)
     return fs.FileSystem.from_uri(str(bare))[0]
