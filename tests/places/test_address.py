@@ -61,6 +61,7 @@ def test_uris(text: str, printed: str) -> None:
     assert is_remote(text)
 
 
+@pytest.mark.req("SEC-13-02")
 @pytest.mark.parametrize(
     "text",
     ["s3://b/p?access_key=AKIAKEY&secret_key=hush-hush", "s3://AKIAKEY:hush-hush@b/p"],

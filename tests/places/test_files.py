@@ -116,6 +116,7 @@ def s3_place(text: str) -> RemoteAddress:
     return place
 
 
+@pytest.mark.req("SEC-13-02")
 @pytest.mark.interop
 def test_a_wrong_credential_is_one_clear_error(s3: S3Server) -> None:
     place = s3_place(f"{s3.uri('bucket/x')}&access_key={KEY}&secret_key=quite-wrong")

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from mqis.places.address import RemoteAddress, is_remote, parse_place
+from mqis.places.address import RemoteAddress, holds_credential, is_remote, parse_place
 from mqis.places.errors import MissingError, PlaceError, explained_at
 from mqis.places.remote import (
     PART,
@@ -25,6 +25,7 @@ __all__ = [
     "Place",
     "PlaceError",
     "RemoteAddress",
+    "holds_credential",
     "is_remote",
     "listed",
     "open_at",

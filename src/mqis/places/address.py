@@ -83,6 +83,12 @@ def is_remote(text: str | Path) -> bool:
     return match is not None and match[1].lower() != "file"
 
 
+def holds_credential(text: str) -> bool:
+    """Returns whether a place as a user wrote it has a credential in it."""
+    place = parse_place(text) if text else None
+    return isinstance(place, RemoteAddress) and bool(place.secrets)
+
+
 def _local(rest: str) -> Path:
     host, _, below = rest.removeprefix("//").partition("/") if rest[:2] == "//" else ("", "", rest)
     if host not in _LOCAL_HOSTS:

@@ -14,20 +14,16 @@ from pathlib import Path
 from threading import Lock
 from time import time
 
-from mqis.places import Place, open_at, put_at, size_at
+from mqis.places import Place, listed, open_at, put_at, size_at
 from mqis.protocol.errors import StorageError
 from mqis.storage.archive.ledger import ArchiveLedger
 from mqis.storage.journal.files import explained, segments, snapshots
-from mqis.storage.journal.reader import first_lsn
+from mqis.storage.journal.reader import Segment, first_lsn
 from mqis.wire.guid import Guid
 
 _BLOCK = 1 << 20
 #: The number of journals that one server may have in an archive.
 _MOST_JOURNALS = 1000
-
-
-class _OtherFileError(StorageError):
-    """The archive has another file of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,7 @@ class Archiver:
             with self._lock:
                 self._failures += 1
                 self._error = str(error)
-            raise StorageError(f"archive {self._place}: {_reason(error, self._place)}") from error
+            raise StorageError(f"archive: {error}") from error
         with self._lock:
             self._error = ""
         return done
@@ -103,31 +99,45 @@ class Archiver:
         return (path for path in closed_files(self._directory) if not self.is_archived(path))
 
     def _target_is_ours(self) -> bool:
-        base = str(self._place / str(self._server_id))
-        return self._ledger.target.partition("#")[0] == base
-
-    # --- one file ---------------------------------------------------------------------------------
+        return self._ledger.target.partition("#")[0] == str(self._place / str(self._server_id))
 
     def _archive(self, path: Path) -> None:
         if not self._target_is_ours():
-            self._ledger.begin(f"{self._place / str(self._server_id)}#1")
-        for number in range(self._journal_number(), _MOST_JOURNALS):
+            number = _journal_number(self._directory, self._place, self._server_id)
             self._ledger.begin(f"{self._place / str(self._server_id)}#{number}")
-            try:
-                digest, size = _copied(path, journal_place(self._place, self._server_id, number))
-            except _OtherFileError:
-                if self._ledger.files:  # this directory has our files: somebody changed one
-                    raise
-                continue
-            self._ledger.add(path.name, digest)
-            with self._lock:
-                self._files += 1
-                self._bytes += size
-            return
-        raise StorageError(f"there are {_MOST_JOURNALS} other journals of this server in it")
+        number = int(self._ledger.target.partition("#")[2])
+        digest, size = _copied(path, journal_place(self._place, self._server_id, number))
+        self._ledger.add(path.name, digest)
+        with self._lock:
+            self._files += 1
+            self._bytes += size
 
-    def _journal_number(self) -> int:
-        return int(self._ledger.target.partition("#")[2])
+
+def _journal_number(directory: Path, place: Place, server_id: Guid) -> int:
+    """The journal of the archive that the files belong to: one with the same segments, or the one
+    that they continue, or a new one."""
+    own = list(segments(directory).values())[:-1]
+    for number in range(1, _MOST_JOURNALS):
+        target = journal_place(place, server_id, number)
+        there = {p.name: size for p, size in listed(target) if p.name.startswith("segment-")}
+        same = [path for path in own if path.name in there]
+        if not there or (same and _is_copy(same[0], target, there[same[0].name])):
+            return number
+        if not same and own and _continues(own[0], target, there):
+            return number
+    raise StorageError(f"there are {_MOST_JOURNALS} other journals of this server in it")
+
+
+def _is_copy(path: Path, place: Place, size: int) -> bool:
+    """Returns whether the archive has the file, or the beginning of it."""
+    return size <= path.stat().st_size and _digest(place / path.name, size) == _digest(path, size)
+
+
+def _continues(path: Path, place: Place, there: dict[str, int]) -> bool:
+    """Returns whether the segment follows the archive's last one, by the seal in its header."""
+    seal = Segment.load(path).header.seal
+    last = max(there)
+    return seal is not None and _digest(place / last, there[last]) == seal.previous_digest.hex()
 
 
 def journal_place(place: Place, server_id: Guid, number: int) -> Place:
@@ -140,8 +150,9 @@ def closed_files(directory: Path) -> list[Path]:
 
     A segment is closed when the next one exists. A snapshot comes before the segment that names it.
     """
-    found = segments(directory)
-    closed = list(found.values())[:-1]
+    closed = list(segments(directory).values())[:-1]
+    if not closed:  # nothing tells yet whether the journal is another one than the archive has
+        return []
     ordered = [((first_lsn(path) - 1, 1), path) for path in closed]
     ordered += [((lsn, 0), path) for lsn, path in snapshots(directory).items()]
     return [path for _, path in sorted(ordered)]
@@ -157,7 +168,7 @@ def _copied(path: Path, place: Place) -> tuple[str, int]:
     if there is not None and (there, _digest(target, there)) == (size, own):
         return own, size  # an earlier process was killed before it could note that
     if there is not None and (there >= size or _digest(target, there) != _digest(path, there)):
-        raise _OtherFileError(
+        raise StorageError(
             f"{path.name} is there already, with another content; it is not replaced: find out "
             "who wrote it, or give this server another archive"
         )
@@ -183,7 +194,3 @@ def _closed_at(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _reason(error: Exception, place: Place) -> str:
-    return str(error).removeprefix(f"{place}: ")

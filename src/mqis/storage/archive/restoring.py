@@ -67,7 +67,8 @@ def restore_journal(
         shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed
         aside.mkdir(parents=True, mode=0o700)
     try:
-        check = fetched_check(journal, aside, keys)
+        fetch_journal(journal, aside)
+        check = check_journal(aside, keys)
         if check.faults:
             raise StorageError(
                 f"{journal.place}: {check.faults[0]} ({len(check.faults)} faults); nothing is "
@@ -85,15 +86,15 @@ def restore_journal(
     return check
 
 
-def fetched_check(
-    journal: ArchivedJournal, directory: Path, keys: Sequence[RsaPublicKey] = ()
-) -> JournalCheck:
-    """Fetches the files of a journal into an empty directory, and checks them."""
+def fetch_journal(journal: ArchivedJournal, directory: Path) -> None:
+    """Fetches the files of a journal into an empty directory; refuses those that are not its own.
+
+    The caller still has to check the records and the chain.
+    """
     _refuse_too_large(journal, directory)
     for file, size in journal.files:
         _fetch(file, size, directory / file.name)
     _refuse_strangers(journal, directory)
-    return check_journal(directory, keys)
 
 
 def _refuse_too_large(journal: ArchivedJournal, directory: Path) -> None:
