@@ -67,7 +67,7 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class Substrings:
-    """The value begins with ``initial``, has each of ``middle`` in order, and ends with ``final``."""
+    """The value begins with ``initial``, has ``middle`` in this order, and ends with ``final``."""
 
     attribute: str
     initial: bytes = b""
@@ -111,7 +111,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class ExtensibleMatch:
-    """A comparison by a named rule, such as Active Directory's bitwise and, 1.2.840.113556.1.4.803."""
+    """A comparison by a named rule, such as Active Directory's bitwise and (MS-ADTS 3.1.1.3.4)."""
 
     rule: str
     attribute: str

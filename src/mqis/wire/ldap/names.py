@@ -5,8 +5,8 @@
 A name is a tuple of parts, the most particular one first. Part values are plain text: escapes
 exist in the written form only, so that no value, whatever its characters, can become a second part.
 Active Directory escapes more than RFC 4514 asks for (``CN=a\\3Db``) and puts a line feed into the
-name of a deleted object (``CN=orders\\0ADEL:GUID``); both are read here. Names compare without regard
-to case, as in Active Directory.
+name of a deleted object (``CN=orders\\0ADEL:GUID``); both are read here. Names compare without
+regard to case, as in Active Directory.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class DistinguishedName:
 
 @dataclass(frozen=True, slots=True)
 class ExtendedName:
-    """A name with identifiers, as the extended-DN control asks for: ``<GUID=...>;<SID=...>;CN=...``.
+    """A name with identifiers, which the extended-DN control asks for: ``<GUID=...>;CN=...``.
 
     Active Directory also takes ``<GUID=...>`` alone wherever a name is wanted.
     """
