@@ -62,7 +62,9 @@ kerberos_of_clients() {
 	 rdns = false
 	 dns_canonicalize_hostname = false
 	[realms]
-	 $realm = { kdc = 127.0.0.1:88 }
+	 $realm = {
+	  kdc = 127.0.0.1:88
+	 }
 	SETTINGS
 }
 

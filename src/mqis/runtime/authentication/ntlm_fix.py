@@ -83,6 +83,7 @@ _ALWAYS = (
 # Without the extended session security a signature is a CRC; without 128 bits a key is guessed.
 _SIGNING = NegotiateFlags.sign | NegotiateFlags.extended_session_security | NegotiateFlags.key_128
 _SEALING = _SIGNING | NegotiateFlags.seal
+_PROTECTING = NegotiateFlags.sign | NegotiateFlags.seal | NegotiateFlags.key_exch
 
 # Version ends the fixed header of CHALLENGE_MESSAGE (MS-NLMP 2.2.1.2); the payload follows.
 _VERSION_AT, _VERSION_SIZE = 48, 8
@@ -276,7 +277,8 @@ class NtlmInitiator(_Ntlm):
 
     ``signing`` and ``sealing`` are requirements: if the server, or an attacker in between, removes
     them, the logon fails. It always sends a MIC; pyspnego does so only if the challenge has a time
-    stamp, which an attacker in between could remove.
+    stamp, which an attacker in between could remove. ``layered`` is false inside TLS, where servers
+    refuse a second protection: nothing is signed or sealed after the logon.
     """
 
     def __init__(
@@ -289,6 +291,7 @@ class NtlmInitiator(_Ntlm):
         service: str,
         signing: bool,
         sealing: bool,
+        layered: bool = True,
     ) -> None:
         request = ContextReq.integrity | ContextReq.replay_detect | ContextReq.sequence_detect
         if sealing:
@@ -304,6 +307,8 @@ class NtlmInitiator(_Ntlm):
         self._context_req |= NegotiateFlags.extended_session_security
         self._context_req &= ~NegotiateFlags.lm_key
         self._mic_required = True
+        if not layered:  # pyspnego would send a key of one octet, which Samba refuses
+            self._context_req &= ~_PROTECTING
         if not host:
             self.spn = None  # pyspnego would name a host "unspecified"
         self._required = _SEALING if sealing else _SIGNING if signing else 0
