@@ -7,7 +7,7 @@ it. It never replaces a file of the archive by another one, and deletes none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +17,7 @@ from time import time
 from mqis.places import Place, listed, open_at, put_at, size_at
 from mqis.protocol.errors import StorageError
 from mqis.storage.archive.ledger import ArchiveLedger
-from mqis.storage.journal.files import explained, segments, snapshots
+from mqis.storage.journal.files import explained, is_segment, segments, snapshots
 from mqis.storage.journal.reader import Segment, first_lsn
 from mqis.wire.guid import Guid
 
@@ -53,16 +53,20 @@ class Archiver:
         self._lock = Lock()
         self._files = self._bytes = self._failures = 0
         self._error = ""
+        self._waiting = 0
+        #: The time at which the oldest waiting file was closed; 0: none waits.
+        self._oldest = 0.0
 
     def step(self, stopped: Callable[[], bool] = lambda: False) -> int:
         """Copies what waits, oldest first, and returns the number of files; raises on failure."""
         done = 0
         try:
-            for path in self._waiting():
+            for path in self.look():
                 if stopped():
                     break
                 self._archive(path)
                 done += 1
+            self.look()
         except (StorageError, OSError) as error:
             with self._lock:
                 self._failures += 1
@@ -72,18 +76,20 @@ class Archiver:
             self._error = ""
         return done
 
+    def look(self) -> list[Path]:
+        """Lists the files that are closed and not archived, and remembers that for the status."""
+        waiting = [path for path in closed_files(self._directory) if not self.is_archived(path)]
+        oldest = min((moment for path in waiting if (moment := _closed_at(path))), default=0.0)
+        with self._lock:
+            self._waiting, self._oldest = len(waiting), oldest
+        return waiting
+
     def is_archived(self, path: Path) -> bool:
         """Returns whether a verified copy of the file is in the archive."""
         return self._target_is_ours() and path.name in self._ledger.files
 
     def status(self) -> ArchiveStatus:
-        """The state now; it reads the journal's directory, but never the archive."""
-        try:
-            waiting = list(self._waiting())
-        except (StorageError, OSError):
-            waiting = []
-        oldest = min((moment for p in waiting if (moment := _closed_at(p))), default=0.0)
-        lag = max(0.0, time() - oldest) if oldest else 0.0
+        """The state as of the last look, a few seconds ago; it reads no file, so it never waits."""
         with self._lock:
             return ArchiveStatus(
                 str(self._place),
@@ -91,12 +97,9 @@ class Archiver:
                 self._bytes,
                 self._failures,
                 self._error,
-                len(waiting),
-                lag,
+                self._waiting,
+                max(0.0, time() - self._oldest) if self._oldest else 0.0,
             )
-
-    def _waiting(self) -> Iterator[Path]:
-        return (path for path in closed_files(self._directory) if not self.is_archived(path))
 
     def _target_is_ours(self) -> bool:
         return self._ledger.target.partition("#")[0] == str(self._place / str(self._server_id))
@@ -111,6 +114,7 @@ class Archiver:
         with self._lock:
             self._files += 1
             self._bytes += size
+            self._waiting -= 1
 
 
 def _journal_number(directory: Path, place: Place, server_id: Guid) -> int:
@@ -119,7 +123,7 @@ def _journal_number(directory: Path, place: Place, server_id: Guid) -> int:
     own = list(segments(directory).values())[:-1]
     for number in range(1, _MOST_JOURNALS):
         target = journal_place(place, server_id, number)
-        there = {p.name: size for p, size in listed(target) if p.name.startswith("segment-")}
+        there = {p.name: size for p, size in listed(target) if is_segment(p.name)}
         same = [path for path in own if path.name in there]
         if not there or (same and _is_copy(same[0], target, there[same[0].name])):
             return number
