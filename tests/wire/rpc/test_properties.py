@@ -18,7 +18,14 @@ from mqis.wire.rpc import epmapper, mgmt
 from mqis.wire.rpc.bodies import Request, Response
 from mqis.wire.rpc.header import FIRST_LAST, Header, PfcFlags
 from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.pdu import Body, decode_pdu, encode_pdu, whole_request, whole_response
+from mqis.wire.rpc.pdu import (
+    Body,
+    decode_pdu,
+    encode_pdu,
+    signed_request,
+    whole_request,
+    whole_response,
+)
 from mqis.wire.rpc.tower import Tower
 from mqis.wire.rpc.trailer import AuthTrailer
 from mqis.wire.rpc.verification import Verification, find_verification
@@ -56,6 +63,14 @@ def test_whole_requests_are_those_that_decode_so(
     if whole is not None:
         assert isinstance(pdu.body, Request)
         assert whole == (call_id, pdu.body.context_id, pdu.body.opnum, pdu.body.stub)
+    signed = signed_request(data)
+    assert (signed is not None) == (plain and bool(pdu.header.auth_length))
+    if signed is not None:
+        assert isinstance(pdu.body, Request)
+        assert pdu.auth is not None
+        fields = (call_id, pdu.body.context_id, pdu.body.opnum, pdu.trailer_at)
+        trailer = (pdu.auth.type, pdu.auth.level, pdu.auth.context_id, pdu.auth.pad_length)
+        assert signed == fields + trailer
 
 
 @given(st.binary(max_size=60), st.integers(0, 84), st.binary(max_size=8))
@@ -65,6 +80,21 @@ def test_bytes_around_a_request_are_not_it(stub: bytes, cut: int, more: bytes) -
     assert more == b"" or whole_request(data + more) is None
     assert cut >= len(data) or whole_request(data[:cut]) is None
     assert whole_request(stub) is None
+
+
+@given(st.binary(max_size=60), st.integers(0, 120), st.binary(max_size=8), U16)
+def test_bytes_around_a_signed_request_are_not_it(
+    stub: bytes, cut: int, more: bytes, auth_length: int
+) -> None:
+    auth = AuthTrailer(10, 5, 1, bytes(16), 3)
+    data = encode_pdu(Request(1, 2, stub), call_id=3, flags=FIRST_LAST, auth=auth)
+    assert signed_request(data) == (3, 1, 2, 24 + len(stub) + 3, 10, 5, 1, 3)
+    assert more == b"" or signed_request(data + more) is None
+    assert cut >= len(data) or signed_request(data[:cut]) is None
+    assert signed_request(stub) is None
+    lying = data[:10] + auth_length.to_bytes(2, "little") + data[12:]
+    fits = 0 < auth_length <= len(data) - 24 - 8
+    assert (signed_request(lying) is not None) is fits
 
 
 @given(U32, U8, st.binary(max_size=100))

@@ -10,8 +10,14 @@ from mqis.protocol.rpc.negotiation import PresentationContext
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.bodies import Request, Response
 from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
-from mqis.wire.rpc.pdu import call_head, call_stub_offset
-from mqis.wire.rpc.trailer import PAD_TO
+from mqis.wire.rpc.pdu import (
+    STUB_OFFSET,
+    call_head,
+    call_stub_offset,
+    whole_response,
+    whole_response_head,
+)
+from mqis.wire.rpc.trailer import PAD_TO, TRAILER_SIZE
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +35,20 @@ class Call:
     orphaned: bool = False
     #: The answer to a callback so far; None while no callback is under way.
     returning: bytearray | None = None
+
+
+def whole_answer(call: Call, stub: bytes, max_frag: int, *, sign_header: bool) -> bytes | None:
+    """The response to a call in one PDU, as nearly all are; None if it does not fit in one."""
+    channel, total, context_id = call.channel, len(stub), call.context.id & 0xFF
+    if channel is None or not channel.protects:
+        fits = STUB_OFFSET + total <= max_frag
+        return whole_response(call.id, context_id, stub) if fits else None
+    signature = channel.signature_size
+    size = STUB_OFFSET + total + -total % PAD_TO + TRAILER_SIZE + signature
+    if size > max_frag:
+        return None
+    head = whole_response_head(call.id, context_id, total, size, signature)
+    return channel.protect(head, stub, sign_header=sign_header)
 
 
 def fragments(

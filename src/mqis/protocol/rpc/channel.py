@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, SecurityContext
-from mqis.wire.rpc.pdu import Pdu
-from mqis.wire.rpc.trailer import PAD_TO, TRAILER_SIZE, AuthTrailer
+from mqis.wire.rpc.pdu import STUB_OFFSET, Pdu
+from mqis.wire.rpc.trailer import PAD_TO, TRAILER_SIZE, AuthTrailer, fixed_part
 
 #: Levels whose PDUs carry a signature.
 PROTECTED = frozenset({AuthLevel.PACKET, AuthLevel.INTEGRITY, AuthLevel.PRIVACY})
@@ -44,7 +44,7 @@ class Channel:
     def protect(self, head: bytes, stub: bytes, *, sign_header: bool) -> bytes:
         """The whole PDU; ``head`` ends where the stub starts and has the final lengths."""
         pad = bytes(-len(stub) % PAD_TO)
-        trailer = self.trailer(len(pad)).encode_fixed()
+        trailer = fixed_part(self.type, self.level, self.id, len(pad))
         body, signature = self.context.protect(self.level, head, stub + pad, trailer, sign_header)
         return head + body + trailer + signature
 
@@ -61,3 +61,18 @@ class Channel:
         if auth.pad_length > len(body):
             raise AuthenticationError("the padding is longer than the stub")
         return body[: len(body) - auth.pad_length]
+
+    def open(self, data: bytes, trailer_at: int, *, sign_header: bool) -> bytes:
+        """The stub and padding of a protected PDU without object, verified.
+
+        It is not decoded: its trailer begins at ``trailer_at``.
+        """
+        token_at = trailer_at + TRAILER_SIZE
+        return self.context.unprotect(
+            self.level,
+            data[:STUB_OFFSET],
+            data[STUB_OFFSET:trailer_at],
+            data[trailer_at:token_at],
+            data[token_at:],
+            sign_header,
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.rpc.binding import Binding
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.channel import Channel
@@ -18,7 +19,7 @@ from mqis.protocol.rpc.security import LegRefusedError
 from mqis.wire.errors import WireError
 from mqis.wire.rpc.bodies import Request, Response
 from mqis.wire.rpc.header import Header, PacketType, PfcFlags
-from mqis.wire.rpc.pdu import Pdu, whole_request
+from mqis.wire.rpc.pdu import STUB_OFFSET, Pdu, signed_request, whole_request
 from mqis.wire.rpc.syntax import NDR64
 from mqis.wire.rpc.verification import SIGNATURE as VERIFICATION
 from mqis.wire.rpc.verification import Verification, drep_of, find_verification
@@ -61,22 +62,53 @@ class Requests:
     def forget(self) -> None:
         self._incoming = None
 
-    def plain(self, data: bytes) -> Call | None:
-        """The call in ``data`` by a fast path, which most calls can take.
+    def whole(self, data: bytes) -> Call | None:
+        """The call in ``data`` by the short way, which nearly all calls can take.
 
-        None for all others, and for errors: these are decoded and go through ``receive``.
+        None for all others, and for errors: nothing has happened to these; they are decoded and go
+        through ``receive``. If a signature is wrong, its security context is spoiled and the
+        refusal is the same as there.
         """
+        if self._incoming is not None:
+            return None
+        call = self._whole_unsigned(data)
+        return self._whole_signed(data) if call is None else call
+
+    def _whole_unsigned(self, data: bytes) -> Call | None:
         whole = whole_request(data)
-        if whole is None or self._incoming is not None:
+        if whole is None:
             return None
         call_id, context_id, opnum, stub = whole
-        binding = self._binding
-        context, security = binding.contexts.get(context_id), binding.security
+        context, security = self._binding.contexts.get(context_id), self._binding.security
+        if context is None or opnum >= context.interface.operations or VERIFICATION in stub:
+            return None
+        if security.spoiled or security.negotiating:
+            return None
+        channel = security.channel_for(None)
+        return Call(call_id, context, opnum, None, False, channel, stub)
+
+    def _whole_signed(self, data: bytes) -> Call | None:
+        signed = signed_request(data)
+        if signed is None:
+            return None
+        call_id, context_id, opnum, trailer_at, auth_type, level, auth_context, pad = signed
+        context, security = self._binding.contexts.get(context_id), self._binding.security
         if context is None or opnum >= context.interface.operations:
             return None
-        if security.guarded or VERIFICATION in stub:
+        end = trailer_at - pad
+        if trailer_at % 4 or end < STUB_OFFSET:
             return None
-        return Call(call_id, context, opnum, None, False, None, stub)
+        # The last check: from here on a sequence number is used up.
+        channel = security.usual_channel(auth_type, level, auth_context)
+        if channel is None:
+            return None
+        try:
+            body = channel.open(data, trailer_at, sign_header=security.header_signing)
+        except AuthenticationError:
+            raise _forged(context_id) from None
+        call = Call(call_id, context, opnum, None, False, channel)
+        call.stub = self._without_trailer(call, body[: end - STUB_OFFSET])
+        return call
 
     def receive(self, pdu: Pdu, body: Request, now: float) -> Call | None:
         """Handles one fragment; returns the call if this was its last."""
@@ -204,6 +236,10 @@ class Requests:
         if not _confirms(verification, call, header_signing=self._binding.security.header_signing):
             raise denied(call.context.id)
         return stub[:start]
+
+
+def _forged(context_id: int) -> FaultAnswer:
+    return FaultAnswer(FaultStatus.SEC_PKG_ERROR, context_id=context_id, executed=True)
 
 
 def _confirms(verification: Verification, call: Call, *, header_signing: bool) -> bool:

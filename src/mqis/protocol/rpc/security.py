@@ -58,11 +58,6 @@ class SecurityContexts:
         """True while a channel is between two legs."""
         return bool(self._unfinished)
 
-    @property
-    def guarded(self) -> bool:
-        """True if the client has begun, completed or failed an authentication."""
-        return bool(self._channels) or self.spoiled
-
     def leg(self, auth: AuthTrailer) -> bytes | None:
         """Handles one leg in bind or alter_context; returns the token of the answer."""
         channel = self._channels.get(auth.context_id)
@@ -139,6 +134,16 @@ class SecurityContexts:
         channel = self._channels.get(auth.context_id)
         if channel is None or (auth.type, auth.level) != (channel.type, channel.level):
             raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
+        self._trailer_seen = True
+        return channel
+
+    def usual_channel(self, auth_type: int, level: int, context_id: int) -> Channel | None:
+        """The channel of a signed request, if it fits and nothing else is under way."""
+        channel = self._channels.get(context_id)
+        if channel is None or channel.type != auth_type or channel.level != level:
+            return None
+        if self.spoiled or self._unfinished or not channel.protects:
+            return None
         self._trailer_seen = True
         return channel
 

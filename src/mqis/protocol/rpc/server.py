@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from mqis.protocol.authentication import NOWHERE, Addresses, AuthenticationError, Identity
 from mqis.protocol.rpc.binding import Binding
-from mqis.protocol.rpc.calls import Call, fragments
+from mqis.protocol.rpc.calls import Call, fragments, whole_answer
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup, Handle
@@ -48,7 +48,7 @@ from mqis.wire.rpc.header import (
     PacketType,
     PfcFlags,
 )
-from mqis.wire.rpc.pdu import STUB_OFFSET, Pdu, decode_pdu, encode_pdu, whole_response
+from mqis.wire.rpc.pdu import Pdu, decode_pdu, encode_pdu
 from mqis.wire.rpc.trailer import TRAILER_SIZE
 
 
@@ -141,15 +141,13 @@ class ServerConnection:
             return events
         buffer = self._buffer
         # Nearly always the bytes are exactly one whole call: nothing has to be reassembled.
-        if not buffer and len(data) <= self._limits.max_frag and not self._full:
-            plain = self._requests.plain(data)
-            if plain is not None:
-                self._last_activity = now
-                self.stalled = False
-                self._pdu_began = None
-                self._statistics.packets_in += 1
-                self._admit(plain, events)
-                return events
+        if (
+            not buffer
+            and len(data) <= self._limits.max_frag
+            and not self._full
+            and self._take_whole(data, now, events)
+        ):
+            return events
         if data:
             buffer += data
             self._last_activity = now
@@ -175,6 +173,21 @@ class ServerConnection:
         elif progress or self._pdu_began is None:
             self._pdu_began = now
         return events
+
+    def _take_whole(self, data: bytes, now: float, events: list[Event]) -> bool:
+        """Takes the short way of a call; returns False if it has to be decoded."""
+        try:
+            call = self._requests.whole(data)
+            if call is None:
+                return False
+            self._admit(call, events)
+        except FaultAnswer as answer:
+            self._answer(answer, Header.decode(data).call_id)
+        self._last_activity = now
+        self.stalled = False
+        self._pdu_began = None
+        self._statistics.packets_in += 1
+        return True
 
     def data_to_send(self) -> bytes:
         """The bytes to write now."""
@@ -226,11 +239,7 @@ class ServerConnection:
     def respond(self, call: Call, stub: bytes, now: float) -> list[Event]:
         """Answers a call; returns the events of waiting calls that may start now."""
         if not call.orphaned and not self.closing:
-            context_id = call.context.id & 0xFF
-            if call.channel is None and STUB_OFFSET + len(stub) <= self._binding.frag:
-                self._send(whole_response(call.id, context_id, stub))
-            else:
-                self._send_fragments(Response(context_id, stub), call)
+            self._send_answer(call, stub)
         return self._finish(call, now)
 
     def fault(self, call: Call, status: int, now: float, *, executed: bool = True) -> list[Event]:
@@ -306,14 +315,17 @@ class ServerConnection:
         try:
             self._dispatch(data, header, now, events)
         except FaultAnswer as answer:
-            call_id = header.call_id if answer.call_id is None else answer.call_id
-            self._send_fault(call_id, answer.status, answer.context_id, executed=answer.executed)
-            if answer.final:
-                self._refuse()
+            self._answer(answer, header.call_id)
         except Nak as nak:
             self._send(encode_pdu(BindNak(nak.reason), call_id=header.call_id, flags=FIRST_LAST))
             self._refuse()
         except (Disconnect, WireError):
+            self._refuse()
+
+    def _answer(self, answer: FaultAnswer, current: int) -> None:
+        call_id = current if answer.call_id is None else answer.call_id
+        self._send_fault(call_id, answer.status, answer.context_id, executed=answer.executed)
+        if answer.final:
             self._refuse()
 
     def _dispatch(self, data: bytes, header: Header, now: float, events: list[Event]) -> None:
@@ -444,6 +456,20 @@ class ServerConnection:
         self._out.append(data)
         self.unsent += len(data)
         self._statistics.packets_out += 1
+
+    def _send_answer(self, call: Call, stub: bytes) -> None:
+        binding = self._binding
+        try:
+            whole = whole_answer(
+                call, stub, binding.frag, sign_header=binding.security.header_signing
+            )
+        except AuthenticationError:  # its context was spoiled since the call began
+            self._refuse()
+            return
+        if whole is not None:
+            self._send(whole)
+        else:
+            self._send_fragments(Response(call.context.id & 0xFF, stub), call)
 
     def _send_fragments(self, body: Request | Response, call: Call) -> None:
         binding = self._binding

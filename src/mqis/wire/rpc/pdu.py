@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 from struct import error as struct_error
+from typing import NamedTuple
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -38,7 +39,7 @@ from mqis.wire.rpc.header import (
     PacketType,
     PfcFlags,
 )
-from mqis.wire.rpc.trailer import TRAILER_SIZE, AuthTrailer
+from mqis.wire.rpc.trailer import TRAILER_SIZE, AuthTrailer, fixed_part_at
 from mqis.wire.writer import Writer
 
 Body = (
@@ -68,6 +69,7 @@ _CALL_HEAD = Struct("<BBBB4sHHIIHH")
 #: The first bytes of a request in one fragment, without object, from a little-endian peer.
 _WHOLE = bytes((VERSION, VERSION_MINOR, PacketType.REQUEST, FIRST_LAST)) + DREP
 _WHOLE_REQUEST = Struct("<8xHHIIHH")
+_RESPONSE = int(PacketType.RESPONSE)
 
 _BODIES = {
     PacketType.FAULT: Fault,
@@ -162,6 +164,33 @@ def whole_request(data: bytes) -> tuple[int, int, int, bytes] | None:
     return call_id, context_id, opnum, data[STUB_OFFSET:]
 
 
+class SignedRequest(NamedTuple):
+    """The fields of a request in one fragment that carries a security trailer."""
+
+    call_id: int
+    context_id: int
+    opnum: int
+    trailer_at: int
+    auth_type: int
+    auth_level: int
+    auth_context_id: int
+    pad_length: int
+
+
+def signed_request(data: bytes) -> SignedRequest | None:
+    """The fields of a request that is all of ``data`` and has a security trailer.
+
+    None for anything else, valid or not: ``decode_pdu`` handles that.
+    """
+    if not data.startswith(_WHOLE) or len(data) < STUB_OFFSET:
+        return None
+    size, auth_length, call_id, _, context_id, opnum = _WHOLE_REQUEST.unpack_from(data)
+    trailer_at = size - auth_length - TRAILER_SIZE
+    if size != len(data) or not auth_length or trailer_at < STUB_OFFSET:
+        return None
+    return SignedRequest(call_id, context_id, opnum, trailer_at, *fixed_part_at(data, trailer_at))
+
+
 def _response(data: bytes, header: Header, end: int) -> tuple[Response, int]:
     if end < STUB_OFFSET:
         raise WireError(f"a response has at least {STUB_OFFSET} bytes", end)
@@ -229,20 +258,26 @@ def call_head(
 def whole_response(call_id: int, context_id: int, stub: bytes) -> bytes:
     """Encodes an unprotected response that fits in one PDU, as nearly all do."""
     size = len(stub)
-    head = _CALL_HEAD.pack(
+    return whole_response_head(call_id, context_id, size, STUB_OFFSET + size) + stub
+
+
+def whole_response_head(
+    call_id: int, context_id: int, alloc_hint: int, size: int, auth_length: int = 0
+) -> bytes:
+    """The bytes before the stub of a response in one PDU, which has ``size`` bytes."""
+    return _CALL_HEAD.pack(
         VERSION,
         VERSION_MINOR,
-        PacketType.RESPONSE,
+        _RESPONSE,
         FIRST_LAST,
         DREP,
-        STUB_OFFSET + size,
-        0,
-        call_id,
         size,
+        auth_length,
+        call_id,
+        alloc_hint,
         context_id,
         0,
     )
-    return head + stub
 
 
 def call_stub_offset(body: Request | Response) -> int:

@@ -34,7 +34,7 @@ class AuthTrailer:
 
     def encode_fixed(self) -> bytes:
         """The eight bytes before the token, which a signature covers too."""
-        return _LITTLE.pack(self.type, self.level, self.pad_length, self.reserved, self.context_id)
+        return fixed_part(self.type, self.level, self.context_id, self.pad_length, self.reserved)
 
     @classmethod
     def decode(cls, data: bytes, offset: int, end: int, *, big_endian: bool) -> AuthTrailer:
@@ -42,3 +42,19 @@ class AuthTrailer:
         form = _BIG if big_endian else _LITTLE
         kind, level, pad, reserved, context = form.unpack_from(data, offset)
         return cls(kind, level, context, data[offset + TRAILER_SIZE : end], pad, reserved)
+
+
+def fixed_part(
+    auth_type: int, level: int, context_id: int, pad_length: int = 0, reserved: int = 0
+) -> bytes:
+    """The eight bytes of a trailer before its token."""
+    return _LITTLE.pack(auth_type, level, pad_length, reserved, context_id)
+
+
+def fixed_part_at(data: bytes, offset: int) -> tuple[int, int, int, int]:
+    """Decodes a little-endian trailer: auth_type, auth_level, auth_context_id, auth_pad_length.
+
+    The caller has checked the length.
+    """
+    kind, level, pad, _reserved, context = _LITTLE.unpack_from(data, offset)
+    return kind, level, context, pad
