@@ -9,13 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from mqis.pipeline import schemas
+from mqis.pipeline.building import TableBuilder
 from mqis.pipeline.catalogs import CatalogTables
 from mqis.pipeline.graph import TABLES, TableKind
 from mqis.pipeline.graph.registry import table
 from mqis.pipeline.inputs import PipelineInputs
 from mqis.pipeline.project import write_project
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import TableError
+from mqis.pipeline.tables import TableDirectory, TableError
 from tests.pipeline.conftest import Enterprise
 
 #: The schemas of what is read from outside.
@@ -77,6 +78,13 @@ def test_two_tables_of_one_name_are_refused() -> None:
         @table(schemas.LAG)
         def lag(records: DataFrame) -> DataFrame:
             return records
+
+
+def test_a_table_of_an_earlier_version_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    tables = TableDirectory(spark, tmp_path)
+    tables.write("segments", spark.createDataFrame([("a",)], "file string"))
+    with pytest.raises(TableError, match="the table segments lacks the column damage, so an earl"):
+        TableBuilder(tables).frame("segments")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from mqis.pipeline.graph import TABLES, TableKind
 from mqis.pipeline.inputs import Sources
 from mqis.pipeline.settling import settled
-from mqis.pipeline.tables import TableStore
+from mqis.pipeline.tables import TableError, TableStore
 
 
 class TableBuilder:
@@ -68,7 +68,13 @@ class TableBuilder:
             return settled(self._make(name))
         if table.kind is TableKind.VIEW:
             return self._make(name)
-        if self._tables.has(name):
-            return self._tables.read(name)
         assert table.schema is not None
+        if self._tables.has(name):
+            found = self._tables.read(name)
+            if missing := set(table.schema.fieldNames()) - set(found.columns):
+                raise TableError(
+                    f"the table {name} lacks the column {min(missing)}, so an earlier version of "
+                    "mqis wrote it; ingest the input again"
+                )
+            return found
         return self._tables.session.createDataFrame([], table.schema)

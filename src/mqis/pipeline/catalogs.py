@@ -120,7 +120,7 @@ class CatalogTables:
     def drop(self, name: str) -> None:
         """Removes the table."""
         with suppress(*SPARK_ERRORS):
-            self.session.sql(f"DROP TABLE IF EXISTS {self._full(name)}")
+            self.session.catalog.dropTable(self._full(name), ifExists=True)
 
 
 def _plain(kind: DataType | None) -> str:

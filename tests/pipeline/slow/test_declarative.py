@@ -53,7 +53,7 @@ def spark_pipelines(project: Path) -> str:
 
 
 def tables_in(project: Path, root: Path, names: tuple[str, ...]) -> list[str]:
-    warehouse = project / "spark-warehouse" / "mqis.db"
+    warehouse = project / "spark-warehouse"
     command = [sys.executable, "-c", _SCRIPT, str(warehouse), str(root), *names]
     done = subprocess.run(
         command,

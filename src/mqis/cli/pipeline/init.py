@@ -19,7 +19,9 @@ def init(
     directory: Annotated[Path, typer.Argument(help="The directory to write.", show_default=False)],
     *,
     inputs: InputOptions,
-    schema: Annotated[str, typer.Option(help="The schema that the tables are made in.")] = "mqis",
+    schema: Annotated[
+        str, typer.Option(help="The schema that the tables are made in; it has to exist.")
+    ] = "default",
     json: JsonOption = False,
 ) -> None:
     """Write a project for Spark's own 'spark-pipelines run', which builds the same tables."""

@@ -113,10 +113,9 @@ def _renamed(sites: DataFrame, site: str, number: str) -> DataFrame:
 
 
 def _carry(flows: pa.Table, networks: pa.Table) -> pa.Table:
-    known = networks.slice(0, 1).to_pylist()[0]
-    network = unpacked(known["packed"])
-    if known["failed"]:
-        network = without_link(network, known["failed"])
+    network = unpacked(networks["packed"][0].as_py())
+    if failed := networks["failed"][0].as_py():
+        network = without_link(network, failed)
     source, destination = flows["s"].to_numpy(), flows["d"].to_numpy()
     destinations, column = np.unique(destination, return_inverse=True)
     flow = np.zeros((network.graph.count, len(destinations)))
