@@ -385,7 +385,7 @@ def main() -> None:
         _serve_impacket()
         return
     if sys.argv[1:] == ["pyspnego"]:
-        context.protection_of = PyspnegoProtection  # type: ignore[assignment]
+        context.protection_of = PyspnegoProtection  # type: ignore[attr-defined]
     uvloop.run(_serve_mqis())
 
 
