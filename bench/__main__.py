@@ -33,6 +33,7 @@ from bench import (
     replication,
     routing,
     rpc,
+    signed,
     stores,
     transfer,
 )
@@ -53,6 +54,7 @@ ENTRIES: dict[str, Bench] = {
         boxcars,
         oletx,
         rpc,
+        signed,
         directory,
         beside,
         replication,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -19,6 +20,8 @@ class Environment:
     cores: int
     load: float
     python: str
+    #: The optimisations that its Python was built with.
+    build: str
     sqlite: str
     system: str
     directory: str
@@ -27,8 +30,8 @@ class Environment:
 
     def __str__(self) -> str:
         return (
-            f"{self.cores} cores (load {self.load:.1f} at the start), Python {self.python}, "
-            f"SQLite {self.sqlite}, {self.system}; "
+            f"{self.cores} cores (load {self.load:.1f} at the start), Python {self.python} "
+            f"({self.build}), SQLite {self.sqlite}, {self.system}; "
             f"{self.directory}: {self.flush_ms:.3f} ms to flush 4 KiB"
         )
 
@@ -40,11 +43,22 @@ def environment(directory: Path, flush_s: float) -> Environment:
         else os.cpu_count() or 1,
         load=load(),
         python=platform.python_version(),
+        build=python_build(sysconfig.get_config_var("CONFIG_ARGS") or ""),
         sqlite=sqlite3.sqlite_version,
         system=f"{platform.system()} {platform.machine()}",
         directory=str(directory.parent),
         flush_ms=median(_flush_times(directory / "flush", flush_s).latencies_ns) / 1e6,
     )
+
+
+def python_build(options: str) -> str:
+    """The optimisations among the options that a Python was configured with.
+
+    Distributions may add them in other ways: Debian's Python has PGO and does not list it.
+    """
+    named = {"PGO": "--enable-optimizations", "LTO": "--with-lto"}
+    found = [name for name, option in named.items() if option in options]
+    return f"built with {' and '.join(found)}" if found else "no PGO or LTO in its build options"
 
 
 def load() -> float:

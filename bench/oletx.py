@@ -29,7 +29,7 @@ import uvloop
 
 from bench.measure import Sample, contest
 from bench.results import Aim, Results, Row, ratio
-from bench.rpc import _cores, _pinned
+from bench.rpc import cores, pinned
 from bench.run import Bench, Run
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.multiplexer.limits import SessionLimits
@@ -361,15 +361,15 @@ def _measure(
     kinds: list[str],
     connections: int,
 ) -> None:
-    receiver_cores, sender_cores = _cores()
+    receiver_cores, sender_cores = cores()
     run.say(f"oletx: opening {connections:,} connections")
-    with _pinned(receiver_cores):
+    with pinned(receiver_cores):
         contenders = {kind: Contender(run, kind, connections) for kind in kinds}
     try:
         for size in SIZES:
             count = max(connections, run.scaled(40_000 if size == 64 else 8_000, 400))
             run.say(f"oletx: {size} bytes, {connections:,} connections")
-            with _pinned(sender_cores):
+            with pinned(sender_cores):
                 samples = contest(
                     run.rounds,
                     {

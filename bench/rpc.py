@@ -2,11 +2,11 @@
 
 Each server is a separate process on one core, the load generator is on another if there are two.
 All get the same bytes on the same kind of connection; the generator reads only the length and type
-of an answer. Signed and sealed requests are prepared before the clock starts, so that only the
-server's work is measured.
+of an answer. Signed and sealed requests (``bench.signed``) are prepared before the clock starts,
+so that only the server's work is measured.
 
-``python -m bench.rpc mqis|impacket`` is such a server: it prints its port, and ends when its
-input ends.
+``python -m bench.rpc mqis|pyspnego|impacket`` is such a server: it prints its port, and ends when
+its input ends. ``pyspnego`` is mqis with messages that pyspnego signs and seals.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter_ns
-from typing import cast
+from typing import NamedTuple, cast
 
 import uvloop
 
@@ -30,9 +30,11 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.client import AgreedContext, Bound, ClientConnection
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.runtime.authentication import context
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.protection import PyspnegoProtection
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.server import RpcServer
@@ -46,7 +48,6 @@ from mqis.wire.security.sid import Sid
 ADDRESS = "127.0.0.1"
 DOMAIN, USER, PASSWORD = "BENCH", "user", "secret"
 CLIENTS = (1, 16)
-PROTECTED = {"integrity": AuthLevel.INTEGRITY, "privacy": AuthLevel.PRIVACY}
 SAMBA_AIM, IMPACKET_AIM = 1.5, 50
 RESPONSE = PacketType.RESPONSE.value
 
@@ -196,30 +197,37 @@ class Load:
 # --- the entry ------------------------------------------------------------------------------------
 
 
-def _cores() -> tuple[set[int], set[int]]:
+def cores() -> tuple[set[int], set[int]]:
     """The cores for the servers and for the load; the same if there is only one."""
     if not hasattr(os, "sched_getaffinity"):
         return set(), set()
-    cores = sorted(os.sched_getaffinity(0))
-    return ({cores[0]}, set(cores[1:])) if len(cores) > 1 else (set(cores), set(cores))
+    server, *load = sorted(os.sched_getaffinity(0))
+    return {server}, set(load) or {server}
 
 
 @contextmanager
-def _pinned(cores: set[int]) -> Iterator[None]:
+def pinned(kept: set[int]) -> Iterator[None]:
     """Keeps this process and those it starts to some cores during the block."""
-    if not cores:
+    if not kept:
         yield
         return
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
+    os.sched_setaffinity(0, kept)
     try:
         yield
     finally:
         os.sched_setaffinity(0, before)
 
 
-def _server(run: Run, kind: str) -> int:
-    """Starts a server of this module; returns its port."""
+class Served(NamedTuple):
+    """A server process of this module."""
+
+    port: int
+    pid: int
+
+
+def start_server(run: Run, kind: str) -> Served:
+    """Starts a server of this module, which runs until the benchmarks are done."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.rpc", kind],
         stdin=subprocess.PIPE,
@@ -233,7 +241,7 @@ def _server(run: Run, kind: str) -> int:
     port = process.stdout.readline()
     if not port:
         raise RuntimeError(f"the server {kind} did not start")
-    return int(port)
+    return Served(int(port), process.pid)
 
 
 def _samba(run: Run, results: Results) -> int | None:
@@ -256,16 +264,16 @@ def _impacket(run: Run, results: Results) -> int | None:
     except ImportError:
         results.notes.append("impacket: skipped: it is not installed (make bench installs it)")
         return None
-    return _server(run, "impacket")
+    return start_server(run, "impacket").port
 
 
 def _run(run: Run) -> Results:
     results = Results()
-    server_cores, load_cores = _cores()
+    server_cores, load_cores = cores()
     run.say("rpc: starting servers")
-    with _pinned(server_cores):
+    with pinned(server_cores):
         ports = {
-            "mqis": _server(run, "mqis"),
+            "mqis": start_server(run, "mqis").port,
             "Samba": _samba(run, results),
             "impacket": _impacket(run, results),
         }
@@ -273,9 +281,8 @@ def _run(run: Run) -> Results:
     run.resources.callback(loop.close)
     if server_cores == load_cores:
         results.notes.append("rpc: one core for servers and load: they take each other's time")
-    with _pinned(load_cores):
+    with pinned(load_cores):
         _unprotected(run, results, loop, ports)
-        _protected(run, results, loop, ports["mqis"])
     return results
 
 
@@ -301,7 +308,7 @@ def _measure(
             load.close()
 
 
-def _plural(clients: int) -> str:
+def plural(clients: int) -> str:
     return f"{clients} client{'s' if clients > 1 else ''}"
 
 
@@ -319,13 +326,13 @@ def _unprotected(
                 for name, port in ports.items()
                 if port and (name != "impacket" or call != "ept_map")
             }
-            run.say(f"rpc: {call}, {_plural(clients)}")
+            run.say(f"rpc: {call}, {plural(clients)}")
             samples = _measure(run, loop, takes_part, run.scaled(60_000, 3_000))
             _compare(results, call, clients, samples)
 
 
 def _compare(results: Results, call: str, clients: int, samples: dict[str, list[Sample]]) -> None:
-    table = f"{call}, {_plural(clients)}"
+    table = f"{call}, {plural(clients)}"
     ours = samples.pop("mqis")
     peer = ("Samba", samples["Samba"]) if "Samba" in samples else None
     results.rows.append(Row.of(table, "mqis", ours, peer=peer))
@@ -340,22 +347,6 @@ def _compare(results: Results, call: str, clients: int, samples: dict[str, list[
         else:
             continue
         results.aims.append(Aim(goal, f"{found:.2f}x", found >= aim))
-
-
-def _protected(
-    run: Run, results: Results, loop: asyncio.AbstractEventLoop, port: int | None
-) -> None:
-    assert port is not None
-    call = "is_server_listening"
-    contenders = {
-        f"{name}, {_plural(clients)}": (port, call, clients, level.value)
-        for name, level in PROTECTED.items()
-        for clients in CLIENTS
-    }
-    run.say("rpc: protected calls")
-    samples = _measure(run, loop, contenders, run.scaled(8_000, 800))
-    for name, rounds in samples.items():
-        results.rows.append(Row.of(f"{call}, NTLM", name, rounds))
 
 
 # --- servers --------------------------------------------------------------------------------------
@@ -392,8 +383,10 @@ def _serve_impacket() -> None:
 def main() -> None:
     if sys.argv[1:] == ["impacket"]:
         _serve_impacket()
-    else:
-        uvloop.run(_serve_mqis())
+        return
+    if sys.argv[1:] == ["pyspnego"]:
+        context.protection_of = PyspnegoProtection  # type: ignore[attr-defined]
+    uvloop.run(_serve_mqis())
 
 
 if __name__ == "__main__":

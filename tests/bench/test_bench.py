@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from bench.environment import python_build
 from bench.measure import Sample, contest, timed_alone, timed_tasks, timed_together
 from bench.results import Aim, Row
 from tests.bench.running import ENTRIES, bench
@@ -76,3 +79,17 @@ def test_timers_count_what_was_done() -> None:
 def test_an_aim_reads_as_a_sentence() -> None:
     assert str(Aim(">= 3x this", "5.2x", True)) == "aim: >= 3x this: 5.2x  met"
     assert str(Aim(">= 3x this", "2.9x", False)) == "aim: >= 3x this: 2.9x  missed"
+
+
+@pytest.mark.parametrize(
+    ("options", "build"),
+    [
+        ("'--enable-optimizations' '--with-lto=full'", "built with PGO and LTO"),
+        ("'--enable-shared' '--enable-optimizations'", "built with PGO"),
+        ("'--with-lto'", "built with LTO"),
+        ("'--prefix=/usr'", "no PGO or LTO in its build options"),
+        ("", "no PGO or LTO in its build options"),
+    ],
+)
+def test_the_build_of_a_python(options: str, build: str) -> None:
+    assert python_build(options) == build
