@@ -30,9 +30,9 @@ from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
 from mqis.server.identity import seed_text
-from mqis.server.replication import key_list
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props

@@ -54,3 +54,14 @@ def test_help_and_version_load_no_command_and_no_rich(option: str) -> None:
     loaded = {name for name in done.stderr.split() if not name.startswith("mqis.wire")}
     small = {"completing", "failures", "main", "parameters", "registry"}
     assert loaded == {"mqis.cli", *(f"mqis.cli.{name}" for name in small)}
+
+
+def test_clients_load_no_part_of_a_server_and_no_pyspnego() -> None:
+    """Both take longer to load than an anonymous command takes to run."""
+    clients = "change, init, join, pipeline, query, remote, status, up"
+    script = f"import sys; from mqis.cli import {clients}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, text=True
+    )
+    servers = {"mqis.server.replication", "mqis.server.logon", "mqis.protocol.node.node"}
+    assert {*servers, "spnego"} & set(done.stdout.split()) == set()

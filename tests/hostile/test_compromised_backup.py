@@ -19,9 +19,9 @@ from mqis.protocol.errors import DirectoryError
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
-from mqis.server.replication import key_list
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props

@@ -16,8 +16,8 @@ import pytest
 from mqis.runtime.freeports import free_port
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
-from mqis.server.replication import key_list
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props

@@ -31,12 +31,12 @@ from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.identity import seed_text
-from mqis.server.replication import key_list
 from mqis.storage.journal.reader import records
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.certificates import digest_of
+from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop, props

@@ -25,12 +25,13 @@ from mqis.server.directory_server import DirectoryServer
 from mqis.server.founding import found
 from mqis.server.hosts import HostResolver
 from mqis.server.identity import identify, parse_seed, seed_text
-from mqis.server.replication import ReplicationError, key_list
+from mqis.server.replication import ReplicationError
 from mqis.storage.journal.reader import records
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import RecordKind
+from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props

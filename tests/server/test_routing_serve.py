@@ -31,9 +31,10 @@ from mqis.runtime.node.signer import MachineKey
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.identity import seed_text
-from mqis.server.replication import ReplicationService, key_list
+from mqis.server.replication import ReplicationService
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
+from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props

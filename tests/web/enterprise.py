@@ -31,7 +31,7 @@ from mqis.runtime.node.signer import MachineKey
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.identity import seed_text
-from mqis.server.replication import key_list
+from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props

@@ -20,12 +20,11 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.server import Role
 from mqis.protocol.security.information import SecurityInformation
 from mqis.runtime.node.members import Seed
-from mqis.server.replication import key_list
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.address import AddressList, AddressType, TaAddress
-from mqis.wire.mqds.keys import MqdsPublicKey, RsaPublicKey
+from mqis.wire.mqds.keys import MqdsPublicKey, RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop, props

@@ -12,9 +12,8 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.runtime.entropy import SystemEntropy
-from mqis.server.presence import key_list
 from mqis.wire.mqds.address import AddressList, TaAddress
-from mqis.wire.mqds.keys import RsaPublicKey
+from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop, props

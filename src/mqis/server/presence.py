@@ -24,7 +24,7 @@ from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.server import Role, Server
 from mqis.runtime.node.driver import NodeDriver
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
@@ -37,11 +37,6 @@ _PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
 
 _BITS = {Role.PEC: ServiceBits.PEC, Role.PSC: ServiceBits.PSC, Role.BSC: ServiceBits.BSC}
 _PRIMARY = (ServiceBits.PSC, ServiceBits.PEC)
-
-
-def key_list(key: RsaPublicKey) -> bytes:
-    """Encodes a key as in the properties of machines and sites."""
-    return PublicKeys((PublicKey.of(key),)).to_bytes()
 
 
 @dataclass(frozen=True, slots=True)

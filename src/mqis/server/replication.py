@@ -45,7 +45,6 @@ from mqis.runtime.peers import is_loopback
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.hosts import HostResolver
 from mqis.server.identity import identify, seeds_of
-from mqis.server.presence import key_list as key_list  # noqa: PLC0414 -- asked for here
 from mqis.server.presence import publish
 from mqis.storage.archive import Archiver
 from mqis.storage.journal.belonging import belonging_fault

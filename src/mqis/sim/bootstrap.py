@@ -9,10 +9,9 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.replication.server import Role, Server
-from mqis.sim.keys import key_list
 from mqis.sim.workload import Properties
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.keys import RsaPublicKey
+from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props

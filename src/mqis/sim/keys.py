@@ -19,7 +19,7 @@ from mqis.protocol.replication.server import Server
 from mqis.sim.stores import Disk
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.keys import PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
@@ -50,11 +50,6 @@ class KeyVault:
     def is_signed(self, key: RsaPublicKey, parts: tuple[bytes, ...], signature: bytes) -> bool:
         """Returns whether the owner of a key made the signature; False for an unknown key."""
         return key.modulus in self._secrets and self.sign(key, parts) == signature
-
-
-def key_list(key: RsaPublicKey) -> bytes:
-    """Encodes a key as the properties of machines and sites hold it."""
-    return PublicKeys((PublicKey.of(key),)).to_bytes()
 
 
 class Keyring:

@@ -25,12 +25,11 @@ from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.replication.changes import requested
 from mqis.protocol.replication.replicated import whole_object
 from mqis.protocol.replication.server import Server
-from mqis.sim.keys import key_list
 from mqis.sim.steps import Change, Falsehood
 from mqis.sim.stranger import Recorder, number
 from mqis.sim.workload import operation
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.keys import RsaPublicKey
+from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair, props

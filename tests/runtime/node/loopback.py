@@ -29,7 +29,7 @@ from mqis.runtime.node.signer import MachineKey, MachineSigner
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop, props
@@ -147,10 +147,6 @@ class Net:
                 PropId.QM_SIGN_PKS, key_list(machine_key(me.name).public)
             )
         return found
-
-
-def key_list(key: RsaPublicKey) -> bytes:
-    return PublicKeys((PublicKey.of(key),)).to_bytes()
 
 
 class Running:

@@ -24,7 +24,7 @@ from mqis.runtime.node.signer import MachineKey, MachineSigner, SigningKeyError
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.keys import RsaPublicKey
+from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from tests.runtime.node.loopback import (
@@ -34,7 +34,6 @@ from tests.runtime.node.loopback import (
     Host,
     Net,
     Running,
-    key_list,
     machine_key,
     running,
 )

@@ -19,6 +19,7 @@ from mqis.wire.mqds.keys import (
     PublicKey,
     PublicKeys,
     RsaPublicKey,
+    key_list,
 )
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
@@ -365,6 +366,9 @@ class TestPublicKeys:
         assert caught.value.offset == 4
         with pytest.raises(ValueError, match="at most 256 keys"):
             PublicKeys((ENTRY_VALUE,) * count)
+
+    def test_list_of_one_key(self) -> None:
+        assert PublicKeys.from_bytes(key_list(VALUE)).keys == (PublicKey.of(VALUE),)
 
     @given(public_key_lists())
     def test_round_trip(self, value: PublicKeys) -> None:

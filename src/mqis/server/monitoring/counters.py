@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mqis.server.monitoring.sources import Sources
-from mqis.server.replication import ReplicationService
+
+if TYPE_CHECKING:
+    from mqis.server.replication import ReplicationService
 
 
 def counters_of(sources: Sources) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from mqis.config.sections import ConfiguredRole
 from mqis.protocol.directory.objects import (
@@ -27,8 +28,10 @@ from mqis.server.monitoring.health import problems
 from mqis.server.monitoring.naming import partition_name
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import NeighbourStatus, PartitionStatus, ServerStatus
-from mqis.server.replication import ReplicationService
 from mqis.wire.mqds.objecttype import ObjectType
+
+if TYPE_CHECKING:
+    from mqis.server.replication import ReplicationService
 
 _STATES = {
     PurgeState.NORMAL: "normal",

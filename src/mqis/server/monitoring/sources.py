@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from mqis.config.sections import Config
-from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.protocol.ports import Store
 from mqis.protocol.queueing.destination import Depth
 from mqis.protocol.queueing.names import canonical
-from mqis.runtime.directory.context import DirectoryContext
-from mqis.runtime.node.notifier import ChangeNotifier
-from mqis.runtime.rpc.server import RpcServer
-from mqis.runtime.writer import GroupCommitWriter
-from mqis.server.logon import AuditedAuthenticator
 from mqis.server.monitoring.contents import ContentWatch
 from mqis.server.monitoring.lag import LagWatch
-from mqis.server.replication import ReplicationService
 from mqis.wire.guid import Guid
+
+if TYPE_CHECKING:  # commands read the status of servers, and load none of their parts
+    from mqis.protocol.discovery.server import DiscoveryServer
+    from mqis.runtime.directory.context import DirectoryContext
+    from mqis.runtime.node.notifier import ChangeNotifier
+    from mqis.runtime.rpc.server import RpcServer
+    from mqis.runtime.writer import GroupCommitWriter
+    from mqis.server.logon import AuditedAuthenticator
+    from mqis.server.replication import ReplicationService
 
 
 @dataclass(frozen=True, slots=True)

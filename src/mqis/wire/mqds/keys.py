@@ -257,3 +257,8 @@ class PublicKeys(Structure):
         for key in self.keys:
             key.encode(writer)
         writer.patch_u32(start, len(writer) - start)
+
+
+def key_list(key: RsaPublicKey) -> bytes:
+    """Encodes one key of the base provider as the properties of machines and sites hold it."""
+    return PublicKeys((PublicKey.of(key),)).to_bytes()
