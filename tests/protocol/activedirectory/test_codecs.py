@@ -119,7 +119,7 @@ def test_read_values(codec: str, octets: tuple[bytes, ...], value: Value) -> Non
     ],
 )  # fmt: skip
 def test_refused_values(codec: str, octets: tuple[bytes, ...]) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         CODECS[codec].decode(octets)
 
 
