@@ -163,9 +163,7 @@ class LdapClient:
 
     @property
     def wants_data(self) -> bool:
-        if self._buffered <= self._buffer_limit:
-            return True
-        return any(pending.waits for pending in self._pending.values())
+        return self._buffered <= self._buffer_limit or self._somebody_waits
 
     def receive(self, data: bytes) -> None:
         """Takes bytes of the server. After an error the connection has to be closed."""
@@ -206,6 +204,10 @@ class LdapClient:
     # --- inside -----------------------------------------------------------------------------------
 
     @property
+    def _somebody_waits(self) -> bool:
+        return any(pending.waits for pending in self._pending.values())
+
+    @property
     def _exclusive(self) -> bool:
         return any(_is_exclusive(p.request) and not p.done for p in self._pending.values())
 
@@ -231,7 +233,7 @@ class LdapClient:
         pending.size += size
         pending.done = kind is allowed[-1]
         self._buffered += size
-        if self._buffered > _OVERDRAFT * self._buffer_limit:
+        if self._buffered > _OVERDRAFT * self._buffer_limit and self._somebody_waits:
             self._overflow()
 
     def _overflow(self) -> None:

@@ -68,7 +68,8 @@ class RangedEntry:
             part = ValueRange.parse(description)
             before = waiting.get(part.attribute.lower()) if part else None
             if part is not None and before is not None and before.high is not None:
-                self._append(part, values, expected=before.high + 1)
+                known = ValueRange(before.attribute, part.low, part.high)
+                self._append(known, values, expected=before.high + 1)
 
     def entry(self) -> SearchEntry:
         rows = tuple((name, tuple(values)) for name, values in self._values.items())

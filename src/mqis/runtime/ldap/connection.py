@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.ldap.client import LdapClient, SecurityLayer
@@ -68,8 +69,9 @@ class LdapConnection(asyncio.Protocol):
         self, request: LdapRequest, controls: tuple[LdapControl, ...] = (), *, timeout_s: float
     ) -> LdapMessage:
         """Sends a request that has one answer, and returns that."""
-        async for message in self.stream(request, controls, timeout_s=timeout_s):
-            return message
+        async with aclosing(self.stream(request, controls, timeout_s=timeout_s)) as answers:
+            async for message in answers:
+                return message
         raise AssertionError("a stream ends with an answer or an error")
 
     async def stream(
@@ -78,7 +80,7 @@ class LdapConnection(asyncio.Protocol):
         controls: tuple[LdapControl, ...] = (),
         *,
         timeout_s: float | None,
-    ) -> AsyncIterator[LdapMessage]:
+    ) -> AsyncGenerator[LdapMessage, None]:
         """Yields the answers up to the last; each may take ``timeout_s`` (None: for ever)."""
         number = self._send(request, controls)
         try:
@@ -163,6 +165,7 @@ class LdapConnection(asyncio.Protocol):
         number = self._client.send(request, controls)
         self._waiting[number] = asyncio.Event()
         self._flush()
+        self._adjust_reading()  # somebody waits now
         return number
 
     async def _next(self, number: int, timeout_s: float | None) -> LdapMessage:

@@ -7,7 +7,8 @@ first entry, and a read, are repeated once. A change is never repeated: it may h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapRefused
@@ -64,15 +65,16 @@ class LdapDirectoryClient:
 
     async def search(
         self, query: LdapQuery, outcome: SearchOutcome | None = None
-    ) -> AsyncIterator[SearchEntry]:
+    ) -> AsyncGenerator[SearchEntry, None]:
         outcome = outcome or SearchOutcome()
         begun = False
         for attempt in (1, 2):
             connection = await self.connection()
             try:
-                async for entry in self._followed(connection, query, outcome):
-                    begun = True
-                    yield entry
+                async with aclosing(self._followed(connection, query, outcome)) as found:
+                    async for entry in found:
+                        begun = True
+                        yield entry
                 return
             except LdapConnectionLost:
                 connection.abort()
@@ -144,14 +146,16 @@ class LdapDirectoryClient:
 
     async def _followed(
         self, connection: LdapConnection, query: LdapQuery, outcome: SearchOutcome
-    ) -> AsyncIterator[SearchEntry]:
+    ) -> AsyncGenerator[SearchEntry, None]:
         """Searches, then goes on at other servers if referrals are followed."""
         seen = {_place(connection.where, query)}
         timeout_s = self._settings.operation_timeout_s
         hops = self._settings.referral_hops
         try:
-            async for entry in search(connection, query, timeout_s=timeout_s, outcome=outcome):
-                yield entry
+            entries = search(connection, query, timeout_s=timeout_s, outcome=outcome)
+            async with aclosing(entries):
+                async for entry in entries:
+                    yield entry
             referrals = [uris for uris in outcome.references if hops]
         except LdapRefused as error:
             if error.code != ResultCode.REFERRAL or not hops:
@@ -163,7 +167,7 @@ class LdapDirectoryClient:
 
     async def _elsewhere(
         self, uris: tuple[str, ...], query: LdapQuery, hops: int, seen: set[str]
-    ) -> AsyncIterator[SearchEntry]:
+    ) -> AsyncGenerator[SearchEntry, None]:
         """Searches at the first of some servers that can be reached, which may refer to others."""
         url, narrowed = _narrowed(uris, query)
         place = _place(str(url), narrowed)
@@ -177,8 +181,10 @@ class LdapDirectoryClient:
         outcome, referrals = SearchOutcome(), []
         timeout_s = self._settings.operation_timeout_s
         try:
-            async for entry in search(connection, narrowed, timeout_s=timeout_s, outcome=outcome):
-                yield entry
+            entries = search(connection, narrowed, timeout_s=timeout_s, outcome=outcome)
+            async with aclosing(entries):
+                async for entry in entries:
+                    yield entry
             referrals = outcome.references
         except LdapRefused as error:
             if error.code != ResultCode.REFERRAL:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from mqis.protocol.ldap.errors import LdapRefused, LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
@@ -38,7 +39,7 @@ async def search(
     *,
     timeout_s: float,
     outcome: SearchOutcome | None = None,
-) -> AsyncIterator[SearchEntry]:
+) -> AsyncGenerator[SearchEntry, None]:
     """Yields all entries of a search, page after page, with all values of their attributes.
 
     The next page is asked for when the entries of the one before have been taken, so that one page
@@ -50,13 +51,13 @@ async def search(
         controls = query.controls
         if query.page_size:
             controls = (*controls, PagedResults(query.page_size, cookie).control())
-        async for entry in _page(connection, query, controls, timeout_s, outcome):
-            if has_ranges(entry):
-                whole = await _complete(connection, entry, query, timeout_s)
+        async with aclosing(_page(connection, query, controls, timeout_s, outcome)) as page:
+            async for entry in page:
+                whole: SearchEntry | None = entry
+                if has_ranges(entry):
+                    whole = await _complete(connection, entry, query, timeout_s)
                 if whole is not None:
                     yield whole
-            else:
-                yield entry
         cookie = _next_cookie(connection, outcome)
         if not query.page_size or not cookie:
             return
@@ -68,20 +69,25 @@ async def _page(
     controls: tuple[LdapControl, ...],
     timeout_s: float,
     outcome: SearchOutcome,
-) -> AsyncIterator[SearchEntry]:
+) -> AsyncGenerator[SearchEntry, None]:
     request = SearchRequest(query.base, query.scope, query.filter, query.attributes)
     endless = any(control.oid == NOTIFICATION for control in controls)
-    answers = connection.stream(request, controls, timeout_s=None if endless else timeout_s)
-    async for message in answers:
-        match message.operation:
-            case SearchEntry() as entry:
-                yield entry
-            case SearchReference(uris):
-                outcome.references.append(uris)
-            case SearchDone() as done:
-                outcome.controls = message.controls
-                if done.result.code != ResultCode.SUCCESS:
-                    raise LdapRefused(f"{connection.where}: search in {query.base!r}", done.result)
+    limit_s = None if endless else timeout_s
+    async with aclosing(connection.stream(request, controls, timeout_s=limit_s)) as answers:
+        async for message in answers:
+            match message.operation:
+                case SearchEntry() as entry:
+                    yield entry
+                case SearchReference(uris):
+                    outcome.references.append(uris)
+                case SearchDone() as done:
+                    outcome.controls = message.controls
+                    _check(done, f"{connection.where}: search in {query.base!r}")
+
+
+def _check(done: SearchDone, what: str) -> None:
+    if done.result.code != ResultCode.SUCCESS:
+        raise LdapRefused(what, done.result)
 
 
 def _next_cookie(connection: LdapConnection, outcome: SearchOutcome) -> bytes:

@@ -92,10 +92,6 @@ class BerReader:
         start, self.offset = self.offset, stop
         return BerReader(self._data, start, stop)
 
-    def skip(self, what: str) -> None:
-        """Skips the next element, whatever its tag; a later version may have added it."""
-        self.offset = self._open(self.tag, what)
-
     def expect_end(self, what: str) -> None:
         if self.offset != self._end:
             raise self.error(f"{self._end - self.offset} bytes after the end of {what}")
@@ -162,7 +158,7 @@ def text(value: str, tag: int = OCTET_STRING) -> bytes:
 
 
 def integer(value: int, tag: int = INTEGER) -> bytes:
-    size = value.bit_length() // 8 + 1
+    size = (value if value >= 0 else ~value).bit_length() // 8 + 1
     if size > _INTEGER_SIZE:
         raise ValueError(f"{value} does not fit in {_INTEGER_SIZE} octets")
     return element(tag, value.to_bytes(size, "big", signed=True))

@@ -1,0 +1,1 @@
+"""Work on an Active Directory: connecting to it, and what commands do there."""

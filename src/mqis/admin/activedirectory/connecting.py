@@ -1,0 +1,186 @@
+"""A connection to an Active Directory from a URL and credentials, with plain errors.
+
+    ldaps://dc1.corp.example           one domain controller, by TLS
+    ldap://dc1.corp.example            GSS-SPNEGO, encrypted by NTLM or Kerberos
+    ldaps:///DC=corp,DC=example        the controllers of a domain, found by DNS
+
+The password comes from a file or from the environment, never from an argument: everybody on a
+computer can read the arguments of a process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mqis.protocol.errors import ProtocolError
+from mqis.protocol.ldap.errors import LdapError, LdapViolation
+from mqis.protocol.ldap.ports import LdapQuery
+from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.runtime.ldap.binding import BindMethod, LdapLogin, LdapLogonError
+from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.settings import LdapSettings
+from mqis.runtime.ldap.tls import TlsError, TlsSettings
+from mqis.wire.errors import MqisError
+from mqis.wire.ldap.codes import ResultCode, SearchScope
+from mqis.wire.ldap.responses import SearchEntry
+
+PASSWORD_FILE: Final = "MQIS_LDAP_PASSWORD_FILE"
+PASSWORD: Final = "MQIS_LDAP_PASSWORD"
+#: A file that is longer holds no password.
+_LONGEST: Final = 4096
+
+#: The reasons that Active Directory puts into the message of code 49 (MS-ERREF, in hexadecimal).
+_LOGON_REASONS: Final = {
+    "525": "there is no such user",
+    "52e": "the user name or the password is wrong",
+    "530": "the user may not log on at this time",
+    "531": "the user may not log on from this computer",
+    "532": "the password has expired",
+    "533": "the account is disabled",
+    "701": "the account has expired",
+    "773": "the password has to be changed first",
+    "775": "the account is locked",
+    "490": "the user name or the password is wrong",
+}
+
+
+class ConnectingError(MqisError):
+    """No connection to a directory; the text says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectingOptions:
+    """The options of a command that connects to a directory."""
+
+    urls: tuple[str, ...]
+    user: str = ""
+    password_file: Path | None = None
+    ca_file: Path | None = None
+    server_name: str | None = None
+    start_tls: bool = False
+    method: BindMethod = BindMethod.AUTOMATIC
+    ccache: str | None = None
+    connect_timeout_s: float = 10.0
+    operation_timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RootEntry:
+    """The root of a directory: its naming contexts and the server itself (MS-ADTS 3.1.1.3.2)."""
+
+    domain: str
+    configuration: str
+    schema: str
+    server: str
+    host: str
+    highest_usn: int
+
+    @classmethod
+    def of(cls, entry: SearchEntry) -> RootEntry:
+        def text(attribute: str) -> str:
+            values = entry.values(attribute)
+            return values[0].decode(errors="replace") if values else ""
+
+        usn = text("highestCommittedUSN")
+        return cls(
+            text("defaultNamingContext"),
+            text("configurationNamingContext"),
+            text("schemaNamingContext"),
+            text("serverName"),
+            text("dnsHostName"),
+            int(usn) if usn.isascii() and usn.isdigit() else 0,
+        )
+
+
+async def connect(
+    options: ConnectingOptions, environment: Mapping[str, str] = os.environ
+) -> tuple[LdapDirectoryClient, RootEntry]:
+    """Connects, logs on and reads the root; every failure is a ``ConnectingError``."""
+    where = ", ".join(options.urls)
+    try:
+        client = LdapDirectoryClient(DomainControllers(settings_of(options, environment)))
+    except LdapUrlError as error:
+        raise ConnectingError(str(error)) from error
+    try:
+        return client, await read_root(client)
+    except (LdapError, TlsError, LdapUrlError) as error:
+        await client.close()
+        raise explained(error, options.user) from error
+    except ProtocolError as error:
+        await client.close()
+        raise ConnectingError(f"{where}: {error}") from error
+
+
+async def read_root(client: LdapDirectoryClient) -> RootEntry:
+    query = LdapQuery("", SearchScope.BASE, page_size=0)
+    async for entry in client.search(query):
+        root = RootEntry.of(entry)
+        if root.domain and root.configuration:
+            return root
+        raise ConnectingError(
+            f"{client.where}: this is an LDAP server, but not an Active Directory: its root has no "
+            "defaultNamingContext"
+        )
+    raise ConnectingError(f"{client.where}: the server shows no root entry: not a directory")
+
+
+def settings_of(options: ConnectingOptions, environment: Mapping[str, str]) -> LdapSettings:
+    """The settings of a connection; a wrong URL or an unreadable password is an error."""
+    password = read_password(options, environment) if options.user and not options.ccache else None
+    return LdapSettings(
+        servers=tuple(LdapUrl.parse(url) for url in options.urls),
+        login=LdapLogin(options.user, password, options.method, ccache=options.ccache),
+        tls=TlsSettings(options.ca_file, options.server_name),
+        start_tls=options.start_tls,
+        connect_timeout_s=options.connect_timeout_s,
+        operation_timeout_s=options.operation_timeout_s,
+    )
+
+
+def read_password(options: ConnectingOptions, environment: Mapping[str, str]) -> str:
+    """The first line of the password file, or the password of the environment."""
+    path = options.password_file or environment.get(PASSWORD_FILE)
+    if path:
+        try:
+            with Path(path).open(encoding="utf-8") as file:
+                return file.read(_LONGEST).partition("\n")[0].rstrip("\r")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConnectingError(f"{path}: the password cannot be read: {reason}") from error
+    if PASSWORD in environment:
+        return environment[PASSWORD]
+    raise ConnectingError(
+        f"no password for {options.user}: put it into a file that --password-file or "
+        f"{PASSWORD_FILE} names, or into {PASSWORD}"
+    )
+
+
+def explained(error: MqisError, user: str) -> ConnectingError:
+    """Adds what to do to the reason of a failure."""
+    if isinstance(error, LdapLogonError):
+        return ConnectingError(_logon_reason(error, user))
+    if isinstance(error, LdapViolation):
+        return ConnectingError(f"{error}; is this the port of a directory server?")
+    return ConnectingError(str(error))
+
+
+def _logon_reason(error: LdapLogonError, user: str) -> str:
+    refused = error.refused
+    if refused is None:
+        return str(error)
+    where = refused.what.partition(": logon")[0]
+    if refused.code == ResultCode.STRONGER_AUTH_REQUIRED:
+        return (
+            f"{where}: the server wants a protected logon ({refused.result}); use ldaps://, or "
+            "ldap:// with GSS-SPNEGO"
+        )
+    if refused.code != ResultCode.INVALID_CREDENTIALS:
+        return str(error)
+    _, _, tail = refused.result.diagnostic.partition("data ")
+    reason = _LOGON_REASONS.get(tail.partition(",")[0].strip(), "the logon is refused")
+    return f"{where}: {user}: {reason} ({refused.result})"

@@ -1,0 +1,409 @@
+"""The LDAP client on real sockets, against the scripted server and its faults."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mqis.protocol.ldap.errors import (
+    LdapConnectionLost,
+    LdapError,
+    LdapOverflow,
+    LdapRefused,
+    LdapTimeout,
+    LdapViolation,
+)
+from mqis.protocol.ldap.ports import LdapQuery
+from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.opening import LdapUnreachable
+from mqis.runtime.ldap.servers import DomainControllers, LocatedServer
+from mqis.runtime.ldap.settings import LdapSettings
+from mqis.testing.ldap import LdapFault, ScriptedDirectory, entry
+from mqis.wire.ldap.codes import ModifyOperation, ResultCode, SearchScope
+from mqis.wire.ldap.controls import PAGED_RESULTS, LdapControl, notification, tree_delete
+from mqis.wire.ldap.filters import Equality
+from mqis.wire.ldap.messages import LdapMessage
+from mqis.wire.ldap.requests import Abandon, Modification, SearchRequest
+from mqis.wire.ldap.responses import LdapResult, SearchDone, SearchEntry, SearchReference
+
+ROOT = "DC=x"
+EVERYTHING = LdapQuery(ROOT)
+
+
+def forest(count: int = 0) -> list[SearchEntry]:
+    return [entry(ROOT, dc=b"x"), *(entry(f"CN=q{n},{ROOT}", cn=b"q%d" % n) for n in range(count))]
+
+
+def client(*servers: ScriptedDirectory, **settings: Any) -> LdapDirectoryClient:
+    urls = tuple(LdapUrl.parse(server.url) for server in servers)
+    return LdapDirectoryClient(DomainControllers(LdapSettings(urls, **settings)))
+
+
+async def names(directory: LdapDirectoryClient, query: LdapQuery = EVERYTHING) -> list[str]:
+    return [found.name async for found in directory.search(query)]
+
+
+def once(answer: Any, kind: type = SearchRequest) -> Callable[[LdapMessage], Any]:
+    """Gives ``answer`` to the first request of a kind; the server answers the others."""
+    left = [answer]
+
+    def script(message: LdapMessage) -> Any:
+        return left.pop() if left and isinstance(message.operation, kind) else None
+
+    return script
+
+
+def run(test: Any) -> None:
+    asyncio.run(test())
+
+
+def test_pages_bring_everything() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest(2500)) as server:
+            directory = client(server)
+            assert len(await names(directory)) == 2501
+            assert len(server.operations(SearchRequest)) == 6
+            assert len(await names(directory, replace(EVERYTHING, page_size=5000))) == 2501
+            await directory.close()
+
+    run(test)
+
+
+def test_without_pages_a_server_ends_at_its_limit() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest(1500)) as server:
+            with pytest.raises(LdapRefused, match=r"sizeLimitExceeded \(4\)") as raised:
+                await names(client(server), replace(EVERYTHING, page_size=0))
+            assert raised.value.code == ResultCode.SIZE_LIMIT_EXCEEDED
+
+    run(test)
+
+
+def test_objects_that_vanish_between_pages_are_left_out() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest(10)) as server:
+            directory = client(server)
+            found = []
+            async for each in directory.search(replace(EVERYTHING, page_size=4)):
+                found.append(each.name)
+                if len(found) == 4:
+                    del server.entries[8:]
+            assert len(found) == 8
+
+    run(test)
+
+
+def test_long_attributes_are_fetched_in_ranges() -> None:
+    async def test() -> None:
+        values = [b"%d" % n for n in range(4000)]
+        group = entry(f"CN=g,{ROOT}", cn=b"g", member=values)
+        async with ScriptedDirectory([*forest(), group]) as server:
+            directory = client(server)
+            found = await directory.read(group.name, ["member"])
+            assert found is not None
+            assert found.attributes == (("member", tuple(values)),)
+            asked = [m.operation.attributes for m in server.received]  # type: ignore[union-attr]
+            assert asked == [("member",), ("member;range=1500-*",), ("member;range=3000-*",)]
+
+    run(test)
+
+
+def test_an_object_that_vanishes_between_two_ranges_is_left_out() -> None:
+    async def test() -> None:
+        group = entry(f"CN=g,{ROOT}", member=[b"1", b"2", b"3"])
+        async with ScriptedDirectory([*forest(), group], range_limit=2) as server:
+
+            def vanish(message: LdapMessage) -> None:
+                if len(server.received) == 2:
+                    del server.entries[1]
+
+            server.on_message = vanish
+            assert await names(client(server)) == [ROOT]
+
+    run(test)
+
+
+def test_changes() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest()) as server:
+            directory = client(server)
+            name = f"CN=q,{ROOT}"
+            await directory.add(name, (("cn", (b"q",)),))
+            with pytest.raises(LdapRefused, match=r"add CN=q,DC=x: .* entryAlreadyExists \(68\)"):
+                await directory.add(name, ())
+            replace_label = Modification(ModifyOperation.REPLACE, "label", (b"l",))
+            await directory.modify(name, [replace_label])
+            found = await directory.read(name)
+            assert found is not None
+            assert found.values("label") == (b"l",)
+            await directory.rename(name, "CN=r")
+            assert await directory.read(name) is None
+            await directory.delete(f"CN=r,{ROOT}", tree=True)
+            assert server.received[-1].controls == (tree_delete,)
+            with pytest.raises(LdapRefused, match="noSuchObject"):
+                await directory.delete(name)
+            await directory.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "reason"),
+    [
+        (LdapFault.CLOSE, LdapConnectionLost, "the server closed the connection"),
+        (LdapFault.HANG, LdapTimeout, r"no answer within 0\.2 s"),
+        (LdapFault.GARBAGE, LdapViolation, "the answer is damaged: .* not LDAP"),
+        (
+            LdapFault.OVERSIZED,
+            LdapViolation,
+            "the answer is damaged: a message of 2147483653 bytes",
+        ),
+    ],
+)
+def test_faults_in_the_middle_of_a_search(
+    fault: LdapFault, error: type[LdapError], reason: str
+) -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest()) as server:
+            server.on_message = once([entry("CN=a"), fault])
+            directory = client(server, operation_timeout_s=0.2)
+            with pytest.raises(error, match=reason):
+                await names(directory)
+            assert await names(directory) == [ROOT]  # on a new connection
+            assert server.connections == 2
+
+    run(test)
+
+
+def test_a_search_that_has_not_begun_is_repeated_at_the_next_server() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest()) as one, ScriptedDirectory(forest(3)) as two:
+            directory = client(one, two)
+            assert await names(directory) == [ROOT]
+            await one.__aexit__()
+            assert len(await names(directory)) == 4
+            assert directory.where == two.url
+
+    run(test)
+
+
+def test_a_change_is_not_repeated() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest()) as server:
+            server.on_message = lambda message: [LdapFault.CLOSE]
+            with pytest.raises(LdapConnectionLost):
+                await client(server).delete("CN=a")
+            assert len(server.received) == 1
+
+    run(test)
+
+
+def test_no_server_answers() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory() as server:
+            url = LdapUrl.parse(server.url)
+        directory = LdapDirectoryClient(DomainControllers(LdapSettings((url,))))
+        with pytest.raises(LdapUnreachable, match=f"{url}: no connection: Connection refused"):
+            await names(directory)
+
+    run(test)
+
+
+def test_a_server_that_accepts_and_says_nothing() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory() as server:
+            server.on_message = lambda message: [LdapFault.HANG]
+            with pytest.raises(LdapTimeout, match=r"no answer within 0\.1 s"):
+                await names(client(server, operation_timeout_s=0.1))
+
+    run(test)
+
+
+def test_servers_of_a_domain_come_from_dns() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest()) as server:
+            asked = []
+
+            async def locate(name: str) -> list[LocatedServer]:
+                asked.append(name)
+                return [LocatedServer(1, 0, "none.invalid", 1), LocatedServer(0, 0, "127.0.0.1", 1)]
+
+            url = LdapUrl.parse(f"ldap://:{server.port}/DC=corp,DC=example")
+            controllers = DomainControllers(LdapSettings((url,)), locate)
+            assert await names(LdapDirectoryClient(controllers)) == [ROOT]
+            assert asked == ["_ldap._tcp.dc._msdcs.corp.example"]
+
+    run(test)
+
+
+def test_addresses_without_a_server() -> None:
+    with pytest.raises(LdapUrlError, match="no directory server is given"):
+        DomainControllers(LdapSettings(()))
+
+    async def test() -> None:
+        directory = LdapDirectoryClient(
+            DomainControllers(LdapSettings((LdapUrl.parse("ldap:///"),)))
+        )
+        with pytest.raises(LdapUrlError, match="names neither a server nor a domain"):
+            await names(directory)
+
+    run(test)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def test_a_slow_reader_stops_the_server_from_filling_memory() -> None:
+    async def test() -> None:
+        big = [entry(ROOT), *(entry(f"CN=q{n},{ROOT}", a=bytes(10_000)) for n in range(800))]
+        async with ScriptedDirectory(big) as server:
+            directory = client(server, buffer_limit=50_000)
+            connection = await directory.connection()
+            most = 0
+            async for _ in directory.search(replace(EVERYTHING, page_size=0)):
+                most = max(most, connection._client.buffered)
+                await asyncio.sleep(0)
+            assert most < 50_000 + 300_000  # what one read of the socket brings
+
+    run(test)
+
+
+def test_a_read_inside_a_search_does_not_wait_for_the_rest_of_it() -> None:
+    async def test() -> None:
+        big = [entry(ROOT), *(entry(f"CN=q{n},{ROOT}", a=bytes(3000)) for n in range(100))]
+        async with ScriptedDirectory(big) as server:
+            directory, found = client(server, buffer_limit=200_000), 0
+            async for each in directory.search(EVERYTHING):
+                found += (await directory.read(each.name, ["a"])) is not None
+            assert found == 101
+
+    run(test)
+
+
+def test_a_search_that_nobody_reads_fails_before_another_one_starves() -> None:
+    async def test() -> None:
+        big = [entry(ROOT), *(entry(f"CN=q{n},{ROOT}", a=bytes(10_000)) for n in range(500))]
+        async with ScriptedDirectory(big) as server:
+            directory = client(server, buffer_limit=50_000)
+            search = directory.search(replace(EVERYTHING, page_size=0))
+            await anext(search)
+            assert await directory.read(ROOT) is not None
+            with pytest.raises(LdapOverflow):
+                assert [each async for each in search] == []
+
+    run(test)
+
+
+def test_a_search_that_is_left_is_abandoned() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest()) as server:
+            server.on_message = once([entry("CN=a"), entry("CN=b")])
+            directory = client(server)
+            search = directory.search(replace(EVERYTHING, controls=(notification,), page_size=0))
+            assert (await anext(search)).name == "CN=a"
+            await search.aclose()
+            assert await names(directory) == [ROOT]
+            assert server.operations(Abandon) == [Abandon(1)]
+            assert server.connections == 1
+
+    run(test)
+
+
+def test_a_damaged_paging_answer() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest()) as server:
+            server.on_message = once([(SearchDone(), LdapControl(PAGED_RESULTS, False, b"\x01"))])
+            with pytest.raises(LdapViolation, match="the paging control is damaged"):
+                await names(client(server))
+
+    run(test)
+
+
+# --- referrals ------------------------------------------------------------------------------------
+
+
+def refer(*uris: str) -> Callable[[LdapMessage], Any]:
+    result = LdapResult(ResultCode.REFERRAL, referrals=uris)
+    return lambda message: (
+        [SearchDone(result)] if isinstance(message.operation, SearchRequest) else None
+    )
+
+
+def test_referrals_are_not_followed_unless_allowed() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest()) as server:
+            server.on_message = once([SearchReference(("ldap://127.0.0.1:1/DC=y",)), SearchDone()])
+            assert await names(client(server)) == []
+            server.on_message = refer("ldap://127.0.0.1:1/DC=y")
+            with pytest.raises(LdapRefused, match=r"referral \(10\)"):
+                await names(client(server))
+
+    run(test)
+
+
+def test_referrals_are_followed_to_the_server_and_base_that_they_name() -> None:
+    async def test() -> None:
+        other = [entry("DC=y"), entry("CN=a,DC=y", cn=b"a"), entry("CN=b,DC=y", cn=b"b")]
+        async with ScriptedDirectory(forest()) as one, ScriptedDirectory(other) as two:
+            one.on_message = once(
+                [entry("CN=here"), SearchReference(("x", f"{two.url}/DC=y")), SearchDone()]
+            )
+            directory = client(one, referral_hops=2)
+            query = LdapQuery(ROOT, filter=Equality("cn", b"a"))
+            assert await names(directory, query) == ["CN=here", "CN=a,DC=y"]
+            one.on_message = refer(f"{two.url}/CN=b,DC=y??base?(cn=b)")
+            assert await names(directory, query) == ["CN=b,DC=y"]
+
+    run(test)
+
+
+def test_a_loop_of_referrals_is_noticed() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory() as one, ScriptedDirectory() as two:
+            one.on_message, two.on_message = refer(f"{two.url}/"), refer(f"{one.url}/")
+            with pytest.raises(LdapError, match="a referral leads back"):
+                await names(client(one, referral_hops=10))
+            assert len(one.operations(SearchRequest)) == len(two.operations(SearchRequest)) == 1
+
+    run(test)
+
+
+def test_referrals_have_a_limit() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory() as server:
+
+            def further(message: LdapMessage) -> Any:
+                return refer(f"{server.url}/DC={len(server.received)}")(message)
+
+            server.on_message = further
+            with pytest.raises(LdapError, match="more than 3 servers refer to one another"):
+                await names(client(server, referral_hops=3))
+            assert len(server.operations(SearchRequest)) == 4
+
+    run(test)
+
+
+def test_a_referral_to_nothing() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory() as server:
+            server.on_message = refer("http://x", "ldap:///DC=y")
+            with pytest.raises(LdapError, match="a referral names no LDAP server"):
+                await names(client(server, referral_hops=3))
+
+    run(test)
+
+
+def test_scopes_of_the_scripted_server() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest(2)) as server:
+            directory = client(server)
+            one = replace(EVERYTHING, scope=SearchScope.ONE_LEVEL)
+            assert len(await names(directory, one)) == 2
+            assert await names(directory, replace(EVERYTHING, scope=SearchScope.BASE)) == [ROOT]
+
+    run(test)
