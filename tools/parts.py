@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Directories without tests, and ``slices``, which ``make slices`` runs.
-_HELPERS = frozenset({"__pycache__", "data", "plugins", "slices", "strategies"})
+#: Directories without tests, and those of ``make slices`` (``slices``) and of ``make engines``
+#: (``slow``).
+_HELPERS = frozenset({"__pycache__", "data", "plugins", "slices", "slow", "strategies"})
 #: The longest parts first, so that the last ones are short.
 _NAMED = {
     "pipeline": ("pipeline/*",),
