@@ -12,13 +12,14 @@ from pathlib import Path
 #: Directories without tests, and those of ``make slices`` (``slices``) and of ``make engines``
 #: (``slow``).
 _HELPERS = frozenset({"__pycache__", "data", "plugins", "slices", "slow", "strategies"})
-#: The longest parts first, so that the last ones are short.
+#: The longest part first, then those that wait for servers, so that others work meanwhile.
 _NAMED = {
     "pipeline": ("pipeline/*",),
-    "layers": ("protocol", "wire"),
+    "sockets": ("interop", "runtime/*"),
     "documents": ("docs", "examples", "web/*"),
     "commands": ("cli/*",),
     "rest": ("admin/*", "server/*", "storage/*"),
+    "layers": ("protocol", "wire"),
     "interfaces": (
         "cli/test_decode.py",
         "cli/test_journal.py",
@@ -38,9 +39,8 @@ _NAMED = {
         "views",
         "web/test_views.py",
     ),
-    "sim": ("architecture", "fuzz", "sim/*"),
     "hostile": ("hostile/*",),
-    "sockets": ("interop", "runtime/*"),
+    "sim": ("architecture", "fuzz", "sim/*"),
 }
 _REST = "rest"
 LONGEST = next(iter(_NAMED))

@@ -1,8 +1,8 @@
-"""Runs all tests, five parts at a time, and merges their results.
+"""Runs all tests, six parts at a time, and merges their results.
 
-Usage: python tools/run_tests.py [--coverage] [--at-once 5]
+Usage: python tools/run_tests.py [--coverage] [--at-once 6]
 
-Five on two cores, because tests of servers wait as much as they work.
+Six on two cores, because tests of servers wait as much as they work.
 
 The output of a part comes when it is done. Exit status: 0 if every test passed.
 """
@@ -87,7 +87,7 @@ def merge(found: Mapping[str, Results | None]) -> Results | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--coverage", action="store_true")
-    parser.add_argument("--at-once", type=int, default=5, help="processes")
+    parser.add_argument("--at-once", type=int, default=6, help="processes")
     arguments = parser.parse_args()
     known = parts(ROOT)
     for path in (ROOT / RESULTS, *(results_of(ROOT, name) for name in known)):

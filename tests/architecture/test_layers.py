@@ -14,23 +14,24 @@ import mqis
 PACKAGE = Path(mqis.__file__).parent
 
 # What each layer may import besides itself. Add a line before adding a package.
-_BELOW = {"runtime", "storage", "protocol", "wire"}
+_BELOW = {"runtime", "storage", "places", "protocol", "wire"}
 LAYERS: dict[str, set[str]] = {
     "wire": set(),
     "protocol": {"wire"},
+    "places": {"wire"},
     "runtime": {"wire", "protocol"},
-    "storage": {"wire", "protocol"},
+    "storage": {"wire", "protocol", "places"},
     "sim": {"wire", "protocol", "storage"},
     "testing": {"wire", "protocol", "runtime"},
     "client": {"wire", "protocol", "runtime"},
-    "config": {"storage", "protocol", "wire"},
+    "config": {"storage", "places", "protocol", "wire"},
     "server": {"config"} | _BELOW,
     "admin": {"server", "config"} | _BELOW,
     "enterprise": {"admin", "server", "config"} | _BELOW,
     "views": {"enterprise", "server", "config"} | _BELOW,
     "lab": _BELOW,
     "web": {"views", "config", "client", "runtime"},
-    "pipeline": {"wire", "protocol"},
+    "pipeline": {"wire", "protocol", "places"},
     "cli": {"web", "pipeline", "sim", "lab", "views", "enterprise", "admin", "server", "config"}
     | {"client"}
     | _BELOW,

@@ -22,6 +22,7 @@ import typer
 
 from mqis.cli.completing import is_place
 from mqis.cli.main import app, main
+from mqis.cli.parameters import choices, is_number
 from mqis.pipeline.java import java_home
 from tests.waiting import DEADLINE_S
 
@@ -230,8 +231,7 @@ def test_a_value_of_another_kind_is_a_wrong_command_line(
 ) -> None:
     """Numbers and choices are checked before anything runs."""
     for parameter in command.params:
-        kind = parameter.type_descriptor
-        if kind.annotation in (int, float) or kind.is_choice:
+        if is_number(parameter) or choices(parameter):
             ended = mqis(called(words, command, parameter, "nonsense"))
             assert ended.status == 2, ended
             assert "Traceback" not in ended.errors, ended

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mqis.cli.parameters import choices, is_path
 from mqis.cli.registry import COMMANDS
 
 #: The variable that asks for completions: ``words`` or ``line`` says what the arguments are.
@@ -139,9 +140,7 @@ def _options(command: Any, partial: str) -> Iterator[Completion]:
 
 
 def _values(typed: _Typed, parameter: Any, partial: str) -> Iterator[Completion]:
-    kind = parameter.type_descriptor
-    if kind.is_choice:
-        names = (str(getattr(choice, "value", choice)) for choice in kind.choices or ())
+    if names := choices(parameter):
         yield from ((name, "") for name in names if name.startswith(partial.lower()))
     elif parameter.name in _PROPERTIES:
         yield from _properties(typed, parameter.name, partial)
@@ -151,8 +150,8 @@ def _values(typed: _Typed, parameter: Any, partial: str) -> Iterator[Completion]
 
 def is_place(parameter: Any) -> bool:
     """True for a parameter that names a file, a directory or a store."""
-    annotation, metavar = str(parameter.type_descriptor.annotation), parameter.metavar or ""
-    return "Path" in annotation or metavar == "STORE" or "FILE" in metavar
+    metavar = parameter.metavar or ""
+    return is_path(parameter) or metavar == "STORE" or "FILE" in metavar
 
 
 # --- properties -----------------------------------------------------------------------------------

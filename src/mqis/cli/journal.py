@@ -16,6 +16,7 @@ import typer
 from rich.tree import Tree
 
 from mqis.cli.decode import grow
+from mqis.cli.journal_archive import archive, restore
 from mqis.cli.journal_check import JournalArgument, check, key
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, print_json, say
@@ -28,6 +29,8 @@ app = typer.Typer(help="Read the journal of a server.", no_args_is_help=True)
 
 app.command()(check)
 app.command()(key)
+app.command()(archive)
+app.command()(restore)
 
 _POLL_S = 0.2
 _COLUMNS = f"{'lsn':>10}  {'time':26}  {'state':12}  {'what':22}  {'seq':16}  {'peer':16}  object"

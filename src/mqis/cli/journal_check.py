@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, configuration, opened, store_url
 from mqis.cli.output import counted, print_json, say
+from mqis.places import Place, parse_place
 from mqis.protocol.directory.sources import as_guid, no_such_object
 from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainFinding, ChainState
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.signer import read_public_key
+from mqis.storage.archive import archived_journals
+from mqis.storage.archive.restoring import ArchivedJournal, fetch_journal
 from mqis.storage.journal.checking import JournalCheck, StoreEnd, check_journal, server_id_of
+from mqis.storage.journal.files import segments
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.keyinfo import key_pem
@@ -28,7 +34,14 @@ JournalArgument = Annotated[
 
 
 def check(
-    directory: JournalArgument,
+    directory: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIRECTORY",
+            help="The journal's directory, with its segments; or an archive, also as a URI.",
+            show_default=False,
+        ),
+    ],
     *,
     key: Annotated[
         list[Path] | None,
@@ -54,18 +67,45 @@ def check(
     journal is compared with its store.
     """
     keys = [read_public_key(path) for path in key or ()]
-    end = None
-    if store is not None or config is not None:
-        found, end = _from_store(directory, store, config)
-        keys += found
-    result = check_journal(directory, keys, end)
-    faults = [f for f in result.findings if f.is_fault or (signed and _is_doubtful(f))]
-    if json:
-        print_json(_as_json(result, faults))
-    else:
-        _show(result, faults)
-    if faults:
+    place = parse_place(directory)
+    archived = [] if isinstance(place, Path) and _is_journal(place) else archived_journals(place)
+    faulty = False
+    for path in _journals(place, archived):
+        end = None
+        known = list(keys)
+        if store is not None or config is not None:
+            found, end = _from_store(path, store, config)
+            known += found
+        result = check_journal(path, known, end)
+        faults = [f for f in result.findings if f.is_fault or (signed and _is_doubtful(f))]
+        faulty = faulty or bool(faults)
+        if archived and not json:
+            say(f"{path.name}:", "bold")
+        if json:
+            print_json(_as_json(result, faults) | ({"journal": path.name} if archived else {}))
+        else:
+            _show(result, faults)
+    if faulty:
         raise typer.Exit(1)
+
+
+def _is_journal(directory: Path) -> bool:
+    """Returns whether segments are in it, or nothing that would be an archive."""
+    return not directory.is_dir() or bool(segments(directory)) or not archived_journals(directory)
+
+
+def _journals(place: Place, archived: list[ArchivedJournal]) -> Iterator[Path]:
+    """The directories to check; those of an archive are fetched, one after the other."""
+    if isinstance(place, Path) and not archived:
+        yield place
+    elif not archived:
+        raise StorageError(f"{place}: there are no journals in it")
+    for journal in archived:
+        with TemporaryDirectory(prefix="mqis-archive-") as made:
+            target = Path(made) / journal.name
+            target.mkdir()
+            fetch_journal(journal, target)
+            yield target
 
 
 def _from_store(

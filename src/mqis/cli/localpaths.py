@@ -13,6 +13,8 @@ from typing import Any
 
 import typer
 
+from mqis.cli.parameters import is_path
+
 #: A scheme has two letters at least; one letter is a drive.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
 #: The pipeline knows ``file:`` and says what a cluster needs.
@@ -32,8 +34,8 @@ def refuse_uris(name: str, command: Any) -> None:
 
 def takes_path(parameter: Any) -> bool:
     """True for a parameter that names files or directories, and nothing else."""
-    annotation, metavar = str(parameter.type_descriptor.annotation), parameter.metavar or ""
-    return "STORE" not in metavar and ("Path" in annotation or "FILE" in metavar)
+    metavar = parameter.metavar or ""
+    return "STORE" not in metavar and (is_path(parameter) or "FILE" in metavar)
 
 
 def _checking(run: Callable[..., Any], names: list[str]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import Any, Final
 
 from mqis import __version__
+from mqis.cli.parameters import choices
 from mqis.cli.registry import COMMAND_GROUPS, COMMANDS
 
 _STATUS: Final = (
@@ -149,9 +150,7 @@ def _names(parameter: Any) -> list[str]:
 
 def _explanation(parameter: Any) -> str:
     texts = [(parameter.help or "").strip()]
-    kind = parameter.type_descriptor
-    if kind.is_choice:
-        names = (str(getattr(choice, "value", choice)) for choice in kind.choices or ())
+    if names := choices(parameter):
         texts.append(f"One of {', '.join(names)}.")
     if parameter.show_default and parameter.default not in (None, False, True, (), []):
         texts.append(f"Default: {getattr(parameter.default, 'value', parameter.default)}.")

@@ -47,6 +47,8 @@ _STYLES = {
     Lag.DIFFERS: "bold red",
     Lag.UNKNOWN: "dim",
 }
+#: Seconds after which a closed file should be in the archive.
+_LATE_ARCHIVE_S = 600
 _GRADES = {Grade.GREEN: "green", Grade.AMBER: "yellow", Grade.RED: "bold red"}
 
 
@@ -99,8 +101,21 @@ def as_tables(found: EnterpriseStatus, width: int) -> RenderableType:
         for server in found.servers
         if server.reason and not server.up
     ]
+    archives = [cell(text, "yellow") for text in map(_archive, found.servers) if text]
+    servers = _servers(found, width)
     return Group(
-        title, summary, *todo, "", _servers(found, width), *away, "", _partitions(found, width)
+        title, summary, *todo, "", servers, *away, *archives, "", _partitions(found, width)
+    )
+
+
+def _archive(server: MemberStatus) -> str:
+    """One line about an archive that is behind; "" if it is not."""
+    waiting, lag_s = (server.counters.get(f"archive_{name}", 0) for name in ("waiting", "lag_s"))
+    if lag_s < _LATE_ARCHIVE_S:
+        return ""
+    return (
+        f"{server.name}: {waiting:,.0f} files of the journal wait for the archive, the oldest for "
+        f"{duration(lag_s)}; its log says why"
     )
 
 

@@ -17,8 +17,6 @@ from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
-from mqis.runtime.authentication.initiator import LogonCredentials as Secret
-from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
@@ -79,7 +77,13 @@ async def _connect_to(
 ) -> DirectoryClient:
     if user is None:
         return await DirectoryClient.connect([server], timeout_s=timeout_s)
-    initiator = PyspnegoInitiator(Secret(user.name, user.domain, secret))
+    # Loads pyspnego and Kerberos, a third of the time that an anonymous command takes.
+    from mqis.runtime.authentication.initiator import (  # noqa: PLC0415
+        LogonCredentials,
+        PyspnegoInitiator,
+    )
+
+    initiator = PyspnegoInitiator(LogonCredentials(user.name, user.domain, secret))
     credentials = Credentials(initiator, user.auth_type, user.level, server.host)
     gss = initiator if user.verify else None
     try:

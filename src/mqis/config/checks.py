@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from mqis.config.stores import relative_to
+from mqis.places import PlaceError, parse_place
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.security.sid import Sid
@@ -46,6 +47,19 @@ def about(check: Check, explanation: str, *, live: bool = False) -> dict[str, An
 def as_text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"must be text in quotes, not {value!r}")
+    return value
+
+
+@accepts("a directory or a URI")
+def as_place(value: object) -> str:
+    """Checks a path or URI; its error never repeats a credential."""
+    if not isinstance(value, str):
+        raise ValueError("must be text in quotes")
+    try:
+        if value:
+            parse_place(value)
+    except PlaceError as error:
+        raise ValueError(str(error)) from None
     return value
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from mqis.config.privatefiles import is_open_to_others
 from mqis.config.sections import Config, HostsSection
 from mqis.config.stores import holds_password, relative_to
+from mqis.places import holds_credential, parse_place
 from mqis.wire.errors import MqisError
 
 #: The configuration file that commands read by default.
@@ -57,6 +58,11 @@ def read(path: Path) -> Config:
             f"{path}: store.url: it holds a password, and other users may read this file; "
             f"run: chmod 600 {path}, or leave the password out of the URL and put it into ~/.pgpass"
         )
+    if holds_credential(config.replication.archive) and is_open_to_others(path):
+        raise ConfigError(
+            f"{path}: replication.archive: it holds a credential, and other users may read this "
+            f"file; run: chmod 600 {path}, or put the credential into the server's environment"
+        )
     return config
 
 
@@ -69,6 +75,9 @@ def relative(config: Config, path: Path) -> Config:
         file_name = getattr(getattr(config, section), key)
         if file_name:
             config = _with(config, section, **{key: str(directory / file_name)})
+    archive = config.replication.archive
+    if archive and isinstance(place := parse_place(archive), Path):
+        config = _with(config, "replication", archive=str(directory / place))
     return config
 
 

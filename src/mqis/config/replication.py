@@ -9,6 +9,7 @@ from mqis.config.checks import (
     as_flag,
     as_optional_address,
     as_optional_guid,
+    as_place,
     as_port,
     as_text,
     as_texts,
@@ -119,6 +120,15 @@ class ReplicationSection:
             between(0, 10_000),
             "The number of snapshots to keep in the journal, with all records after the oldest of "
             "them; older records are deleted. 0: keep everything.",
+        ),
+    )
+    archive: str = field(
+        default="",
+        metadata=about(
+            as_place,
+            "The place to copy closed segments and snapshots of the journal to: a directory, "
+            "relative to this file, or a URI (s3://BUCKET/PATH, gs:, abfss:, hdfs:). The journal "
+            "then deletes only what is archived. Empty: no archive.",
         ),
     )
     seal_hours: int = field(

@@ -14,7 +14,7 @@ import mqis
 
 _PACKAGE = Path(mqis.__file__).parent
 #: The packages that run in tasks; servers, clients and commands are not sent.
-_PARTS = ("wire", "protocol", "pipeline")
+_PARTS = ("wire", "protocol", "places", "pipeline")
 #: A fixed date, so that the same files give the same bytes; the earliest that zip can store.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 

@@ -16,6 +16,7 @@ from typing import Any
 from mqis.config.logs import details
 from mqis.config.replication import ReplicationSection
 from mqis.config.sections import Config
+from mqis.places import parse_place
 from mqis.protocol.directory.change_notification import LocalQueueManager
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownership import enterprise
@@ -32,6 +33,7 @@ from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import ReplicationSettings
+from mqis.runtime.archive import ArchiveThread
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.journal import JournalThread
 from mqis.runtime.node.driver import NodeDriver
@@ -45,6 +47,7 @@ from mqis.server.hosts import HostResolver
 from mqis.server.identity import identify, seeds_of
 from mqis.server.presence import key_list as key_list  # noqa: PLC0414 -- asked for here
 from mqis.server.presence import publish
+from mqis.storage.archive import Archiver
 from mqis.storage.journal.belonging import belonging_fault
 from mqis.storage.journal.journal import Journal
 from mqis.storage.journal.keeping import Keeper
@@ -85,6 +88,8 @@ class RunningJournal:
 
     files: Journal
     thread: JournalThread
+    #: None: the journal is not archived.
+    archiver: Archiver | None = None
 
 
 @dataclass(slots=True)
@@ -299,6 +304,11 @@ def _start_journal(
     stack: AsyncExitStack,
 ) -> RunningJournal | None:
     if not section.journal:
+        if section.archive:
+            raise ReplicationError(
+                "replication.archive is set, but there is no journal to archive; set "
+                "replication.journal as well"
+            )
         return None
     with store.read() as view:
         fault = belonging_fault(view, Path(section.journal))
@@ -308,16 +318,23 @@ def _start_journal(
     stack.callback(journal.close)
     for text in journal.mended:
         log.warning("journal: %s", text)
+    archiver = None
+    if section.archive:
+        archiver = Archiver(journal.directory, parse_place(section.archive), me.id)
     keeper = Keeper(
         store,
         journal,
         every=section.snapshot_records,
         keep=section.keep_snapshots,
         seal_s=section.seal_hours * 3600,
+        is_archived=None if archiver is None else archiver.is_archived,
     )
+    if archiver is not None:
+        archiving = ArchiveThread(archiver, keeper.prune, _log_archive)
+        stack.push_async_callback(asyncio.to_thread, archiving.close)
     thread = JournalThread(keeper, _log_journal)
     stack.push_async_callback(asyncio.to_thread, thread.close)
-    return RunningJournal(journal, thread)
+    return RunningJournal(journal, thread, archiver)
 
 
 def _log_journal(error: StorageError | None) -> None:
@@ -325,6 +342,13 @@ def _log_journal(error: StorageError | None) -> None:
         log.info("the journal is written again")
     else:
         log.error("the journal cannot be written: %s", error)
+
+
+def _log_archive(error: StorageError | None) -> None:
+    if error is None:
+        log.info("the journal is archived again")
+    else:
+        log.error("the journal is not archived, and keeps what is not: %s", error)
 
 
 async def _listen(driver: NodeDriver, config: Config) -> int:

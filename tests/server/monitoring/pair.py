@@ -51,6 +51,7 @@ def pec_config(home: Path, ports: list[int]) -> Config:
             "key": str(home / "key"),
             "recovery_wait_s": 5,
             "journal": str(home / "journal"),
+            "archive": str(home / "archive"),
         },
         hosts={"psc2": f"127.0.0.1:{ports[1]}", "pec1": f"127.0.0.1:{ports[0]}"},
         monitoring={"enabled": True, "port": 0},

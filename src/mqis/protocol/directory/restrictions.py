@@ -105,6 +105,10 @@ class Restriction:
 
         return is_met
 
+    def holds(self, shown: Value) -> bool:
+        """Returns whether a value that the property shows meets the restriction."""
+        return _COMPARE[self.relation](comparable(shown), comparable(self.constant.value))
+
     def __str__(self) -> str:
         return f"{self.propid.name} {self.relation.symbol} {self.constant.value!r}"
 

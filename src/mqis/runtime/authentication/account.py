@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from spnego._ntlm_raw.md4 import md4
-
 from mqis.protocol.authentication import Identity
 from mqis.wire.security.sid import Sid
 
@@ -20,6 +18,8 @@ def nt_hash(password: str) -> bytes:
     OpenSSL 3 has no MD4, so pyspnego's is used. Its function for whole passwords is avoided,
     because it takes a password that looks like two hashes for these hashes.
     """
+    from spnego._ntlm_raw.md4 import md4  # noqa: PLC0415 -- slow, and few who read accounts hash
+
     return md4(password.encode("utf-16-le", errors="surrogatepass"))
 
 

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable
 
 from spnego import ContextProxy
-from spnego._context import IOV, IOVUnwrapResult, IOVWrapResult
-from spnego.iov import BufferType
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, Identity, auth_type_name
+from mqis.runtime.authentication.protection import Mechanism, Protection, protection_of
 
 #: The bytes that NTLM sends as signature where nothing is signed.
 DUMMY_SIGNATURE = b"\x01" + bytes(15)
-
-
-class Mechanism(Protocol):
-    """The mechanism that protects the messages: NTLM or Kerberos, also inside Negotiate."""
-
-    @property
-    def complete(self) -> bool: ...
-    @property
-    def identity(self) -> Identity | None: ...
-    @property
-    def signing(self) -> bool: ...
-    @property
-    def sealing(self) -> bool: ...
-    @property
-    def signs_whole(self) -> bool:
-        """True if signatures cover header and trailer even without header signing."""
-
-    def signature_size(self, sealed: bool) -> int: ...
-    def sign(self, data: bytes) -> bytes: ...
-    def verify(self, data: bytes, mic: bytes) -> int: ...
-    def wrap_iov(self, iov: Iterable[IOV]) -> IOVWrapResult: ...
-    def unwrap_iov(self, iov: Iterable[IOV]) -> IOVUnwrapResult: ...
 
 
 class ProviderContext:
@@ -57,6 +33,8 @@ class ProviderContext:
         self._proxy = proxy
         self._find_mechanism = mechanism
         self._mechanism: Mechanism | None = None
+        #: None until the exchange is finished, and if it agreed on less than the level requires.
+        self._protection: Protection | None = None
         self._started = proxy.usage == "accept"
         self._broken = False
 
@@ -91,6 +69,8 @@ class ProviderContext:
         if self._level == AuthLevel.PRIVACY and not mechanism.sealing:
             raise self._failed("encryption was not agreed")
         self._mechanism = mechanism
+        if self._level == AuthLevel.CONNECT or mechanism.signing:
+            self._protection = protection_of(mechanism)
 
     def signature_size(self, level: int) -> int:
         if level <= AuthLevel.CONNECT:
@@ -100,17 +80,15 @@ class ProviderContext:
     def protect(
         self, level: int, header: bytes, body: bytes, trailer: bytes, sign_header: bool
     ) -> tuple[bytes, bytes]:
-        mechanism = self._ready()
-        if effective_level(level) != self._level:
-            raise ValueError(f"the context is for level {self._level}, not {level}")
-        if self._level == AuthLevel.CONNECT:
+        protection, used = self._ready(), self._level
+        if level != used and effective_level(level) != used:
+            raise ValueError(f"the context is for level {used}, not {level}")
+        if used == AuthLevel.CONNECT:
             return body, b""
         try:
-            if self._level < AuthLevel.PRIVACY:
-                return body, mechanism.sign(self._covered(header, body, trailer, sign_header))
-            iov = self._buffers(BufferType.header, header, body, trailer, sign_header)
-            sealed = {b.type: b.data or b"" for b in mechanism.wrap_iov(iov).buffers}
-            return sealed[BufferType.data], sealed[BufferType.header]
+            if used < AuthLevel.PRIVACY:
+                return body, protection.sign(header, body, trailer, sign_header)
+            return protection.seal(header, body, trailer, sign_header)
         except Exception as error:
             raise self._failed(f"the message cannot be protected: {error}") from error
 
@@ -123,47 +101,30 @@ class ProviderContext:
         signature: bytes,
         sign_header: bool,
     ) -> bytes:
-        mechanism = self._ready()
-        if effective_level(level) != self._level:
-            raise self._failed(f"a message of level {level} in a context of level {self._level}")
-        if self._level == AuthLevel.CONNECT:
+        protection, used = self._ready(), self._level
+        if level != used and effective_level(level) != used:
+            raise self._failed(f"a message of level {level} in a context of level {used}")
+        if used == AuthLevel.CONNECT:
             if signature not in (b"", DUMMY_SIGNATURE):
                 raise self._failed("a message at connect level must not be signed")
             return body
         try:
-            if self._level < AuthLevel.PRIVACY:
-                mechanism.verify(self._covered(header, body, trailer, sign_header), signature)
+            if used < AuthLevel.PRIVACY:
+                protection.verify(header, body, trailer, signature, sign_header)
                 return body
-            token = (BufferType.header, signature)
-            result = mechanism.unwrap_iov(self._buffers(token, header, body, trailer, sign_header))
-            if not result.encrypted:
-                raise self._failed("the message is not encrypted")
-            return next(b.data or b"" for b in result.buffers if b.type == BufferType.data)
-        except AuthenticationError:
-            raise
+            return protection.unseal(header, body, trailer, signature, sign_header)
         except Exception as error:
             raise self._failed(f"the signature is wrong: {error}") from error
 
-    def _ready(self) -> Mechanism:
-        if self._broken or self._mechanism is None:
-            raise AuthenticationError(f"{self._name}: the context is not (or no longer) usable")
-        if self._level > AuthLevel.CONNECT and not self._mechanism.signing:
-            raise self._failed("signing was not agreed")
-        return self._mechanism
+    def _ready(self) -> Protection:
+        if self._protection is None or self._broken:
+            raise self._unusable()
+        return self._protection
 
-    def _whole(self, sign_header: bool) -> bool:
-        return sign_header or (self._mechanism is not None and self._mechanism.signs_whole)
-
-    def _covered(self, header: bytes, body: bytes, trailer: bytes, sign_header: bool) -> bytes:
-        return header + body + trailer if self._whole(sign_header) else body
-
-    def _buffers(
-        self, token: IOV, header: bytes, body: bytes, trailer: bytes, sign_header: bool
-    ) -> list[IOV]:
-        data = (BufferType.data, body)
-        if not self._whole(sign_header):
-            return [token, data]
-        return [token, (BufferType.sign_only, header), data, (BufferType.sign_only, trailer)]
+    def _unusable(self) -> AuthenticationError:
+        if self._mechanism is None or self._broken:
+            return AuthenticationError(f"{self._name}: the context is not (or no longer) usable")
+        return self._failed("signing was not agreed")
 
     def _failed(self, reason: str) -> AuthenticationError:
         self._broken = True

@@ -38,9 +38,10 @@ def _check_available() -> None:
 
 
 class _Kerberos(GSSAPIProxy):
-    """The base of both sides, a ``context.Mechanism``."""
+    """The base of both sides, a ``protection.Mechanism``."""
 
     signs_whole: ClassVar[bool] = False
+    ntlm_session: ClassVar[None] = None
     identity: Identity | None = None
 
     @property
@@ -99,6 +100,7 @@ class KerberosInitiator(_Kerberos):
         host: str,
         service: str,
         sealing: bool,
+        request: ContextReq = _REQUEST,
     ) -> None:
         _check_available()
         credential: Password | KerberosCCache | None = None
@@ -106,5 +108,5 @@ class KerberosInitiator(_Kerberos):
             credential = KerberosCCache(ccache, principal or None)
         elif password is not None:
             credential = Password(principal, password)
-        request = _REQUEST | (ContextReq.confidentiality if sealing else ContextReq.none)
+        request |= ContextReq.confidentiality if sealing else ContextReq.none
         super().__init__(username=credential, hostname=host, service=service, context_req=request)

@@ -20,7 +20,7 @@ from spnego._negotiate import NegotiateProxy
 from spnego.channel_bindings import GssChannelBindings
 
 from mqis.protocol.authentication import AuthenticationError
-from mqis.runtime.authentication.context import Mechanism
+from mqis.runtime.authentication.protection import Mechanism
 
 _Input = tuple[bytes | None, bytes | None, bool]
 
@@ -28,9 +28,12 @@ _Input = tuple[bytes | None, bytes | None, bool]
 class Negotiate(NegotiateProxy):
     """Either side of SPNEGO. The mechanisms are in order of preference."""
 
-    def __init__(self, usage: str, mechanisms: Mapping[GSSMech, ContextProxy]) -> None:
+    def __init__(
+        self, usage: str, mechanisms: Mapping[GSSMech, ContextProxy], *, dce_style: bool = True
+    ) -> None:
         # An initiator in DCE style protects the list of mechanisms by a MIC.
-        style = ContextReq.dce_style if usage == "initiate" else ContextReq.none
+        dce_style = dce_style and usage == "initiate"
+        style = ContextReq.dce_style if dce_style else ContextReq.none
         super().__init__(usage=usage, context_req=style)
         for mechanism in mechanisms.values():
             mechanism._is_wrapped = True

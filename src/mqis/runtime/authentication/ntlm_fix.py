@@ -59,10 +59,9 @@ from mqis.protocol.authentication import (
     Identity,
 )
 from mqis.runtime.authentication.account import NT_HASH_SIZE, Account, Accounts, resolve
+from mqis.runtime.authentication.ntlm_protection import SIGNATURE_SIZE, NtlmSession
 from mqis.runtime.authentication.target import OwnNames
 from mqis.wire.reader import Reader
-
-SIGNATURE_SIZE = 16
 
 _SUPPORTED = (
     NegotiateFlags.key_56
@@ -84,6 +83,7 @@ _ALWAYS = (
 # Without the extended session security a signature is a CRC; without 128 bits a key is guessed.
 _SIGNING = NegotiateFlags.sign | NegotiateFlags.extended_session_security | NegotiateFlags.key_128
 _SEALING = _SIGNING | NegotiateFlags.seal
+_PROTECTING = NegotiateFlags.sign | NegotiateFlags.seal | NegotiateFlags.key_exch
 
 # Version ends the fixed header of CHALLENGE_MESSAGE (MS-NLMP 2.2.1.2); the payload follows.
 _VERSION_AT, _VERSION_SIZE = 48, 8
@@ -107,10 +107,16 @@ def any_claim(_name: str, _account: Account | None) -> None:
 
 
 class _Ntlm(NTLMProxy):
-    """The base of both sides, a ``context.Mechanism``."""
+    """The base of both sides, a ``protection.Mechanism``.
+
+    It counts the messages that Negotiate signs (its mechListMIC) before the exchange is finished:
+    the first call has the next sequence number, but its RC4 stream begins anew (MS-SPNG, "NTLM RC4
+    Key State for MechListMIC and First Signed Message").
+    """
 
     signs_whole: ClassVar[bool] = True
     identity: Identity | None = None
+    _signed = _verified = 0
 
     @property
     def signing(self) -> bool:
@@ -119,6 +125,26 @@ class _Ntlm(NTLMProxy):
     @property
     def sealing(self) -> bool:
         return self._context_attr & _SEALING == _SEALING
+
+    @property
+    def ntlm_session(self) -> NtlmSession | None:
+        if not self.complete or not self.signing:
+            return None
+        return NtlmSession(
+            self.session_key,
+            is_client=self.usage == "initiate",
+            key_exchange=bool(self._context_attr & NegotiateFlags.key_exch),
+            sent=self._signed,
+            received=self._verified,
+        )
+
+    def sign(self, data: bytes, qop: int | None = None) -> bytes:
+        self._signed += 1
+        return super().sign(data, qop)
+
+    def verify(self, data: bytes, mic: bytes) -> int:
+        self._verified += 1
+        return super().verify(data, mic)
 
     def signature_size(self, sealed: bool) -> int:
         return SIGNATURE_SIZE
@@ -251,7 +277,8 @@ class NtlmInitiator(_Ntlm):
 
     ``signing`` and ``sealing`` are requirements: if the server, or an attacker in between, removes
     them, the logon fails. It always sends a MIC; pyspnego does so only if the challenge has a time
-    stamp, which an attacker in between could remove.
+    stamp, which an attacker in between could remove. ``layered`` is false inside TLS, where servers
+    refuse a second protection: nothing is signed or sealed after the logon.
     """
 
     def __init__(
@@ -264,6 +291,7 @@ class NtlmInitiator(_Ntlm):
         service: str,
         signing: bool,
         sealing: bool,
+        layered: bool = True,
     ) -> None:
         request = ContextReq.integrity | ContextReq.replay_detect | ContextReq.sequence_detect
         if sealing:
@@ -279,6 +307,8 @@ class NtlmInitiator(_Ntlm):
         self._context_req |= NegotiateFlags.extended_session_security
         self._context_req &= ~NegotiateFlags.lm_key
         self._mic_required = True
+        if not layered:  # pyspnego would send a key of one octet, which Samba refuses
+            self._context_req &= ~_PROTECTING
         if not host:
             self.spn = None  # pyspnego would name a host "unspecified"
         self._required = _SEALING if sealing else _SIGNING if signing else 0

@@ -63,4 +63,12 @@ def _replication(service: ReplicationService) -> dict[str, float]:
             "journal_records": service.journal.thread.copied,
             "journal_lsn": service.journal.files.last_lsn,
         }
+        if service.journal.archiver is not None:
+            archive = service.journal.archiver.status()
+            counted |= {
+                "archive_files": archive.files,
+                "archive_failures": archive.failures,
+                "archive_waiting": archive.waiting,
+                "archive_lag_s": round(archive.lag_s, 1),
+            }
     return counted

@@ -32,6 +32,10 @@ def snapshot_name(lsn: int) -> str:
     return f"snapshot-{lsn:020}.jsonl"
 
 
+def is_segment(name: str) -> bool:
+    return _SEGMENT.fullmatch(name) is not None
+
+
 def segments(directory: Path) -> dict[int, Path]:
     """The segments by number, ascending."""
     return _listed(directory, _SEGMENT)

@@ -7,8 +7,9 @@ let history start later, so that earlier segments may be deleted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
+from threading import Lock
 from time import monotonic
 
 from mqis.protocol.ports import Store
@@ -23,7 +24,8 @@ class Keeper:
 
     ``keep`` is the number of snapshots kept, with the segments after the oldest of them; 0: all.
     ``seal_s`` is the number of seconds after which a segment ends, so that it gets sealed; 0: it
-    ends only when it is full or a snapshot is taken.
+    ends only when it is full or a snapshot is taken. With ``is_archived``, a file is deleted only
+    after that has returned true for it.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class Keeper:
         every: int,
         keep: int,
         seal_s: float = 0,
+        is_archived: Callable[[Path], bool] | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._store = store
@@ -43,6 +46,8 @@ class Keeper:
         self._keep = keep
         self._snapshot_lsn = max(snapshots(journal.directory), default=None)
         self._seal_s = seal_s
+        self._is_archived = is_archived
+        self._retaining = Lock()
         self._clock = clock
         self._sealed_s = clock()
 
@@ -55,12 +60,17 @@ class Keeper:
             self._appender.snapshot()
             self._snapshot_lsn = max(snapshots(self._journal.directory))
             self._sealed_s = self._clock()
-            if self._keep:
-                retain(self._journal.directory, self._keep)
+            self.prune()
         elif self._seal_s and self._clock() - self._sealed_s >= self._seal_s:
             self._appender.seal()
             self._sealed_s = self._clock()
         return copied
+
+    def prune(self) -> None:
+        """Deletes what need not be kept any more; any thread may call this."""
+        if self._keep:
+            with self._retaining:
+                retain(self._journal.directory, self._keep, self._is_archived)
 
     def _is_due(self) -> bool:
         if self._snapshot_lsn is not None:
@@ -89,9 +99,16 @@ def expendable(directory: Path, keep_snapshots: int) -> list[Path]:
     return before + [path for lsn, path in taken.items() if lsn < kept]
 
 
-def retain(directory: Path, keep_snapshots: int) -> list[Path]:
-    """Deletes what is expendable, oldest first so that no gap arises, and returns the files."""
+def retain(
+    directory: Path, keep_snapshots: int, is_archived: Callable[[Path], bool] | None = None
+) -> list[Path]:
+    """Deletes what is expendable, oldest first so that no gap arises, and returns the files.
+
+    Stops at the first file that is not archived, if there is an archive.
+    """
     doomed = expendable(directory, keep_snapshots)
+    if is_archived is not None:
+        doomed = list(takewhile(is_archived, doomed))
     for path in doomed:
         with explained(path):
             path.unlink()

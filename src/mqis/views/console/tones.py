@@ -57,6 +57,7 @@ _LOSSES = frozenset({"commit_failures", "messages_undelivered"})
 _TROUBLES = frozenset(
     {
         "access_denied",
+        "archive_failures",
         "faults",
         "forward_timeouts",
         "logon_failures",

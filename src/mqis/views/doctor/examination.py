@@ -19,7 +19,7 @@ from mqis.protocol.ports import Store
 from mqis.server.identity import identify
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import is_in_use, schema_version
-from mqis.views.doctor import files, health, keys, peers, ports, stores
+from mqis.views.doctor import archive, files, health, keys, peers, ports, stores
 from mqis.views.doctor.findings import Area, Finding, Patient, Severity
 from mqis.views.doctor.neighbours import neighbours
 
@@ -52,6 +52,7 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
         found += files.check(patient)
         found += ports.check(patient)
         found += stores.check(patient)
+        found += archive.check(patient)
         if store is not None and config.server.role is not ConfiguredRole.NONE:
             found += _check_peers(patient, store)
     finally:

@@ -419,5 +419,18 @@ JOURNAL_FAILED = _gauge(_JOURNAL, "journal_failed", "1 while the journal cannot 
 OUTBOX = _gauge(
     _JOURNAL, "outbox_records", "Records in the store that are not yet durable in journal files."
 )
+ARCHIVE_FILES = _counter(
+    _JOURNAL, "archive_files", "Files of the journal copied to the archive and verified."
+)
+ARCHIVE_BYTES = _counter(_JOURNAL, "archive_bytes", "Bytes of these files.")
+ARCHIVE_FAILURES = _counter(_JOURNAL, "archive_failures", "Failed attempts to archive.")
+ARCHIVE_WAITING = _gauge(
+    _JOURNAL, "archive_waiting_files", "Closed files that are not in the archive yet."
+)
+ARCHIVE_LAG = _gauge(
+    _JOURNAL,
+    "archive_lag_seconds",
+    "Seconds since the oldest of these files was closed; 0 if there is none.",
+)
 
 METRICS = tuple(_all)

@@ -141,6 +141,13 @@ def journal(sources: Sources, view: View) -> Iterator[Family]:
     yield c.JOURNAL_BYTES, c.alone(files.written)
     yield c.JOURNAL_FAILED, c.alone(running.thread.failed)
     yield c.OUTBOX, c.alone(outbox_depth(view, files.durable_lsn))
+    if running.archiver is not None:
+        status = running.archiver.status()
+        yield c.ARCHIVE_FILES, c.alone(status.files)
+        yield c.ARCHIVE_BYTES, c.alone(status.archived_bytes)
+        yield c.ARCHIVE_FAILURES, c.alone(status.failures)
+        yield c.ARCHIVE_WAITING, c.alone(status.waiting)
+        yield c.ARCHIVE_LAG, c.alone(status.lag_s)
 
 
 def outbox_depth(view: View, durable_lsn: int) -> int:

@@ -1,0 +1,101 @@
+"""Places of files: directories of this computer, and stores of objects (S3, Google, Azure, HDFS).
+
+A place is a ``Path`` or a ``RemoteAddress``; ``parse_place`` makes one of what a user writes. The
+functions here take either. For a ``Path`` they are plain file operations.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from mqis.places.address import RemoteAddress, holds_credential, is_remote, parse_place
+from mqis.places.errors import MissingError, PlaceError, explained_at
+from mqis.places.remote import (
+    PART,
+    listed_below,
+    open_in_store,
+    put_in_store,
+    size_in_store,
+)
+
+__all__ = [
+    "MissingError",
+    "Place",
+    "PlaceError",
+    "RemoteAddress",
+    "holds_credential",
+    "is_remote",
+    "listed",
+    "open_at",
+    "parse_place",
+    "put_at",
+    "size_at",
+]
+
+Place = Path | RemoteAddress
+_COPY_BYTES = 1 << 20
+
+
+def listed(place: Place, *, recursive: bool = False) -> list[tuple[Place, int]]:
+    """The files in a directory with their sizes, sorted; none if there is no such directory."""
+    if isinstance(place, RemoteAddress):
+        return [(file.address, file.size) for file in listed_below(place, recursive=recursive)]
+    with explained_at(place):
+        if not place.is_dir():
+            return []
+        found = place.rglob("*") if recursive else place.iterdir()
+        plain = [path for path in found if path.is_file() and not path.is_symlink()]
+        return sorted((path, path.stat().st_size) for path in plain)
+
+
+def size_at(place: Place) -> int | None:
+    """The size of a file; None if there is no such file."""
+    if isinstance(place, RemoteAddress):
+        return size_in_store(place)
+    with explained_at(place):
+        return place.stat().st_size if place.is_file() else None
+
+
+def open_at(place: Place) -> BinaryIO:
+    """Opens a file for reading."""
+    if isinstance(place, RemoteAddress):
+        return open_in_store(place)
+    with explained_at(place):
+        return place.open("rb")
+
+
+def put_at(source: Path, place: Place) -> None:
+    """Copies a whole file; nobody ever sees a part of it under its name."""
+    if isinstance(place, RemoteAddress):
+        put_in_store(source, place)
+        return
+    with explained_at(place):
+        _put_file(source, place)
+
+
+def _put_file(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    aside = target.with_name(f"{target.name}{PART}")
+    aside.unlink(missing_ok=True)  # of a process that was killed; or a link that somebody planted
+    number = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with source.open("rb") as file, os.fdopen(number, "wb") as out:
+            while data := file.read(_COPY_BYTES):
+                out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        aside.rename(target)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    _flush_directory(target.parent)
+
+
+def _flush_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

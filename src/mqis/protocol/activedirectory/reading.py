@@ -1,0 +1,84 @@
+"""Entries as properties and objects (MS-MQDSSM 3.1.6.3, 3.1.6.10, 3.1.6.11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mqis.protocol.activedirectory.entry import LdapEntry
+from mqis.protocol.activedirectory.forest import LDAP_CLASSES
+from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
+from mqis.protocol.activedirectory.view import EntryView
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.catalogue import ROWS
+from mqis.protocol.directory.types.columns import PropertyRole
+from mqis.protocol.errors import DirectoryError
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.propvariant import PropVariant
+from mqis.wire.seqnum import SequenceNumber
+
+#: Asked for with every entry.
+ALWAYS = ("objectClass", "objectGUID", "distinguishedName")
+
+_OUTSIDE = (PropertyRole.IDENTIFIER, PropertyRole.SEQUENCE, PropertyRole.PARTITION)
+#: The properties that an object of a store keeps under their own number.
+KEPT = frozenset(
+    row.id
+    for row in ROWS.values()
+    if row.stored
+    and row.alias_of is None
+    and (row.computed is None or row.also_stored)
+    and row.role not in _OUTSIDE
+)
+
+
+def columns_of(propids: Iterable[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns what to ask of the object's entry and of its computer's, each name once.
+
+    Descriptors are asked for by name: ``*`` never brings one (E-MQDSSM-02).
+    """
+    own, computer = dict.fromkeys(ALWAYS), dict[str, None]()
+    for propid in propids:
+        row = ATTRIBUTE_ROWS[propid]
+        own |= dict.fromkeys(row.attributes)
+        computer |= dict.fromkeys(row.computer_attributes)
+    return tuple(own), tuple(computer)
+
+
+def check_class(entry: LdapEntry, object_type: ObjectType) -> None:
+    """Refuses an entry of another class, which would read as an object full of defaults."""
+    if not entry.is_of(LDAP_CLASSES[object_type]):
+        raise DirectoryError(
+            HResult.MQDS_OBJECT_NOT_FOUND, f"{entry.name} is not a {object_type.label}"
+        )
+
+
+def read_properties(
+    view: EntryView, object_type: ObjectType, propids: Iterable[int] | None = None
+) -> dict[int, PropVariant]:
+    """Returns the properties of an object, by default all that have a value.
+
+    ``BadAttribute`` (a ``ProtocolError``) if a value does not fit or one that is needed is missing.
+    """
+    check_class(view.entry, object_type)
+    wanted = (row.id for row in rows_of(object_type)) if propids is None else propids
+    found = {propid: ATTRIBUTE_ROWS[propid].value(view) for propid in wanted}
+    return {propid: value for propid, value in found.items() if value is not None}
+
+
+def read_object(view: EntryView, object_type: ObjectType, partition: Guid) -> DirectoryObject:
+    """Returns an entry as an object for a store of our own, which numbers it anew."""
+    kept = [row.id for row in rows_of(object_type) if row.id in KEPT]
+    properties = read_properties(view, object_type, kept)
+    guid = view.entry.guid
+    if guid is None:
+        raise DirectoryError(
+            HResult.MQDS_OBJECT_NOT_FOUND, f"{view.entry.name} was read without its objectGUID"
+        )
+    return DirectoryObject(object_type, guid, partition, SequenceNumber.MIN, properties)
+
+
+def needs_computer(propids: Iterable[int]) -> bool:
+    """Returns whether one of the properties is kept at the computer's entry."""
+    return any(ATTRIBUTE_ROWS[propid].computer_attributes for propid in propids)

@@ -1,0 +1,71 @@
+"""The port by which stores, imports and mirrors use an LDAP directory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mqis.wire.guid import Guid
+from mqis.wire.ldap.codes import SearchScope
+from mqis.wire.ldap.controls import LdapControl
+from mqis.wire.ldap.filters import Filter
+from mqis.wire.ldap.names import guid_name
+from mqis.wire.ldap.requests import EVERYTHING, AttributeRows, Modification
+from mqis.wire.ldap.responses import SearchEntry
+
+
+@dataclass(frozen=True, slots=True)
+class LdapQuery:
+    """A search. ``page_size`` 0 asks for everything at once, as DirSync and notifications need."""
+
+    base: str
+    scope: SearchScope = SearchScope.SUBTREE
+    filter: Filter = EVERYTHING
+    attributes: tuple[str, ...] = ()
+    controls: tuple[LdapControl, ...] = ()
+    page_size: int = 500
+
+
+class LdapDirectory(Protocol):
+    """A directory that is read and changed entry by entry.
+
+    A refusal is ``LdapRefused`` with the result code; a lost connection is ``LdapConnectionLost``,
+    after which it is unknown if a change was made. Entries are named by their distinguished name or
+    by their GUID.
+    """
+
+    def search(self, query: LdapQuery) -> AsyncIterator[SearchEntry]:
+        """Yields the entries found, with all values of their attributes."""
+
+    async def read(
+        self,
+        name: str | Guid,
+        attributes: Sequence[str] = (),
+        controls: Sequence[LdapControl] = (),
+    ) -> SearchEntry | None:
+        """Returns one entry by its name or GUID; None if there is none."""
+
+    async def add(
+        self, name: str, attributes: AttributeRows, controls: Sequence[LdapControl] = ()
+    ) -> None: ...
+
+    async def modify(
+        self,
+        name: str | Guid,
+        changes: Sequence[Modification],
+        controls: Sequence[LdapControl] = (),
+    ) -> None: ...
+
+    async def delete(self, name: str | Guid, *, tree: bool = False) -> None:
+        """Deletes an entry; with ``tree`` everything below it as well."""
+
+    async def rename(self, name: str | Guid, new_leaf: str, parent: str | None = None) -> None:
+        """Gives an entry another first part, such as ``CN=orders``, or another parent."""
+
+    async def close(self) -> None: ...
+
+
+def entry_name(name: str | Guid) -> str:
+    """The name of an entry on the wire; a GUID finds it wherever it stands."""
+    return guid_name(name) if isinstance(name, Guid) else name

@@ -1,0 +1,1 @@
+"""An LDAP client on asyncio: connections, logons, searches in pages, failover."""

@@ -1,0 +1,143 @@
+"""Logging on to a directory server: simple bind, or SASL GSS-SPNEGO.
+
+A simple bind sends the password itself, so it happens inside TLS only, unless the caller says
+otherwise. Without TLS the default is GSS-SPNEGO, and everything after it is encrypted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mqis.protocol.authentication import AuthenticationError
+from mqis.protocol.ldap.errors import LdapError, LdapRefused, LdapViolation
+from mqis.runtime.ldap.connection import LdapConnection
+from mqis.runtime.ldap.sasl import LdapProtection, SpnegoExchange, SpnegoMechanism, SpnegoUser
+from mqis.runtime.ldap.tls import channel_binding
+from mqis.wire.ldap.codes import ResultCode
+from mqis.wire.ldap.requests import SaslBind, SimpleBind
+from mqis.wire.ldap.responses import BindResponse
+
+_MECHANISM = "GSS-SPNEGO"
+#: Steps of a logon: NTLM takes two, Kerberos one or two.
+_MOST_STEPS = 10
+
+
+class BindMethod(Enum):
+    """The way to log on."""
+
+    #: A simple bind inside TLS, else GSS-SPNEGO.
+    AUTOMATIC = "automatic"
+    SIMPLE = "simple"
+    NEGOTIATE = "negotiate"
+    NTLM = "ntlm"
+    KERBEROS = "kerberos"
+    #: No logon: a server shows its root entry and little more.
+    ANONYMOUS = "anonymous"
+
+
+@dataclass(frozen=True, slots=True)
+class LdapLogin:
+    """The user and the way to log on."""
+
+    user: str = ""
+    password: str | None = field(default=None, repr=False)
+    method: BindMethod = BindMethod.AUTOMATIC
+    protection: LdapProtection = LdapProtection.SEAL
+    ccache: str | None = None
+    #: Sends a password without TLS if the method is simple.
+    allow_cleartext: bool = False
+
+    def method_inside(self, encrypted: bool) -> BindMethod:
+        if self.method is not BindMethod.AUTOMATIC:
+            return self.method
+        if not self.user and self.ccache is None:
+            return BindMethod.ANONYMOUS
+        return BindMethod.SIMPLE if encrypted and self.password else BindMethod.NEGOTIATE
+
+
+class LdapLogonError(LdapError):
+    """The logon failed; ``refused`` is the answer of the server, if that is the reason."""
+
+    def __init__(self, text: str, refused: LdapRefused | None = None) -> None:
+        super().__init__(text)
+        self.refused = refused
+
+
+async def bind(
+    connection: LdapConnection, login: LdapLogin, host: str, *, timeout_s: float
+) -> None:
+    """Logs on; ``host`` is the name of the server that Kerberos and NTLM name as their target."""
+    method = login.method_inside(connection.is_encrypted)
+    if method is BindMethod.ANONYMOUS:
+        return
+    try:
+        if method is BindMethod.SIMPLE:
+            await _bind_simple(connection, login, timeout_s)
+        else:
+            await _bind_spnego(connection, login, method, host, timeout_s)
+    except AuthenticationError as error:
+        raise LdapLogonError(f"{connection.where}: {login.user}: {error}") from error
+    except LdapRefused as error:
+        raise LdapLogonError(str(error), error) from error
+
+
+async def _bind_simple(connection: LdapConnection, login: LdapLogin, timeout_s: float) -> None:
+    if not connection.is_encrypted and not login.allow_cleartext:
+        raise AuthenticationError(
+            "a simple bind without TLS would show the password to everyone on the network; use "
+            "ldaps:// or StartTLS, or allow it in the configuration"
+        )
+    if not login.password:
+        # RFC 4513 5.1.2: the server would answer success without having checked anything.
+        raise AuthenticationError("the password is empty")
+    request = SimpleBind(login.user, login.password.encode())
+    answer = await _ask(connection, request, timeout_s)
+    _check(connection, login, answer)
+
+
+async def _bind_spnego(
+    connection: LdapConnection,
+    login: LdapLogin,
+    method: BindMethod,
+    host: str,
+    timeout_s: float,
+) -> None:
+    certificate = connection.peer_certificate
+    exchange = await asyncio.to_thread(
+        SpnegoExchange,
+        SpnegoUser(login.user, login.password, login.ccache),
+        host,
+        protection=LdapProtection.NONE if certificate else login.protection,
+        mechanism=SpnegoMechanism(method.value),
+        binding=channel_binding(certificate) if certificate else None,
+    )
+    token = await asyncio.to_thread(exchange.step, None)
+    for _ in range(_MOST_STEPS):
+        answer = await _ask(connection, SaslBind(_MECHANISM, token), timeout_s)
+        code = answer.result.code
+        if code not in (ResultCode.SUCCESS, ResultCode.SASL_BIND_IN_PROGRESS):
+            _check(connection, login, answer)
+        if answer.token and not exchange.complete:
+            token = await asyncio.to_thread(exchange.step, answer.token)
+        if code == ResultCode.SUCCESS:
+            layer = exchange.layer()
+            if layer is not None:
+                connection.protect(layer)
+            return
+    raise AuthenticationError("the server does not come to an end of the logon")
+
+
+async def _ask(
+    connection: LdapConnection, request: SimpleBind | SaslBind, timeout_s: float
+) -> BindResponse:
+    message = await connection.request(request, timeout_s=timeout_s)
+    if not isinstance(message.operation, BindResponse):  # the machine has checked that
+        raise LdapViolation(f"{connection.where}: a bind is answered by something else")
+    return message.operation
+
+
+def _check(connection: LdapConnection, login: LdapLogin, answer: BindResponse) -> None:
+    if answer.result.code != ResultCode.SUCCESS:
+        raise LdapRefused(f"{connection.where}: logon of {login.user}", answer.result)

@@ -1,0 +1,213 @@
+"""``protocol.ldap.ports.LdapDirectory`` over domain controllers, with failover and referrals.
+
+A lost connection is opened again at the next request. A search that lost its connection before its
+first entry, and a read, are repeated once. A change is never repeated: it may have been made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapRefused
+from mqis.protocol.ldap.ports import LdapQuery, entry_name
+from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.runtime.ldap.connection import LdapConnection
+from mqis.runtime.ldap.opening import open_connection
+from mqis.runtime.ldap.searching import SearchOutcome, search
+from mqis.runtime.ldap.servers import DomainControllers
+from mqis.wire.guid import Guid
+from mqis.wire.ldap.codes import ResultCode, SearchScope
+from mqis.wire.ldap.controls import LdapControl, tree_delete
+from mqis.wire.ldap.requests import (
+    AddRequest,
+    AttributeRows,
+    DeleteRequest,
+    Modification,
+    ModifyRequest,
+    RenameRequest,
+)
+from mqis.wire.ldap.responses import (
+    AddResponse,
+    DeleteResponse,
+    ModifyResponse,
+    RenameResponse,
+    SearchEntry,
+)
+
+_Change = AddRequest | ModifyRequest | DeleteRequest | RenameRequest
+_Changed = AddResponse | ModifyResponse | DeleteResponse | RenameResponse
+
+
+class LdapDirectoryClient:
+    """Keeps one connection, and opens another when that is lost."""
+
+    def __init__(self, controllers: DomainControllers) -> None:
+        self._controllers = controllers
+        self._settings = controllers.settings
+        self._connection: LdapConnection | None = None
+        self._opening = asyncio.Lock()
+
+    @property
+    def where(self) -> str:
+        """The server that is connected; empty if there is none."""
+        return self._connection.where if self._connection is not None else ""
+
+    async def connection(self) -> LdapConnection:
+        """The connection, opened if there is none that works."""
+        async with self._opening:
+            if self._connection is None or not self._connection.usable:
+                self._connection = None
+                self._connection = await self._controllers.connect()
+            return self._connection
+
+    async def search(
+        self, query: LdapQuery, outcome: SearchOutcome | None = None
+    ) -> AsyncIterator[SearchEntry]:
+        outcome = outcome or SearchOutcome()
+        begun = False
+        for attempt in (1, 2):
+            connection = await self.connection()
+            try:
+                async for entry in self._followed(connection, query, outcome):
+                    begun = True
+                    yield entry
+                return
+            except LdapConnectionLost:
+                connection.abort()
+                if begun or attempt == 2:
+                    raise
+
+    async def read(
+        self,
+        name: str | Guid,
+        attributes: Sequence[str] = (),
+        controls: Sequence[LdapControl] = (),
+    ) -> SearchEntry | None:
+        query = LdapQuery(
+            entry_name(name),
+            SearchScope.BASE,
+            attributes=tuple(attributes),
+            controls=tuple(controls),
+            page_size=0,
+        )
+        try:
+            found = [entry async for entry in self.search(query)]
+        except LdapRefused as error:
+            if error.code == ResultCode.NO_SUCH_OBJECT:
+                return None
+            raise
+        return found[0] if found else None
+
+    async def add(
+        self, name: str, attributes: AttributeRows, controls: Sequence[LdapControl] = ()
+    ) -> None:
+        await self._change(AddRequest(name, attributes), controls, f"add {name}")
+
+    async def modify(
+        self,
+        name: str | Guid,
+        changes: Sequence[Modification],
+        controls: Sequence[LdapControl] = (),
+    ) -> None:
+        request = ModifyRequest(entry_name(name), tuple(changes))
+        await self._change(request, controls, f"modify {request.name}")
+
+    async def delete(self, name: str | Guid, *, tree: bool = False) -> None:
+        request = DeleteRequest(entry_name(name))
+        await self._change(request, (tree_delete,) if tree else (), f"delete {request.name}")
+
+    async def rename(self, name: str | Guid, new_leaf: str, parent: str | None = None) -> None:
+        request = RenameRequest(entry_name(name), new_leaf, parent=parent)
+        await self._change(request, (), f"rename {request.name}")
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    async def _change(self, request: _Change, controls: Sequence[LdapControl], what: str) -> None:
+        connection = await self.connection()
+        try:
+            message = await connection.request(
+                request, tuple(controls), timeout_s=self._settings.operation_timeout_s
+            )
+        except LdapConnectionLost:
+            connection.abort()
+            raise
+        answer = message.operation
+        if isinstance(answer, _Changed) and answer.result.code != ResultCode.SUCCESS:
+            raise LdapRefused(f"{connection.where}: {what}", answer.result)
+
+    # --- referrals --------------------------------------------------------------------------------
+
+    async def _followed(
+        self, connection: LdapConnection, query: LdapQuery, outcome: SearchOutcome
+    ) -> AsyncIterator[SearchEntry]:
+        """Searches, then goes on at other servers if referrals are followed."""
+        seen = {_place(connection.where, query)}
+        timeout_s = self._settings.operation_timeout_s
+        hops = self._settings.referral_hops
+        try:
+            async for entry in search(connection, query, timeout_s=timeout_s, outcome=outcome):
+                yield entry
+            referrals = [uris for uris in outcome.references if hops]
+        except LdapRefused as error:
+            if error.code != ResultCode.REFERRAL or not hops:
+                raise
+            referrals = [error.result.referrals]
+        for uris in referrals:
+            async for entry in self._elsewhere(uris, query, hops, seen):
+                yield entry
+
+    async def _elsewhere(
+        self, uris: tuple[str, ...], query: LdapQuery, hops: int, seen: set[str]
+    ) -> AsyncIterator[SearchEntry]:
+        """Searches at the first of some servers that can be reached, which may refer to others."""
+        url, narrowed = _narrowed(uris, query)
+        place = _place(str(url), narrowed)
+        if place in seen:
+            raise LdapError(f"{url}: a referral leads back to a search that was made already")
+        if not hops:
+            limit = self._settings.referral_hops
+            raise LdapError(f"{url}: more than {limit} servers refer to one another")
+        seen.add(place)
+        connection = await open_connection(url, self._settings)
+        outcome, referrals = SearchOutcome(), []
+        timeout_s = self._settings.operation_timeout_s
+        try:
+            async for entry in search(connection, narrowed, timeout_s=timeout_s, outcome=outcome):
+                yield entry
+            referrals = outcome.references
+        except LdapRefused as error:
+            if error.code != ResultCode.REFERRAL:
+                raise
+            referrals = [error.result.referrals]
+        finally:
+            await connection.close()
+        for further in referrals:
+            async for entry in self._elsewhere(further, narrowed, hops - 1, seen):
+                yield entry
+
+
+def _narrowed(uris: tuple[str, ...], query: LdapQuery) -> tuple[LdapUrl, LdapQuery]:
+    """The first usable server of a referral, and the search that it names."""
+    for text in uris:
+        try:
+            url = LdapUrl.parse(text)
+        except LdapUrlError:
+            continue
+        if url.host:
+            return url, replace(
+                query,
+                base=url.base or query.base,
+                scope=query.scope if url.scope is None else url.scope,
+                filter=url.filter or query.filter,
+            )
+    raise LdapError(f"a referral names no LDAP server: {', '.join(uris)[:200]}")
+
+
+def _place(where: str, query: LdapQuery) -> str:
+    """Equal for searches that are the same; servers are compared by their addresses."""
+    return f"{where.lower()} {query.base.lower()} {int(query.scope)} {query.filter}"

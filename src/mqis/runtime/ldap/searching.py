@@ -1,0 +1,125 @@
+"""Searches on one connection: pages (RFC 2696) and attributes that come in ranges."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from mqis.protocol.ldap.errors import LdapRefused, LdapViolation
+from mqis.protocol.ldap.ports import LdapQuery
+from mqis.protocol.ldap.ranges import RangedEntry, has_ranges
+from mqis.runtime.ldap.connection import LdapConnection
+from mqis.wire.errors import WireError
+from mqis.wire.ldap.codes import ResultCode, SearchScope
+from mqis.wire.ldap.controls import (
+    NOTIFICATION,
+    PAGED_RESULTS,
+    LdapControl,
+    PagedResults,
+    find_control,
+)
+from mqis.wire.ldap.requests import SearchRequest
+from mqis.wire.ldap.responses import SearchDone, SearchEntry, SearchReference
+
+#: Questions for the parts of one entry's attributes; each brings new values or ends it.
+_MOST_PARTS = 100_000
+
+
+class SearchOutcome:
+    """The part of a search's answer that is not entries: references, and controls of the end."""
+
+    def __init__(self) -> None:
+        self.references: list[tuple[str, ...]] = []
+        self.controls: tuple[LdapControl, ...] = ()
+
+
+async def search(
+    connection: LdapConnection,
+    query: LdapQuery,
+    *,
+    timeout_s: float,
+    outcome: SearchOutcome | None = None,
+) -> AsyncIterator[SearchEntry]:
+    """Yields all entries of a search, page after page, with all values of their attributes.
+
+    The next page is asked for when the entries of the one before have been taken, so that one page
+    is the most that is kept in memory.
+    """
+    outcome = outcome or SearchOutcome()
+    cookie = b""
+    while True:
+        controls = query.controls
+        if query.page_size:
+            controls = (*controls, PagedResults(query.page_size, cookie).control())
+        async for entry in _page(connection, query, controls, timeout_s, outcome):
+            if has_ranges(entry):
+                whole = await _complete(connection, entry, query, timeout_s)
+                if whole is not None:
+                    yield whole
+            else:
+                yield entry
+        cookie = _next_cookie(connection, outcome)
+        if not query.page_size or not cookie:
+            return
+
+
+async def _page(
+    connection: LdapConnection,
+    query: LdapQuery,
+    controls: tuple[LdapControl, ...],
+    timeout_s: float,
+    outcome: SearchOutcome,
+) -> AsyncIterator[SearchEntry]:
+    request = SearchRequest(query.base, query.scope, query.filter, query.attributes)
+    endless = any(control.oid == NOTIFICATION for control in controls)
+    answers = connection.stream(request, controls, timeout_s=None if endless else timeout_s)
+    async for message in answers:
+        match message.operation:
+            case SearchEntry() as entry:
+                yield entry
+            case SearchReference(uris):
+                outcome.references.append(uris)
+            case SearchDone() as done:
+                outcome.controls = message.controls
+                if done.result.code != ResultCode.SUCCESS:
+                    raise LdapRefused(f"{connection.where}: search in {query.base!r}", done.result)
+
+
+def _next_cookie(connection: LdapConnection, outcome: SearchOutcome) -> bytes:
+    value = find_control(outcome.controls, PAGED_RESULTS)
+    if value is None:
+        return b""
+    try:
+        return PagedResults.from_bytes(value).cookie
+    except WireError as error:
+        raise LdapViolation(f"{connection.where}: the paging control is damaged: {error}") from None
+
+
+async def _complete(
+    connection: LdapConnection, entry: SearchEntry, query: LdapQuery, timeout_s: float
+) -> SearchEntry | None:
+    """Fetches the missing parts of an entry; None if it was deleted meanwhile."""
+    collected = RangedEntry(entry)
+    for _ in range(_MOST_PARTS):
+        wanted = collected.missing
+        if not wanted:
+            return collected.entry()
+        part = LdapQuery(entry.name, SearchScope.BASE, attributes=wanted, controls=query.controls)
+        found = await read(connection, part, timeout_s=timeout_s)
+        if found is None:
+            return None
+        collected.add(found)
+    raise LdapViolation(f"{connection.where}: {entry.name} has attributes without an end")
+
+
+async def read(
+    connection: LdapConnection, query: LdapQuery, *, timeout_s: float
+) -> SearchEntry | None:
+    """Reads one entry without completing its attributes; None if there is none."""
+    found: SearchEntry | None = None
+    try:
+        async for entry in _page(connection, query, query.controls, timeout_s, SearchOutcome()):
+            found = found or entry
+    except LdapRefused as error:
+        if error.code != ResultCode.NO_SUCH_OBJECT:
+            raise
+    return found

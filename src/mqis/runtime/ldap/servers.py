@@ -1,0 +1,93 @@
+"""Several domain controllers: the next one takes over if one cannot be reached.
+
+The servers are given, or found by DNS: a URL without a host names a domain, whose controllers are
+the SRV records ``_ldap._tcp.dc._msdcs.DOMAIN`` (MS-ADTS 6.3.6.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from mqis.protocol.ldap.errors import LdapConnectionLost
+from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.runtime.ldap.connection import LdapConnection
+from mqis.runtime.ldap.opening import LdapUnreachable, open_connection
+from mqis.runtime.ldap.settings import LdapSettings
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedServer:
+    """An SRV record: lower priorities are tried first."""
+
+    priority: int
+    weight: int
+    host: str
+    port: int
+
+
+#: Finds the SRV records of a name.
+Locator = Callable[[str], Awaitable[list[LocatedServer]]]
+
+
+async def locate_by_dns(name: str) -> list[LocatedServer]:
+    """Asks the resolvers of this computer for SRV records."""
+    from dns import asyncresolver, exception  # noqa: PLC0415  a slow import that few need
+
+    try:
+        answer = await asyncresolver.resolve(name, "SRV", lifetime=10.0)
+    except exception.DNSException as error:
+        raise LdapUnreachable(f"DNS has no servers under {name}: {error}") from error
+    return [
+        LocatedServer(row.priority, row.weight, str(row.target).rstrip("."), row.port)
+        for row in answer
+    ]
+
+
+class DomainControllers:
+    """Opens connections, beginning with the server that worked last."""
+
+    def __init__(self, settings: LdapSettings, locate: Locator = locate_by_dns) -> None:
+        if not settings.servers:
+            raise LdapUrlError("no directory server is given")
+        self.settings = settings
+        self._locate = locate
+        self._last: LdapUrl | None = None
+
+    async def connect(self) -> LdapConnection:
+        """Returns a connection to the first server that answers.
+
+        A server that refuses the logon ends the search: the next one would refuse as well, and
+        each wrong password counts towards the lockout of the account.
+        """
+        failures: list[str] = []
+        for url in await self._candidates():
+            try:
+                connection = await open_connection(url, self.settings)
+            except LdapConnectionLost as error:
+                failures.append(str(error))
+                continue
+            self._last = url
+            return connection
+        raise LdapUnreachable("; ".join(failures) or "no directory server was found")
+
+    async def _candidates(self) -> list[LdapUrl]:
+        found: list[LdapUrl] = []
+        for url in self.settings.servers:
+            found.extend([url] if url.host else await self._located(url))
+        if self._last in found:
+            found.remove(self._last)
+            found.insert(0, self._last)
+        return found
+
+    async def _located(self, url: LdapUrl) -> list[LdapUrl]:
+        if not url.domain:
+            raise LdapUrlError(
+                f"{url}: it names neither a server nor a domain; write ldaps://dc1.corp.example or "
+                "ldaps:///DC=corp,DC=example"
+            )
+        name = f"_ldap._tcp.{'gc' if url.is_global_catalogue else 'dc'}._msdcs.{url.domain}"
+        rows = await self._locate(name)
+        # DNS knows the port without TLS only, so the one of the URL is used.
+        rows.sort(key=lambda row: (row.priority, -row.weight, row.host))
+        return [replace(url, host=row.host) for row in rows]

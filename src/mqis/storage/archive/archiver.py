@@ -1,0 +1,200 @@
+"""The archiver: it copies closed segments and snapshots, reads each copy back and compares it.
+
+It keeps nothing in memory that a crash could lose. Killed before a copy is complete, it copies
+again: an unfinished copy has no name. Killed after that, it finds the copy, compares it, and notes
+it. It never replaces a file of the archive by another one, and deletes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from time import time
+
+from mqis.places import Place, listed, open_at, put_at, size_at
+from mqis.protocol.errors import StorageError
+from mqis.storage.archive.ledger import ArchiveLedger
+from mqis.storage.journal.files import explained, is_segment, segments, snapshots
+from mqis.storage.journal.reader import Segment, first_lsn
+from mqis.wire.guid import Guid
+
+_BLOCK = 1 << 20
+#: The number of journals that one server may have in an archive.
+_MOST_JOURNALS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveStatus:
+    """The state of the archiving; no field ever has a credential."""
+
+    place: str
+    #: Files copied and verified by this process, and their bytes.
+    files: int = 0
+    archived_bytes: int = 0
+    #: Failed attempts since the start, and the reason of the last one; "" after a success.
+    failures: int = 0
+    error: str = ""
+    #: Files that are closed and not in the archive yet, and seconds since the oldest was closed.
+    waiting: int = 0
+    lag_s: float = 0.0
+
+
+class Archiver:
+    """Archives one journal; one thread calls ``step``, any thread may ask the others."""
+
+    def __init__(self, directory: Path, place: Place, server_id: Guid) -> None:
+        self._directory = directory
+        self._place = place
+        self._server_id = server_id
+        self._ledger = ArchiveLedger.load(directory)
+        self._lock = Lock()
+        self._files = self._bytes = self._failures = 0
+        self._error = ""
+        self._waiting = 0
+        #: The time at which the oldest waiting file was closed; 0: none waits.
+        self._oldest = 0.0
+
+    def step(self, stopped: Callable[[], bool] = lambda: False) -> int:
+        """Copies what waits, oldest first, and returns the number of files; raises on failure."""
+        done = 0
+        try:
+            for path in self.look():
+                if stopped():
+                    break
+                self._archive(path)
+                done += 1
+            self.look()
+        except (StorageError, OSError) as error:
+            with self._lock:
+                self._failures += 1
+                self._error = str(error)
+            raise StorageError(f"archive: {error}") from error
+        with self._lock:
+            self._error = ""
+        return done
+
+    def look(self) -> list[Path]:
+        """Lists the files that are closed and not archived, and remembers that for the status."""
+        waiting = [path for path in closed_files(self._directory) if not self.is_archived(path)]
+        oldest = min((moment for path in waiting if (moment := _closed_at(path))), default=0.0)
+        with self._lock:
+            self._waiting, self._oldest = len(waiting), oldest
+        return waiting
+
+    def is_archived(self, path: Path) -> bool:
+        """Returns whether a verified copy of the file is in the archive."""
+        return self._target_is_ours() and path.name in self._ledger.files
+
+    def status(self) -> ArchiveStatus:
+        """The state as of the last look, a few seconds ago; it reads no file, so it never waits."""
+        with self._lock:
+            return ArchiveStatus(
+                str(self._place),
+                self._files,
+                self._bytes,
+                self._failures,
+                self._error,
+                self._waiting,
+                max(0.0, time() - self._oldest) if self._oldest else 0.0,
+            )
+
+    def _target_is_ours(self) -> bool:
+        return self._ledger.target.partition("#")[0] == str(self._place / str(self._server_id))
+
+    def _archive(self, path: Path) -> None:
+        if not self._target_is_ours():
+            number = _journal_number(self._directory, self._place, self._server_id)
+            self._ledger.begin(f"{self._place / str(self._server_id)}#{number}")
+        number = int(self._ledger.target.partition("#")[2])
+        digest, size = _copied(path, journal_place(self._place, self._server_id, number))
+        self._ledger.add(path.name, digest)
+        with self._lock:
+            self._files += 1
+            self._bytes += size
+            self._waiting -= 1
+
+
+def _journal_number(directory: Path, place: Place, server_id: Guid) -> int:
+    """The journal of the archive that the files belong to: one with the same segments, or the one
+    that they continue, or a new one."""
+    own = list(segments(directory).values())[:-1]
+    for number in range(1, _MOST_JOURNALS):
+        target = journal_place(place, server_id, number)
+        there = {p.name: size for p, size in listed(target) if is_segment(p.name)}
+        same = [path for path in own if path.name in there]
+        if not there or (same and _is_copy(same[0], target, there[same[0].name])):
+            return number
+        if not same and own and _continues(own[0], target, there):
+            return number
+    raise StorageError(f"there are {_MOST_JOURNALS} other journals of this server in it")
+
+
+def _is_copy(path: Path, place: Place, size: int) -> bool:
+    """Returns whether the archive has the file, or the beginning of it."""
+    return size <= path.stat().st_size and _digest(place / path.name, size) == _digest(path, size)
+
+
+def _continues(path: Path, place: Place, there: dict[str, int]) -> bool:
+    """Returns whether the segment follows the archive's last one, by the seal in its header."""
+    seal = Segment.load(path).header.seal
+    last = max(there)
+    return seal is not None and _digest(place / last, there[last]) == seal.previous_digest.hex()
+
+
+def journal_place(place: Place, server_id: Guid, number: int) -> Place:
+    """The directory of the server's first, second, ... journal in an archive."""
+    return place / (str(server_id) if number == 1 else f"{server_id}.{number}")
+
+
+def closed_files(directory: Path) -> list[Path]:
+    """The files that never change again, in the order of their records.
+
+    A segment is closed when the next one exists. A snapshot comes before the segment that names it.
+    """
+    closed = list(segments(directory).values())[:-1]
+    if not closed:  # nothing tells yet whether the journal is another one than the archive has
+        return []
+    ordered = [((first_lsn(path) - 1, 1), path) for path in closed]
+    ordered += [((lsn, 0), path) for lsn, path in snapshots(directory).items()]
+    return [path for _, path in sorted(ordered)]
+
+
+def _copied(path: Path, place: Place) -> tuple[str, int]:
+    """Sees to a verified copy; returns its SHA-256 and size."""
+    with explained(path):
+        size = path.stat().st_size
+        own = _digest(path, size)
+    target = place / path.name
+    there = size_at(target)
+    if there is not None and (there, _digest(target, there)) == (size, own):
+        return own, size  # an earlier process was killed before it could note that
+    if there is not None and (there >= size or _digest(target, there) != _digest(path, there)):
+        raise StorageError(
+            f"{path.name} is there already, with another content; it is not replaced: find out "
+            "who wrote it, or give this server another archive"
+        )
+    put_at(path, target)
+    if size_at(target) != size or _digest(target, size) != own:
+        raise StorageError(f"{path.name}: the copy differs from the file; it is tried again")
+    return own, size
+
+
+def _digest(place: Place, size: int) -> str:
+    """The SHA-256 of the first ``size`` bytes."""
+    digest = sha256()
+    with open_at(place) as file:
+        while size and (data := file.read(min(size, _BLOCK))):
+            digest.update(data)
+            size -= len(data)
+    return digest.hexdigest()
+
+
+def _closed_at(path: Path) -> float:
+    """The time of the last write, which closed it; 0 if retention has deleted it."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,1 @@
+"""LDAP as text and values: distinguished names, search filters, LDIF files."""

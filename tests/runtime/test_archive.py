@@ -1,0 +1,92 @@
+"""The archiving thread: it reports once, retries by itself, and closing never waits for a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from time import monotonic
+
+import pytest
+
+from mqis.protocol.errors import StorageError
+from mqis.runtime import archive
+from mqis.runtime.archive import ArchiveThread
+from tests.waiting import wait_until
+
+
+class Archiver:
+    """Fails while ``error`` is set, and hangs while ``open`` is clear."""
+
+    def __init__(self) -> None:
+        self.error: str = ""
+        self.open = Event()
+        self.open.set()
+        self.steps = 0
+        self.entered = Event()
+
+    def step(self, stopped: Callable[[], bool]) -> int:
+        self.entered.set()
+        self.open.wait()
+        self.steps += 1
+        if self.error:
+            raise StorageError(self.error)
+        return 1
+
+
+def started(archiver: Archiver) -> tuple[ArchiveThread, list[str], list[int]]:
+    reports: list[str] = []
+    archived: list[int] = []
+    thread = ArchiveThread(
+        archiver,
+        lambda: archived.append(archiver.steps),
+        lambda error: reports.append("" if error is None else str(error)),
+        look_s=0.01,
+        retry_s=0.01,
+    )
+    return thread, reports, archived
+
+
+def test_it_archives_again_and_again() -> None:
+    archiver = Archiver()
+    thread, reports, archived = started(archiver)
+    wait_until(lambda: len(archived) > 2 or None)
+    thread.close()
+    assert reports == []
+
+
+def test_an_outage_is_reported_once_and_its_end_once() -> None:
+    archiver = Archiver()
+    archiver.error = "the store cannot be reached"
+    thread, reports, archived = started(archiver)
+    wait_until(lambda: archiver.steps > 3 or None)
+    assert thread.failed
+    assert reports == ["the store cannot be reached"]
+    assert archived == []
+    archiver.error = ""
+    wait_until(lambda: archived or None)
+    wait_until(lambda: not thread.failed or None)
+    thread.close()
+    assert reports == ["the store cannot be reached", ""]
+
+
+def test_pauses_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "LONGEST_RETRY_S", 0.05)
+    archiver = Archiver()
+    archiver.error = "refused"
+    thread, _, _ = started(archiver)
+    wait_until(lambda: archiver.steps > 8 or None)
+    assert thread._pause_s == 0.05
+    thread.close()
+
+
+@pytest.mark.req("SEC-13-04")
+def test_closing_does_not_wait_for_a_store_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "CLOSE_S", 0.1)
+    archiver = Archiver()
+    archiver.open.clear()
+    thread, _, _ = started(archiver)
+    assert archiver.entered.wait(10)
+    began = monotonic()
+    thread.close()
+    assert monotonic() - began < 5
+    archiver.open.set()
