@@ -25,7 +25,7 @@ def outputs_of(notebook: nbformat.NotebookNode) -> str:
 @pytest.mark.slow
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     client = NotebookClient(notebook, timeout=int(4 * DEADLINE_S), kernel_name="python3")
     client.execute(env=dict(os.environ), cwd=str(tmp_path))
     told = outputs_of(notebook)
