@@ -125,8 +125,18 @@ def _walked(journals: Path) -> int:
     return count
 
 
+#: The columns of a query that needs numbers and identifiers only.
+_NUMBERS = (
+    *("server", "lsn", "time", "state", "command", "partition", "seq", "object_id", "object_type"),
+    *("properties.propid", "properties.number"),
+)
+
+
 def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -> None:
-    """Measures decoding of all changes in the journals: made, sent or received."""
+    """Measures decoding of all changes in the journals: made, sent or received.
+
+    The source decodes them, or it hands over the bodies and a transform decodes them.
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     from mqis.pipeline import sources  # noqa: PLC0415
@@ -136,34 +146,44 @@ def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -
     aggregates = [F.count("command").alias("n"), F.sum(F.size("properties")).alias("p")]
     properties = [0.0]
 
-    def decoded() -> int:
-        row = carried(records()).agg(*aggregates).collect()[0]
-        properties[0] = row["p"] / row["n"]
-        return int(row["n"])
+    def counted(frame: Callable[[], Any]) -> Callable[[], Sample]:
+        def count() -> int:
+            row = frame().agg(*aggregates).collect()[0]
+            properties[0] = row["p"] / row["n"]
+            return int(row["n"])
 
-    def records() -> Any:
-        return sources.journal(spark, str(journals), NEEDED)
+        return lambda: once(count)
 
-    kept = TableDirectory(spark, run.directory / "pipeline-tables").write(
-        "decoded", carried(records())
-    )
-    peer, parquet = "one process", "Spark, the same as Parquet"
+    def inside(*columns: str) -> Any:
+        return sources.changes(spark, str(journals), columns)
+
+    kept = TableDirectory(spark, run.directory / "pipeline-tables").write("decoded", inside())
+    whole, numbers, process = "Spark, in the source", "Spark, numbers only", "one process"
+    behind, parquet = "Spark, bodies to a transform", "Spark, the same as Parquet"
     found = contest(
         run.rounds,
         {
-            "Spark": lambda: once(decoded),
-            parquet: lambda: once(lambda: int(kept.agg(*aggregates).collect()[0]["n"])),
-            peer: lambda: once(lambda: _decoded(journals)),
+            whole: counted(inside),
+            numbers: counted(lambda: inside(*_NUMBERS)),
+            behind: counted(lambda: carried(sources.journal(spark, str(journals), NEEDED))),
+            parquet: counted(lambda: kept),
+            process: lambda: once(lambda: _decoded(journals)),
         },
     )
     table = "decoding changes with all properties"
-    results.rows.append(Row.of(table, "Spark", found["Spark"], peer=(peer, found[peer])))
-    rate = results.rows[-1].per_second
-    results.rows.append(Row.of(table, parquet, found[parquet], peer=(peer, found[peer])))
-    results.rows.append(Row.of(table, peer, found[peer]))
+    for name in (whole, numbers):
+        results.rows.append(Row.of(table, name, found[name], peer=(behind, found[behind])))
+    rates = [row.per_second for row in results.rows[-2:]]
+    for name in (behind, parquet, process):
+        results.rows.append(Row.of(table, name, found[name], peer=(process, found[process])))
     _loaded(results, "decoding changes")
-    measured = f"{rate:,.0f}, {properties[0]:.1f} properties each"
-    results.aims.append(Aim("150,000 decoded changes a second", measured, rate >= 150_000))
+    each = f"{properties[0]:.1f} properties each"
+    results.aims.append(
+        Aim("105,000 decoded changes a second", f"{rates[0]:,.0f}, {each}", rates[0] >= 105_000)
+    )
+    results.aims.append(
+        Aim("164,000 changes a second, numbers only", f"{rates[1]:,.0f}", rates[1] >= 164_000)
+    )
 
 
 def _decoded(journals: Path) -> int:

@@ -12,7 +12,6 @@ from time import perf_counter
 
 from mqis.pipeline import sources
 from mqis.pipeline.session import Engine, session
-from mqis.pipeline.transforms.bodies import NEEDED, carried
 
 
 def main(cores: int, journals: str, rounds: int) -> None:
@@ -26,8 +25,8 @@ def main(cores: int, journals: str, rounds: int) -> None:
             return int(frame.selectExpr("count(*)", "sum(seq)", "max(time)").collect()[0][0])
 
         def decode() -> int:
-            records = sources.journal(spark, journals, NEEDED)
-            counted = carried(records).selectExpr("count(command)", "sum(size(properties))")
+            changes = sources.changes(spark, journals)
+            counted = changes.selectExpr("count(command)", "sum(size(properties))")
             return int(counted.collect()[0][0])
 
         rates: dict[str, list[float]] = {"scan": [], "decode": []}

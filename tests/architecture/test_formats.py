@@ -25,7 +25,7 @@ OWN_LAYOUTS = {
 
 #: Names that bytes of a message, file or structure have in this project.
 RAW = frozenset({"body", "data", "descriptor", "octets", "packet", "payload", "raw"})
-#: Methods of ``pipeline.transforms.octets`` that read at a place.
+#: Methods of ``pipeline.decoding.octets`` that read at a place.
 READS_AT = frozenset({"joined", "numbers", "rows", "terminator", "u16", "u32"})
 DATABASES = frozenset({"sqlite3", "psycopg", "psycopg2"})
 SQL = re.compile(

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
+from mqis.pipeline.decoding import columns
+from mqis.pipeline.decoding.onebyone import decode_one_by_one
 from mqis.pipeline.transforms import bodies
 from mqis.protocol.directory.objects import Scope
 from mqis.protocol.replication.changes import deletion
@@ -75,9 +77,10 @@ def batch_of(listed: list[Body]) -> pa.RecordBatch:
 def agrees(listed: list[Body], *, properties: bool = True) -> list[dict[str, Any]]:
     """Both ways, row by row; the rows in the order of the bodies."""
     batch = batch_of(listed)
-    made = [b.to_pylist() for b in bodies._decoded(batch, properties)]
+    schema = bodies.arrow_of(properties)
+    made = [b.to_pylist() for b in bodies.decoded_batch(batch, schema)]
     found = sorted((row for rows in made for row in rows), key=lambda row: row["lsn"])
-    assert found == bodies._batch(batch, properties).to_pylist()
+    assert found == decode_one_by_one(batch, schema).to_pylist()
     return found
 
 
@@ -152,8 +155,8 @@ def test_the_ordinary_is_decoded_side_by_side(monkeypatch: pytest.MonkeyPatch) -
         of_message(REPLY),
     ]
     rows = agrees(ordinary)
-    monkeypatch.setattr(bodies, "_batch", None)
-    made = [b.to_pylist() for b in bodies._decoded(batch_of(ordinary), True)]
+    monkeypatch.setattr(columns, "decode_one_by_one", None)
+    made = [b.to_pylist() for b in bodies.decoded_batch(batch_of(ordinary), bodies.arrow_of(True))]
     assert made == [rows]
     assert [row["lsn"] for row in rows] == [0, 1, 2, 2, 2, 3, 3]
     assert rows[2]["object_id"] == ID.raw
@@ -169,7 +172,7 @@ def test_a_body_is_not_copied_for_every_change_in_it(label: str) -> None:
     """A full synchronisation has thousands: with copies it would be more than a batch can hold."""
     one = change(Command.SYNC, pair(PropId.Q_LABEL, label))
     reply = replace(REPLY, changes=(one,) * 1000)
-    made = list(bodies._decoded(batch_of([of_message(reply)]), False))
+    made = list(bodies.decoded_batch(batch_of([of_message(reply)]), bodies.arrow_of(False)))
     assert sum(batch.num_rows for batch in made) == 1000
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from mqis.pipeline import sources
 from mqis.pipeline.sources.files import SourceError
 from mqis.pipeline.sources.journal import option_filters
+from mqis.pipeline.transforms.bodies import NEEDED, carried
 from mqis.wire.journal import Whole, segment_header, walk
 from tests.pipeline.conftest import Enterprise
 
@@ -50,6 +51,17 @@ def test_rows_are_the_records(spark: SparkSession, enterprise: Enterprise) -> No
     ]
     times = rows["time"].cast("int64").to_pylist()
     assert times == [record.time_us for record in records]
+
+
+def test_changes_are_those_of_the_bodies(spark: SparkSession, enterprise: Enterprise) -> None:
+    """Decoded inside the source, and by the transform from the bodies of records."""
+    inside = sources.changes(spark, enterprise.journals).filter("state = 1 and error is null")
+    records = sources.journal(spark, enterprise.journals, [*NEEDED, "error"])
+    wanted = carried(records.filter("state = 1"))
+    keys = [("server", "ascending"), ("lsn", "ascending")]
+    found = inside.toArrow().sort_by(keys)
+    assert found.num_rows > 1000
+    assert found.equals(wanted.toArrow().sort_by(keys))
 
 
 def test_a_frame_that_takes_no_filters_can_be_used_again(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StructField, StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.sources.files import Share
+from mqis.pipeline.sources.files import Share, SourceError
 from mqis.pipeline.sources.journal import JournalSource
+from mqis.pipeline.sources.stream import JournalStreamReader, Offset
 from mqis.pipeline.transforms.live import divergence
 from mqis.wire.journal import segment_header, walk
 from tests.pipeline.conftest import Enterprise
@@ -30,18 +35,141 @@ def test_offsets_stand_behind_whole_records(enterprise: Enterprise, tmp_path: Pa
     target = tmp_path / source.name
     target.write_bytes(source.read_bytes()[: cuts[5] + 7])
     reader = JournalSource({"path": str(tmp_path)}).streamReader(schemas.JOURNAL)
-    first = reader.latestOffset(reader.initialOffset(), None)  # type: ignore[arg-type]
-    assert first == {str(target): cuts[5]}
+    first = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert first[str(target)] == cuts[5]
     target.write_bytes(source.read_bytes()[: cuts[9]])
-    second = reader.latestOffset(first, None)  # type: ignore[arg-type]
-    assert second == {str(target): cuts[9]}
+    second = reader.latestOffset(first, ReadAllAvailable())
+    assert second[str(target)] == cuts[9]
     assert reader.partitions({}, first) == [Share(str(target), cuts[0], cuts[5])]
     (share,) = reader.partitions(first, second)
     batches: list[Any] = list(reader.read(share))
     rows = [row for batch in batches for row in batch.to_pylist()]
     assert [row["lsn"] for row in rows] == [6, 7, 8, 9]
-    assert reader.latestOffset(second, None) == second  # type: ignore[arg-type]
+    assert reader.latestOffset(second, ReadAllAvailable()) == second
     assert reader.partitions(second, second) == []
+
+
+def a_journal(enterprise: Enterprise, directory: Path) -> tuple[Path, list[int]]:
+    (source,) = Path(enterprise.journals, "s001-psc").glob("*.mqj")
+    target = directory / source.name
+    target.write_bytes(source.read_bytes())
+    return target, ends(source)
+
+
+def stream_of(directory: Path, columns: str = "", **options: str) -> JournalStreamReader:
+    source = JournalSource({"path": str(directory), "columns": columns, **options})
+    return source.streamReader(source.schema())
+
+
+def batches_of(reader: JournalStreamReader) -> list[Offset]:
+    """The offsets of one batch after the other, until there is nothing new."""
+    found = [reader.initialOffset()]
+    while (following := reader.latestOffset(found[-1], reader.getDefaultReadLimit())) != found[-1]:
+        found.append(following)
+    return found
+
+
+def test_a_batch_has_no_more_records_than_allowed(enterprise: Enterprise, tmp_path: Path) -> None:
+    target, cuts = a_journal(enterprise, tmp_path)
+    reader = stream_of(tmp_path, "lsn", maxRowsPerTrigger="100")
+    offsets = batches_of(reader)
+    assert [offset[str(target)] for offset in offsets[1:]] == [*cuts[100::100], cuts[-1]]
+    numbers: list[int] = []
+    for start, end in pairwise(offsets):
+        for share in reader.partitions(start, end):
+            numbers += [n for batch in reader.read(share) for n in batch["lsn"].to_pylist()]
+    assert numbers == list(range(1, len(cuts)))
+
+
+def test_a_batch_has_no_more_bytes_than_allowed(enterprise: Enterprise, tmp_path: Path) -> None:
+    target, cuts = a_journal(enterprise, tmp_path)
+    offsets = batches_of(stream_of(tmp_path, maxBytesPerTrigger="20000"))
+    reached = [cuts[0], *(offset[str(target)] for offset in offsets[1:])]
+    longest = max(b - a for a, b in pairwise(cuts))
+    steps = [b - a for a, b in pairwise(reached)]
+    assert max(steps) <= max(20_000, longest)
+    assert min(steps[:-1]) > 20_000 - longest
+    assert reached[-1] == cuts[-1]
+
+
+def test_a_record_longer_than_the_limit_is_a_batch(enterprise: Enterprise, tmp_path: Path) -> None:
+    target, cuts = a_journal(enterprise, tmp_path)
+    reader = stream_of(tmp_path, maxBytesPerTrigger="1")
+    first = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    assert first[str(target)] == cuts[1]
+
+
+def test_a_busy_server_does_not_keep_others_waiting(enterprise: Enterprise) -> None:
+    reader = stream_of(Path(enterprise.journals), maxRowsPerTrigger="50")
+    first = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    assert len(first) - 1 == len(list(Path(enterprise.journals).rglob("*.mqj")))
+
+
+def test_available_now_ends_where_the_files_ended(enterprise: Enterprise, tmp_path: Path) -> None:
+    target, cuts = a_journal(enterprise, tmp_path)
+    octets = target.read_bytes()
+    target.write_bytes(octets[: cuts[20]])
+    reader = stream_of(tmp_path, maxRowsPerTrigger="8")
+    reader.prepareForTriggerAvailableNow()
+    target.write_bytes(octets)
+    (tmp_path / "segment-0000000002.mqj").write_bytes(octets)
+    assert batches_of(reader)[-1] == {**reader.initialOffset(), str(target): cuts[20]}
+
+
+def test_a_restart_with_other_columns_is_refused(enterprise: Enterprise, tmp_path: Path) -> None:
+    a_journal(enterprise, tmp_path)
+    before = stream_of(tmp_path, "server,lsn")
+    start = before.initialOffset()
+    end = before.latestOffset(start, ReadAllAvailable())
+    for other in (
+        stream_of(tmp_path, "server,lsn,seq"),
+        stream_of(tmp_path, "lsn", rows="changes"),
+    ):
+        with pytest.raises(SourceError, match="was started with records: struct<server:string"):
+            other.latestOffset(end, ReadAllAvailable())
+        with pytest.raises(SourceError, match="a new checkpoint and a new table"):
+            other.partitions(start, end)
+
+
+def test_a_batch_whose_file_is_gone_is_an_error(enterprise: Enterprise, tmp_path: Path) -> None:
+    target, cuts = a_journal(enterprise, tmp_path)
+    reader = stream_of(tmp_path)
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    target.write_bytes(target.read_bytes()[: cuts[3]])
+    with pytest.raises(SourceError, match="gone or shorter; put it back"):
+        reader.partitions(reader.initialOffset(), end)
+    target.unlink()
+    with pytest.raises(SourceError, match="gone or shorter"):
+        reader.partitions(reader.initialOffset(), end)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"maxRowsPerTrigger": "many"}, "positive number, not 'many'"),
+        ({"maxBytesPerTrigger": "0"}, "positive number, not '0'"),
+        ({"maxBytesPerTrigger": "1", "maxRowsPerTrigger": "1"}, "not both"),
+        ({"rows": "pages"}, "no rows 'pages'; it has records and changes"),
+    ],
+)
+def test_options_that_are_wrong(tmp_path: Path, options: dict[str, str], words: str) -> None:
+    with pytest.raises(SourceError, match=words):
+        stream_of(tmp_path, **options)
+
+
+def test_long_parts_are_read_by_several_tasks(
+    enterprise: Enterprise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, cuts = a_journal(enterprise, tmp_path)
+    for module, name in (("stream", "_SHARE_BYTES"), ("segments", "BLOCK_BYTES")):
+        monkeypatch.setattr(import_module(f"mqis.pipeline.sources.{module}"), name, 50_000)
+    reader = stream_of(tmp_path)
+    offset = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    shares = reader.partitions(reader.initialOffset(), offset)
+    assert len(shares) > 5
+    assert {share.start for share in shares} <= set(cuts)
+    assert [s.start for s in shares[1:]] == [s.end for s in shares[:-1]]
+    assert (shares[0].start, shares[-1].end) == (cuts[0], cuts[-1])
 
 
 def test_messages_that_arrive_otherwise(spark: SparkSession) -> None:

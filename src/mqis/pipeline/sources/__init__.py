@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.sources.capture import CaptureSource
 from mqis.pipeline.sources.checks import SegmentSource
+from mqis.pipeline.sources.choosing import columns_of
 from mqis.pipeline.sources.directory import ROWS, DirectorySource
-from mqis.pipeline.sources.journal import JournalSource
+from mqis.pipeline.sources.journal import CHANGES, JournalSource
 
 SOURCES = (JournalSource, SegmentSource, DirectorySource, CaptureSource)
 
@@ -39,12 +40,37 @@ def journal(
 
     Reads only ``columns``, if any are named, and no files of ``without``.
     """
+    reader = _journal_reader(session, share_bytes, without)
+    return reader.schema(_only(schemas.JOURNAL, columns)).load(path)
+
+
+def changes(
+    session: SparkSession,
+    path: str,
+    columns: Iterable[str] = (),
+    *,
+    share_bytes: int = 0,
+    without: Iterable[str] = (),
+) -> DataFrame:
+    """Loads the changes in the bodies of journals, for **one** query like ``journal``.
+
+    The tasks that read the files decode them. Works out only ``columns``, if any are named;
+    ``properties.number`` names a part of the properties.
+    """
+    reader = _journal_reader(session, share_bytes, without).option("rows", CHANGES)
+    wanted = columns_of(schemas.CARRIED, columns, JournalSource.name())
+    return reader.schema(wanted).load(path)
+
+
+def _journal_reader(
+    session: SparkSession, share_bytes: int, without: Iterable[str]
+) -> DataFrameReader:
     reader = session.read.format(JournalSource.name()).option("pushdown", "true")
     if share_bytes:
         reader = reader.option("share_bytes", share_bytes)
     if files := sorted(without):
         reader = reader.option("without", json.dumps(files))
-    return reader.schema(_only(schemas.JOURNAL, columns)).load(path)
+    return reader
 
 
 def segments(session: SparkSession, path: str, *, without: Iterable[str] = ()) -> DataFrame:

@@ -28,12 +28,20 @@ def numbers(
     return made.cast(kind) if made.type != kind else made
 
 
-def pieces(data: bytes, lengths: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array:
+def pieces(
+    data: bytes | npt.NDArray[np.uint8], lengths: npt.NDArray[np.int64], kind: pa.DataType
+) -> pa.Array:
     """An array of the texts or byte strings that ``data`` holds one after the other."""
     ends = np.zeros(len(lengths) + 1, dtype=np.int32)
     np.cumsum(lengths, out=ends[1:])
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
     return pa.Array.from_buffers(kind, len(lengths), buffers)
+
+
+def only_where(known: npt.NDArray[np.bool_], values: pa.Array) -> pa.Array:
+    """The texts where ``known``, null elsewhere."""
+    buffers = [_validity(~known), *values.buffers()[1:]]
+    return pa.Array.from_buffers(values.type, len(values), buffers)
 
 
 def constant(value: object, kind: pa.DataType, count: int) -> pa.Array:

@@ -21,7 +21,8 @@ from pyspark.sql.types import StructType
 from mqis.pipeline import schemas
 from mqis.pipeline.sources import arrays
 from mqis.pipeline.sources.files import chosen, open_plain, paths_in, size_of, unreadable
-from mqis.pipeline.sources.journal import PATTERN, SegmentFault, arrow_text, open_segment
+from mqis.pipeline.sources.journal import PATTERN, open_segment
+from mqis.pipeline.sources.records import SegmentFault, arrow_text
 from mqis.pipeline.sources.segments import scan
 from mqis.wire.journal import SegmentHeader
 

@@ -11,7 +11,8 @@ from itertools import groupby
 from pathlib import Path
 
 from mqis.pipeline.sources.files import open_plain, paths_in, size_of
-from mqis.pipeline.sources.journal import PATTERN, arrow_text, open_segment
+from mqis.pipeline.sources.journal import PATTERN, open_segment
+from mqis.pipeline.sources.records import arrow_text
 from mqis.wire.guid import Guid
 from mqis.wire.journal import SegmentHeader
 

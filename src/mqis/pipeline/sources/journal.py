@@ -4,22 +4,22 @@
 
 Options: ``path`` (files or directories, with commas), ``server`` and ``partition`` (one or several,
 with commas), ``since`` and ``until`` (ISO times), ``share_bytes`` (how much a task reads),
-``without`` (a JSON list of files that are not read). A row is a record or, if ``error`` is not
-null, a damaged place. Bodies are bytes here; ``transforms.bodies`` decodes those that a query
-needs.
+``without`` (a JSON list of files that are not read), ``columns`` (with commas; no others are worked
+out), ``rows``. A row is a record, with its body as bytes, or, if ``error`` is not null, a damaged
+place. With ``rows=changes`` a row is a change that a body has, decoded here, where the bytes are;
+``columns`` then also takes ``properties.number`` and its kin.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
@@ -35,23 +35,23 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.sources import arrays
+from mqis.pipeline.sources.changes import changes_in
+from mqis.pipeline.sources.choosing import check_columns, columns_of
 from mqis.pipeline.sources.files import (
     Share,
     SourceError,
-    chosen,
     open_plain,
     paths_in,
     size_of,
     unreadable,
 )
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
-from mqis.pipeline.sources.segments import Damage, Scan, joined, scan, shares
+from mqis.pipeline.sources.records import FIELDS, SegmentFault, SegmentRows
+from mqis.pipeline.sources.segments import Scan, scans, shares
 from mqis.pipeline.sources.stream import JournalStreamReader
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.journal import SegmentHeader, Torn, segment_header
-from mqis.wire.journal.layout import HAS_MESSAGE
+from mqis.wire.journal import SegmentHeader, segment_header
 
 PATTERN = "segment-*.mqj"
 SHARE_BYTES = 16 << 20
@@ -60,21 +60,12 @@ _HEADER_BYTES = 1 << 16
 #: A limit, because a task reads a damaged segment as a whole. Servers begin a new one at 64 MiB.
 MAX_SEGMENT = 1 << 30
 
-#: Columns that are fields of the record's header, which filters can be pushed down to.
-_FIELDS = {
-    "lsn": "lsn",
-    "time": "time_us",
-    "kind": "kind",
-    "state": "state",
-    "operation": "operation",
-    "object_type": "object_type",
-    "session": "session",
-    "partition": "partition",
-    "seq": "seq",
-    "previous_seq": "previous_seq",
-}
 _UNORDERED = ("partition", "server")
-_FILE_COLUMNS = ("server", "server_id", "file")
+#: The values of the option ``rows`` and the columns that each has.
+CHANGES = "changes"
+ROWS = {"records": schemas.JOURNAL, CHANGES: schemas.CARRIED}
+#: The columns of a change that filters can be pushed down to: they are those of its record.
+_OF_RECORD = ("lsn", "time", "state", "operation", "server")
 
 
 class JournalSource(DataSource):
@@ -85,7 +76,9 @@ class JournalSource(DataSource):
         return "mqis.journal"
 
     def schema(self) -> StructType:
-        return schemas.JOURNAL
+        options = dict(self.options)
+        names = [name.strip() for name in options.get("columns", "").split(",") if name.strip()]
+        return columns_of(ROWS[kind_of_rows(options)], names, self.name())
 
     def reader(self, schema: StructType) -> JournalReader:
         options = dict(self.options)
@@ -95,9 +88,12 @@ class JournalSource(DataSource):
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:  # noqa: N802 - Spark's name
         options = dict(self.options)
-        chosen(schema.fieldNames(), schemas.JOURNAL.fieldNames(), "mqis.journal")
-        filters = option_filters(options)
-        return JournalStreamReader(schema, options, filters, _server_and_start, read_share)
+        rows = kind_of_rows(options)
+        check_columns(schema, ROWS[rows], self.name())
+        read = partial(read_share, rows=rows)
+        return JournalStreamReader(
+            schema, options, option_filters(options), _server_and_start, read
+        )
 
 
 class JournalReader(DataSourceReader):
@@ -105,7 +101,8 @@ class JournalReader(DataSourceReader):
         self._schema = schema
         self._options = options
         self._filters = option_filters(options)
-        chosen(schema.fieldNames(), schemas.JOURNAL.fieldNames(), "mqis.journal")
+        self._rows = kind_of_rows(options)
+        check_columns(schema, ROWS[self._rows], JournalSource.name())
 
     def partitions(self) -> list[Share]:
         size = int(self._options.get("share_bytes", SHARE_BYTES))
@@ -131,7 +128,7 @@ class JournalReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Share):  # Spark's placeholder if there are no partitions
             return iter(())
-        return read_share(partition, self._schema, self._filters)
+        return read_share(partition, self._schema, self._filters, self._rows)
 
 
 class PushingJournalReader(JournalReader):
@@ -142,10 +139,27 @@ class PushingJournalReader(JournalReader):
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        taken, left = split(filters, [*_FIELDS, "server"], _UNORDERED)
+        if self._rows == CHANGES:
+            taken, left = split(filters, _OF_RECORD, _UNORDERED)
+            self._filters = [*self._filters, *taken]
+            return left
+        taken, left = split(filters, [*FIELDS, "server"], _UNORDERED)
         errors = [f for f in left if column_of(f) == "error" and isinstance(f, (IsNull, IsNotNull))]
         self._filters = [*self._filters, *taken, *errors]
         return [f for f in left if f not in errors]
+
+
+def kind_of_rows(options: Mapping[str, str]) -> str:
+    """The option ``rows``: ``records`` or ``changes``."""
+    rows = options.get("rows", "records")
+    if rows not in ROWS:
+        raise SourceError(f"mqis.journal has no rows {rows!r}; it has {' and '.join(ROWS)}")
+    if rows == CHANGES and "partition" in options:
+        raise SourceError(
+            "mqis.journal takes the option 'partition' for records only, because a message has "
+            "changes of several; filter the column 'partition' of the changes instead"
+        )
+    return rows
 
 
 def option_filters(options: Mapping[str, str]) -> list[Filter]:
@@ -191,7 +205,9 @@ def server_of_segment(path: Path) -> str | None:
     return None if header is None else header.server
 
 
-def read_share(share: Share, schema: StructType, filters: list[Filter]) -> Iterator[pa.RecordBatch]:
+def read_share(
+    share: Share, schema: StructType, filters: list[Filter], rows: str = "records"
+) -> Iterator[pa.RecordBatch]:
     """Reads the rows of a share of a segment."""
     arrow = to_arrow_schema(schema, timezone="UTC")
     path = Path(share.path)
@@ -199,136 +215,32 @@ def read_share(share: Share, schema: StructType, filters: list[Filter]) -> Itera
     if header is not None:
         try:
             with open_plain(path) as file:
-                file.seek(share.start)
-                data = file.read(share.end - share.start)
                 last = share.end >= size_of(path)
+                for found in scans(file, share.start, share.end, last=last):
+                    yield from _rows(found, SegmentRows(share.path, header), arrow, filters, rows)
         except OSError as error:
             header, reason = None, unreadable(error)
-    if header is None:
-        if _wants_errors(filters):
-            fault = SegmentFault(0, size_of(path), reason)
-            yield _error_rows(arrow, None, share.path, [fault])
-        return
-    found = scan(data, share.start, last=last)
-    if _wants_records(filters):
-        yield from _record_rows(found, header, share.path, arrow, filters)
+    if header is None and _wants_errors(filters):
+        fault = SegmentFault(0, size_of(path), reason)
+        yield SegmentRows(share.path, None).errors([fault], arrow)
+
+
+def _rows(
+    found: Scan, segment: SegmentRows, arrow: pa.Schema, filters: list[Filter], rows: str
+) -> Iterator[pa.RecordBatch]:
+    asked = [f for f in filters if column_of(f) in FIELDS]
+    passing = found
+    if asked:
+        passing = found.only(mask(asked, lambda name: found.headers[FIELDS[name]], len(found)))
+    if rows == CHANGES:
+        yield from changes_in(segment, passing, arrow)
+    elif wants(filters, "error", None):
+        yield from segment.records(passing, arrow)
     if found.damage and _wants_errors(filters):
-        faults = [SegmentFault.of(entry, share.start) for entry in found.damage]
-        yield _error_rows(arrow, header, share.path, faults)
+        faults = [SegmentFault.of(entry, found.base) for entry in found.damage]
+        yield segment.errors(faults, arrow)
 
 
 def _wants_errors(filters: list[Filter]) -> bool:
     """Returns whether error rows can pass; their columns of records have no value."""
-    return wants(filters, "error", "damage") and not any(column_of(f) in _FIELDS for f in filters)
-
-
-def _wants_records(filters: list[Filter]) -> bool:
-    return wants(filters, "error", None)
-
-
-# --- rows -----------------------------------------------------------------------------------------
-
-
-class SegmentFault(NamedTuple):
-    """A damaged place of a segment file."""
-
-    offset: int
-    length: int
-    reason: str
-
-    @classmethod
-    def of(cls, entry: Damage, base: int) -> SegmentFault:
-        kind = "torn" if isinstance(entry, Torn) else "corrupt"
-        return cls(base + entry.offset, entry.length, f"{kind}: {entry.reason}")
-
-
-def _error_rows(
-    arrow: pa.Schema, header: SegmentHeader | None, file: str, faults: list[SegmentFault]
-) -> pa.RecordBatch:
-    count = len(faults)
-    return arrays.rows(
-        {
-            "server": [None if header is None else arrow_text(header.server)] * count,
-            "server_id": [None if header is None else header.server_id.raw] * count,
-            "file": [file] * count,
-            "offset": [fault.offset for fault in faults],
-            "length": [fault.length for fault in faults],
-            "error": [fault.reason for fault in faults],
-        },
-        arrow,
-        count,
-    )
-
-
-def _record_rows(
-    found: Scan, header: SegmentHeader, file: str, arrow: pa.Schema, filters: list[Filter]
-) -> Iterator[pa.RecordBatch]:
-    asked = [f for f in filters if column_of(f) in _FIELDS]
-    if asked:
-        found = found.only(mask(asked, lambda name: found.headers[_FIELDS[name]], len(found)))
-    for batch in found.batches():
-        if len(batch):
-            made = [_column(field, batch, header, file) for field in arrow]
-            yield pa.RecordBatch.from_arrays(made, schema=arrow)
-
-
-def _column(field: pa.Field, found: Scan, header: SegmentHeader, file: str) -> pa.Array:
-    name = field.name
-    if name in _MADE:
-        return _MADE[name](found, field.type)
-    if name in _FILE_COLUMNS:
-        whole: dict[str, object] = {
-            "server": arrow_text(header.server),
-            "server_id": header.server_id.raw,
-            "file": file,
-        }
-        return arrays.constant(whole[name], field.type, len(found))
-    if name == "error":
-        return pa.nulls(len(found), field.type)
-    return arrays.numbers(found.headers[_FIELDS[name]], field.type)
-
-
-def arrow_text(name: str) -> str:
-    """Escapes lone surrogates, which Windows names may contain and Arrow's texts may not."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _texts(data: bytes, starts: Any, lengths: Any, kind: pa.DataType) -> pa.Array:
-    octets = joined(data, starts, lengths)
-    try:
-        octets.decode("utf-8")
-    except UnicodeDecodeError:
-        cuts = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
-        return pa.array(
-            [arrow_text(data[a:b].decode("utf-8", "surrogatepass")) for a, b in cuts], kind
-        )
-    return arrays.pieces(octets, lengths, kind)
-
-
-def _unnamed(found: Scan) -> npt.NDArray[np.bool_]:
-    unnamed: npt.NDArray[np.bool_] = (found.headers["flags"] & HAS_MESSAGE) == 0
-    return unnamed
-
-
-_NO_GUID = np.zeros(1, "V16")[0]
-
-#: Columns that take more than a copy of a header field.
-_MADE: dict[str, Callable[[Scan, pa.DataType], pa.Array]] = {
-    "partition": lambda found, kind: arrays.guids(found.headers["partition"]),
-    "object_id": lambda found, kind: arrays.guids(
-        found.headers["object_id"], found.headers["object_id"] == _NO_GUID
-    ),
-    "message_source": lambda found, kind: arrays.guids(
-        found.headers["message_source"], _unnamed(found)
-    ),
-    "message_ordinal": lambda found, kind: arrays.numbers(
-        found.headers["message_ordinal"], kind, _unnamed(found)
-    ),
-    "peer": lambda found, kind: _texts(found.data, found.peer_at, found.peer_length, kind),
-    "reason": lambda found, kind: _texts(found.data, found.reason_at, found.reason_length, kind),
-    "body": lambda found, kind: arrays.pieces(
-        joined(found.data, found.body_at, found.body_length), found.body_length, kind
-    ),
-    "offset": lambda found, kind: arrays.numbers(found.starts + found.base, kind),
-    "length": lambda found, kind: arrays.numbers(found.headers["length"], kind),
-}
+    return wants(filters, "error", "damage") and not any(column_of(f) in FIELDS for f in filters)

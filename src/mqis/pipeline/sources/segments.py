@@ -7,9 +7,10 @@ compares checksums; ``walk`` diagnoses the damaged places.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import BinaryIO
 from zlib import crc32
 
 import numpy as np
@@ -21,6 +22,7 @@ from mqis.wire.journal.layout import (
     FIELDS,
     HAS_MESSAGE,
     HEADER_SIZE,
+    MAX_RECORD,
     VERSION,
     length_and_crc,
     length_of_parts,
@@ -38,6 +40,9 @@ _ASCII = 0x80
 #: Records and bytes of a batch; Arrow's offsets have 32 bits.
 BATCH = 20_000
 BATCH_BYTES = 256 << 20
+#: A task has so many bytes of a file in memory, and no record is longer.
+BLOCK_BYTES = 16 << 20
+assert BLOCK_BYTES >= MAX_RECORD
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,14 @@ class Scan:
         return self.headers["body_length"].astype(np.int64)
 
 
-def _headers(data: bytes, starts: list[int]) -> npt.NDArray[np.void]:
+def _headers(data: bytes, starts: Ints) -> npt.NDArray[np.void]:
     """Copies the headers into one array; in ``data`` they are at irregular offsets."""
-    whole = b"".join([data[at : at + HEADER_SIZE] for at in starts])
-    return np.frombuffer(whole, dtype=HEADER)
+    if not len(starts):
+        return np.zeros(0, HEADER)
+    at_every_byte = np.ndarray(
+        (len(data) - HEADER_SIZE + 1,), f"V{HEADER_SIZE}", data, strides=(1,)
+    )
+    return at_every_byte[starts].view(HEADER)
 
 
 def scan(data: bytes, base: int = 0, *, last: bool = True) -> Scan:
@@ -105,13 +114,61 @@ def scan(data: bytes, base: int = 0, *, last: bool = True) -> Scan:
 
     If ``data`` is not the ``last`` part of its segment, whole records follow and none can be torn.
     """
-    starts = offsets(data, 0)
-    headers = _headers(data, starts)
+    return _scanned(data, base, *_leading(data), last=last)
+
+
+def scans(file: BinaryIO, start: int, end: int, *, last: bool) -> Iterator[Scan]:
+    """Finds every record between two offsets of a file, a block after the other.
+
+    A block with damage is read together with all that follows it, which can tell what it was.
+    """
+    file.seek(start)
+    kept = b""
+    while start < end:
+        data = kept + file.read(min(BLOCK_BYTES, end - start - len(kept)))
+        starts, until = _leading(data)
+        ended = start + len(data) >= end or len(data) == len(kept)
+        if not ended and not _is_cut(data, until):
+            data += file.read(end - start - len(data))
+            starts, until, ended = *_leading(data), True
+        if ended:
+            yield _scanned(data, start, starts, until, last=last)
+            return
+        yield _scanned(data[:until], start, starts, until, last=False)
+        kept = data[until:]
+        start += until
+
+
+def _leading(data: bytes) -> tuple[list[int], int]:
+    """Returns the offsets of the records up to the first that is not whole, and its offset."""
+    starts: list[int] = []
+    view, end, offset = memoryview(data), len(data), 0
+    while offset + HEADER_SIZE <= end:
+        length, crc = length_and_crc(data, offset)
+        behind = offset + length
+        if length < HEADER_SIZE or behind > end:
+            break
+        if crc32(view[offset + COVERED_AT : behind]) != crc:
+            break
+        starts.append(offset)
+        offset = behind
+    return starts, offset
+
+
+def _is_cut(data: bytes, offset: int) -> bool:
+    """Returns whether the end of ``data`` may be the reason that no whole record is here."""
+    left = len(data) - offset
+    return left < HEADER_SIZE or left < length_and_crc(data, offset)[0] <= MAX_RECORD
+
+
+def _scanned(data: bytes, base: int, starts: list[int], until: int, *, last: bool) -> Scan:
+    """The records in ``data``; those at ``starts`` are known, up to ``until``."""
     damage: list[Damage] = []
-    if not _intact(data, starts, headers):
-        starts, damage = _scan_damaged(data, last)
-        headers = _headers(data, starts)
-    found = Scan(data, base, np.array(starts, dtype=np.int64), headers, damage)
+    if until < len(data):
+        more, damage = _scan_damaged(data, until, last)
+        starts = starts + more
+    places = np.array(starts, dtype=np.int64)
+    found = Scan(data, base, places, _headers(data, places), damage)
     sound = _valid(found)
     if sound.all():
         return found
@@ -121,22 +178,11 @@ def scan(data: bytes, base: int = 0, *, last: bool = True) -> Scan:
     return found.only(sound)
 
 
-def _intact(data: bytes, starts: list[int], headers: npt.NDArray[np.void]) -> bool:
-    """Returns whether the records fill ``data`` and all checksums are right, the usual case."""
-    ends = [*starts[1:], len(data)] if starts else []
-    if starts and starts[-1] + int(headers["length"][-1]) != len(data):
-        return False
-    if not starts and data:
-        return False
-    found = [crc32(data[at + COVERED_AT : end]) for at, end in zip(starts, ends, strict=True)]
-    return bool((np.array(found, dtype=np.uint32) == headers["crc"]).all())
-
-
-def _scan_damaged(data: bytes, last: bool) -> tuple[list[int], list[Damage]]:
+def _scan_damaged(data: bytes, offset: int, last: bool) -> tuple[list[int], list[Damage]]:
     """Returns the offsets of records with a right checksum, and the damage between them."""
     starts: list[int] = []
     damage: list[Damage] = []
-    view, end, offset = memoryview(data), len(data), 0
+    view, end = memoryview(data), len(data)
     while offset < end:
         left = end - offset
         if left >= HEADER_SIZE:

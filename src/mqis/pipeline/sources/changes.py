@@ -1,0 +1,42 @@
+"""The rows of a segment file with ``rows=changes``: a row for each change in the bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from mqis.pipeline import schemas
+from mqis.pipeline.decoding.changes import Bodies
+from mqis.pipeline.decoding.columns import NEEDED, decoded
+from mqis.pipeline.decoding.octets import Ints, Mask, Octets
+from mqis.pipeline.sources.records import NO_GUID, SegmentRows
+from mqis.pipeline.sources.segments import Scan
+from mqis.wire.journal import RecordKind
+
+
+def changes_in(segment: SegmentRows, found: Scan, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Decodes the changes of records; a body that cannot be decoded is a row with ``error``."""
+    filled = found.only(found.body_length > 0)
+    if not len(filled):
+        return
+    octets = Octets(np.frombuffer(filled.data, np.uint8))
+    is_message = filled.headers["kind"] == int(RecordKind.MESSAGE)
+    start = filled.body_at
+    bodies = Bodies(octets, start, start + filled.body_length, is_message)
+    unnamed = ~is_message & (filled.headers["object_id"] == NO_GUID)
+
+    def header(field: pa.Field, row: Ints) -> pa.Array:
+        return segment.column(field, filled).take(pa.array(row))
+
+    def chosen(mask: Mask) -> pa.RecordBatch:
+        return segment.record_batch(filled.only(mask), _needed())
+
+    yield from decoded(bodies, unnamed, header, chosen, arrow)
+
+
+def _needed() -> pa.Schema:
+    whole = to_arrow_schema(schemas.JOURNAL, timezone="UTC")
+    return pa.schema([whole.field(name) for name in NEEDED])
