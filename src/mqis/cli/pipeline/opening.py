@@ -31,11 +31,11 @@ def opened_tables(place: TableOptions, *inputs: str) -> Iterator[TableDirectory]
 
     The amount of data in them and in ``inputs`` decides the options that Java is started with.
     """
-    from mqis.pipeline.locations import local_paths  # noqa: PLC0415
+    from mqis.pipeline.locations import input_places  # noqa: PLC0415
 
     directory = place.directory
     for listed in inputs:  # a wrong place is reported before Spark starts
-        list(local_paths(listed))
+        input_places(listed)
     try:
         import pyspark  # noqa: F401, PLC0415
     except ImportError:

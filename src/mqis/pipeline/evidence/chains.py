@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.pipeline.sources.files import parent_of
 from mqis.pipeline.sources.inventory import RepeatedSegment, SegmentFile
 from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain
 from mqis.wire.mqds.keys import RsaPublicKey
@@ -68,9 +68,9 @@ class JournalChain:
         if len(numbers) == len(self.segments):
             yield [self._link(segment) for segment in self.segments if segment.header]
             return
-        places: dict[Path, list[SegmentFile]] = defaultdict(list)
+        places: dict[str, list[SegmentFile]] = defaultdict(list)
         for segment in (*self.segments, *(copy.segment for copy in self.copies)):
-            places[Path(segment.path).parent].append(segment)
+            places[parent_of(segment.path)].append(segment)
         for _, segments in sorted(places.items()):
             yield [self._link(segment) for segment in segments if segment.header]
 

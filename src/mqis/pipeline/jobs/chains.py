@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -13,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from mqis.pipeline.evidence.chains import JournalChain
 from mqis.pipeline.evidence.extents import JournalInventory
 from mqis.pipeline.evidence.keys import ExportedKeys, keys_by_server
+from mqis.pipeline.sources.files import parent_of, source_file
 from mqis.pipeline.sources.inventory import JournalFiles
 from mqis.pipeline.tables import TableDirectory
 from mqis.wire.mqds.keys import RsaPublicKey
@@ -38,7 +38,7 @@ def judge_chains(
     for journal in journals:
         key = journal.server, journal.server_id
         copies = [c for c in files.repeated if (c.segment.server, c.segment.server_id.raw) == key]
-        places = {str(Path(segment.path).parent) for segment in journal.segments}
+        places = {parent_of(segment.path) for segment in journal.segments}
         numbers = {number for place in places for number in unreadable[place]}
         chain = JournalChain(journal.server, journal.segments, copies, damaged, numbers)
         known = keys.get(journal.server_id, ())
@@ -50,7 +50,7 @@ def _unreadable(damaged: Iterable[str], files: JournalFiles) -> defaultdict[str,
     """By directory: the numbers, in their names, of segments whose headers cannot be read."""
     readable = {segment.path for segment in files.segments}
     found: defaultdict[str, set[int]] = defaultdict(set)
-    for path in map(Path, set(damaged) - readable):
+    for path in map(source_file, set(damaged) - readable):
         if match := _NUMBERED.fullmatch(path.name):
             found[str(path.parent)].add(int(match[1]))
     return found

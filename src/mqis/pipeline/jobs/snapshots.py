@@ -8,13 +8,13 @@ snapshot.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import sources
-from mqis.pipeline.sources.files import paths_in
+from mqis.pipeline.sources.directory import server_of
+from mqis.pipeline.sources.files import SourceFile, files_beside, paths_in
 from mqis.pipeline.sources.journal import PATTERN, server_of_segment
 from mqis.pipeline.tables import TableDirectory
 
@@ -28,7 +28,7 @@ def snapshots(tables: TableDirectory, journals: str) -> list[DataFrame]:
     """Reads the snapshots in the journals' directories into tables; returns the errors."""
     options = {"path": journals, "allow_empty": "true"}
     beside = {path.parent for path in paths_in(options, PATTERN, "journal segments")}
-    found = [row for directory in sorted(beside) for row in _snapshot_files(directory)]
+    found = [row for directory in sorted(beside, key=str) for row in _snapshot_files(directory)]
     session = tables.session
     if not found:
         for name in ("snapshots", "snapshot_partitions"):
@@ -50,12 +50,12 @@ def snapshots(tables: TableDirectory, journals: str) -> list[DataFrame]:
     return [unread.join(places, "file").withColumn("server", F.col("of")).drop("of", "lsn")]
 
 
-def _snapshot_files(directory: Path) -> list[tuple[str, str, int]]:
+def _snapshot_files(directory: SourceFile) -> list[tuple[str, str, int]]:
     """(file, server, lsn) of the snapshots in a journal's directory."""
-    server = next(filter(None, map(server_of_segment, sorted(directory.glob(PATTERN)))), "")
-    taken = sorted(directory.glob(_SNAPSHOTS)) if server else []
+    server = next(filter(None, map(server_of_segment, files_beside(directory, PATTERN))), "")
+    taken = files_beside(directory, _SNAPSHOTS) if server else []
     # A path with a comma is left out: a comma separates paths.
-    numbered = ((path, path.stem.partition("-")[2]) for path in taken if "," not in str(path))
+    numbered = ((path, server_of(path).partition("-")[2]) for path in taken if "," not in str(path))
     return [(str(path), server, int(n)) for path, n in numbered if _is_lsn(n)]
 
 

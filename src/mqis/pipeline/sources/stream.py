@@ -8,7 +8,6 @@ give the same rows whenever they are read again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +15,14 @@ from pyspark.sql.datasource import DataSourceStreamReader, Filter
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from mqis.pipeline.sources.files import Share, SourceError, open_plain, paths_in
+from mqis.pipeline.sources.files import (
+    Share,
+    SourceError,
+    SourceFile,
+    open_plain,
+    paths_in,
+    source_file,
+)
 from mqis.pipeline.sources.filters import wants
 from mqis.pipeline.sources.segments import scan
 
@@ -37,7 +43,7 @@ class JournalStreamReader(DataSourceStreamReader):
         schema: StructType,
         options: Mapping[str, str],
         filters: list[Filter],
-        header: Callable[[Path], tuple[str, int] | None],
+        header: Callable[[SourceFile], tuple[str, int] | None],
         read: Callable[[Share, StructType, list[Filter]], Iterator[pa.RecordBatch]],
     ) -> None:
         self._schema = schema
@@ -62,7 +68,7 @@ class JournalStreamReader(DataSourceStreamReader):
     def partitions(self, start: Offset, end: Offset) -> list[Share]:
         found = []
         for path, until in sorted(end.items()):
-            known = self._header(Path(path))
+            known = self._header(source_file(path))
             begin = start.get(path, 0 if known is None else known[1])
             if known is not None and begin < until:
                 found.append(Share(path, begin, until))
@@ -79,7 +85,7 @@ class JournalStreamReader(DataSourceStreamReader):
         """Does nothing: the reader keeps no state that could be discarded."""
 
 
-def whole_bytes(path: Path, begin: int) -> int:
+def whole_bytes(path: SourceFile, begin: int) -> int:
     """The number of bytes after ``begin`` up to the end of the last whole record."""
     with open_plain(path) as file:
         file.seek(begin)
