@@ -1,7 +1,7 @@
 """Checks that the pipeline finds all faults planted in a large enterprise, and nothing else.
 
 Usage: python tools/pipeline_proof.py [--servers 200] [--changes 1000000] [--faults 10] [--seed 1]
-                                      [--directory DIR] [--memory 4g] [--json]
+                                      [--directory DIR] [--place URI] [--memory 4g] [--json]
 
 Journals and exports of so many servers are generated with known faults; then the pipeline ingests
 them, audits the replicas, looks for gaps, and for faults of the directory itself. Every fault has
@@ -11,6 +11,9 @@ missing and wrong findings, and the exit status is 1.
 A million changes that are each sent to 200 servers would be 200 million records, so only the last
 ones are (``--live``). Most servers get the earlier ones by synchronisation, as final objects. All
 changes are in the journals of their authorities.
+
+With ``--place`` the inputs are copied to a store of objects, and the pipeline reads them there. Its
+credential comes from the environment.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from mqis.pipeline.runs import audit, hygiene, ingest, lag
 from mqis.pipeline.session import Engine, session
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.watching import watched
+from mqis.places import Place, listed, parse_place, put_at
 from mqis.views.hygiene.copies import check_export
 from tools.memory import watched_memory
 
@@ -94,7 +98,19 @@ class Proof:
 # --- the steps ------------------------------------------------------------------------------------
 
 
-def prove(plan: GeneratePlan, directory: Path, memory: str, console: Console) -> Proof:
+def stored(directory: Path, place: Place) -> None:
+    """Copies all files below a directory to a place."""
+    for file, _ in listed(directory, recursive=True):
+        assert isinstance(file, Path)
+        target = place
+        for part in file.relative_to(directory).parts:
+            target = target / part
+        put_at(file, target)
+
+
+def prove(
+    plan: GeneratePlan, directory: Path, memory: str, console: Console, uri: str = ""
+) -> Proof:
     proof = Proof()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     hidden = not console.is_terminal
@@ -114,15 +130,19 @@ def prove(plan: GeneratePlan, directory: Path, memory: str, console: Console) ->
 
         with step("generating") as progress:
             made = planted(plan, directory / "made", progress)
+        inputs: Place = directory / "made"
+        if uri:
+            inputs = parse_place(uri)
+            with step("copying to the store"):
+                for kind in ("journals", "exports"):
+                    stored(directory / "made" / kind, inputs / kind)
         with ExitStack() as stack:
             engine = Engine(master="local[2]", memory=memory, large=plan.changes > 50_000)
             with step("starting Spark"):
                 spark = stack.enter_context(session(engine))
             tables = TableDirectory(spark, directory / "tables")
             with step("ingesting") as progress, watched(spark, progress):
-                done = ingest(
-                    tables, str(directory / "made/journals"), str(directory / "made/exports")
-                )
+                done = ingest(tables, str(inputs / "journals"), str(inputs / "exports"))
             with step("auditing") as progress, watched(spark, progress):
                 audit(tables)
             with step("lag and gaps") as progress, watched(spark, progress):
@@ -248,8 +268,8 @@ def show(proof: Proof, console: Console) -> None:
     console.print(judged)
     console.print(f"at most {proof.peak_mib:,} MiB of memory in all processes", highlight=False)
     for one in proof.judged:
-        for word, listed in (("missed", one.missed), ("too much", one.surplus)):
-            for key in listed[:10]:
+        for word, keys in (("missed", one.missed), ("too much", one.surplus)):
+            for key in keys[:10]:
                 console.print(f"{one.what}, {word}: {key}", style="red", highlight=False)
 
 
@@ -302,13 +322,14 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--live", type=int, help="changes that each go to all servers")
     parser.add_argument("--memory", default="3g", help="for Spark")
     parser.add_argument("--directory", type=Path, help="keep everything there; else it is removed")
+    parser.add_argument("--place", default="", help="a URI to copy the inputs to and read from")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(given)
     console = Console(stderr=arguments.json)
     kept = arguments.directory is not None
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="mqis-proof-"))
     try:
-        proof = prove(plan_of(arguments), directory, arguments.memory, console)
+        proof = prove(plan_of(arguments), directory, arguments.memory, console, arguments.place)
     finally:
         if not kept:
             shutil.rmtree(directory, ignore_errors=True)

@@ -197,10 +197,10 @@ def test_a_scheme_that_nothing_here_knows_is_an_error(
     words: Words, command: Any, parameter: Any, mqis: Any, tmp_path: Path
 ) -> None:
     """Python would take it for a directory in this one."""
-    ended = mqis(called(words, command, parameter, "s3a://bucket/x"))
+    ended = mqis(called(words, command, parameter, "x3a://bucket/x"))
     assert ended.is_told(), ended
     assert ended.status in (1, 2), ended
-    assert not [path.name for path in tmp_path.rglob("*") if "s3a" in path.name]
+    assert not [path.name for path in tmp_path.rglob("*") if "x3a" in path.name]
 
 
 SERVED = [

@@ -54,7 +54,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
         'pec = "pec1"\npsc = "psc1"\nid = "00000000-0000-0000-0000-000000000001"\n'
         'site_id = "00000000-0000-0000-0000-000000000002"\nseeds = ["pec1 x"]\n'
         'signing = "require"\nkey = "k.pem"\njournal = "journal"\n'
-        "snapshot_records = 2000\nkeep_snapshots = 7\narchive = 'archive'\nseal_hours = 8\nnotify = false\n"
+        "snapshot_records = 2000\nkeep_snapshots = 7\narchive = 'archive'\n"
+        "seal_hours = 8\nnotify = false\n"
         "gather_ms = 1\nheartbeat_s = 2\nretry_s = 3\nreply_wait_s = 4\n"
         "recovery_wait_s = 5\nconnect_retry_s = 6\nroute = false\nforwarded_powers = true\n"
         "unsigned_beyond_loopback = true\n"

@@ -48,7 +48,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def decoded(captures: Path) -> list[tuple[str, DecodedRow]]:
     paths = capture_files({"path": str(captures)})
-    return [(str(path), row) for path in paths for row in decode_rows(path.read_bytes())]
+    return [(str(path), row) for path in paths for row in decode_rows(Path(str(path)).read_bytes())]
 
 
 def test_rows_are_those_of_the_decoder(spark: SparkSession, captures: Path) -> None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -16,8 +15,8 @@ from mqis.pipeline.locations import local_path
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.capture import capture_files
 from mqis.pipeline.sources.checks import header_row
-from mqis.pipeline.sources.directory import export_files
-from mqis.pipeline.sources.files import paths_in
+from mqis.pipeline.sources.directory import export_files, server_of
+from mqis.pipeline.sources.files import SourceFile, files_beside, paths_in
 from mqis.pipeline.sources.inventory import RepeatedSegment, journal_files
 from mqis.pipeline.sources.journal import PATTERN, server_of_segment
 
@@ -106,7 +105,7 @@ def _snapshot_sources(spark: SparkSession, journals: str) -> Sources:
     """The snapshots in the journals' directories; nothing if there are none."""
     options = {"path": journals, "allow_empty": "true"}
     beside = {path.parent for path in paths_in(options, PATTERN, "journal segments")}
-    found = [row for directory in sorted(beside) for row in snapshot_files(directory)]
+    found = [row for directory in sorted(beside, key=str) for row in snapshot_files(directory)]
     if not found:
         return {}
     paths = ",".join(path for path, _, _ in found)
@@ -132,12 +131,12 @@ def _snapshot_sources(spark: SparkSession, journals: str) -> Sources:
     }
 
 
-def snapshot_files(directory: Path) -> list[tuple[str, str, int]]:
+def snapshot_files(directory: SourceFile) -> list[tuple[str, str, int]]:
     """(file, server, lsn) of the snapshots in a journal's directory."""
-    server = next(filter(None, map(server_of_segment, sorted(directory.glob(PATTERN)))), "")
-    taken = sorted(directory.glob(_SNAPSHOTS)) if server else []
+    server = next(filter(None, map(server_of_segment, files_beside(directory, PATTERN))), "")
+    taken = files_beside(directory, _SNAPSHOTS) if server else []
     # A path with a comma is left out: a comma separates paths.
-    numbered = ((path, path.stem.partition("-")[2]) for path in taken if "," not in str(path))
+    numbered = ((path, server_of(path).partition("-")[2]) for path in taken if "," not in str(path))
     return [(str(path), server, int(n)) for path, n in numbered if _is_lsn(n)]
 
 

@@ -1,16 +1,17 @@
-"""Places of inputs and tables. Today they are files and directories that every machine can reach.
+"""Places of inputs and tables.
 
-Python and Spark disagree about anything else: Python takes ``s3a://bucket`` for a directory of that
-name. So a place with any scheme but ``file`` is refused before something is read or written.
+Inputs are paths, or URIs of stores of objects (``mqis.places``). Tables and reports are written to
+directories that every machine can reach: Python and Spark disagree about anything else. So a place
+for them with any scheme but ``file`` is refused before something is written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
+from mqis.places import PlaceError, RemoteAddress, parse_place
 from mqis.wire.errors import MqisError
 
 #: A ``Path`` has one slash where the user wrote two.
@@ -42,11 +43,24 @@ def local_path(place: str | Path) -> Path:
     return Path(unquote(f"/{below.lstrip('/')}"))
 
 
-def local_paths(listed: str) -> Iterator[Path]:
-    """The paths of a list that commas separate."""
-    for part in listed.split(","):
-        if part.strip():
-            yield local_path(part.strip())
+def input_places(listed: str) -> list[Path | RemoteAddress]:
+    """The places of a list that commas separate.
+
+    A URI with a credential is refused, because the names of files go into tables and plans.
+    """
+    found = []
+    for part in filter(None, map(str.strip, listed.split(","))):
+        try:
+            place = parse_place(part)
+        except PlaceError as error:
+            raise LocationError(str(error)) from None
+        if isinstance(place, RemoteAddress) and place.secrets:
+            raise LocationError(
+                f"{place}: leave the credential out of the URI, and set it in the environment of "
+                "the driver and the executors (S3: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
+            )
+        found.append(place)
+    return found
 
 
 def _written(scheme: str, rest: str) -> str:

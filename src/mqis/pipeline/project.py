@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqis.pipeline.inputs import PipelineInputs
-from mqis.pipeline.locations import local_path
+from mqis.pipeline.locations import input_places
 from mqis.pipeline.outputs import write_whole
 from mqis.pipeline.session import SETTINGS, PipelineError
 
@@ -53,4 +53,7 @@ def _definition(inputs: PipelineInputs) -> str:
 
 def _absolute(places: str) -> str:
     """The places, from wherever the project is run."""
-    return ",".join(str(local_path(place).absolute()) for place in places.split(","))
+    return ",".join(
+        str(place.absolute() if isinstance(place, Path) else place)
+        for place in input_places(places)
+    )

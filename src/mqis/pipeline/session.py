@@ -22,8 +22,9 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from mqis.pipeline.java import java_home
-from mqis.pipeline.locations import local_paths
+from mqis.pipeline.locations import input_places
 from mqis.pipeline.shipping import ship
+from mqis.places import RemoteAddress
 from mqis.wire.errors import MqisError
 
 #: Heap of the local JVM. With less memory Spark spills to disk, which is slow but works.
@@ -188,7 +189,9 @@ def _class_archive(home: Path) -> list[str]:
 def is_large(*places: str | Path) -> bool:
     """True if the files and directories (several with commas) are so large that jobs are slow."""
     size = 0
-    for path in (path for listed in places for path in local_paths(str(listed))):
+    for path in (path for listed in places for path in input_places(str(listed))):
+        if isinstance(path, RemoteAddress):  # counting would list the store once more
+            return True
         for file in path.rglob("*") if path.is_dir() else [path]:
             size += file.stat().st_size if file.is_file() else 0
             if size >= _LARGE_BYTES:

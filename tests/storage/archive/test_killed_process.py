@@ -19,7 +19,7 @@ from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 
 SERVER = Guid(b"s" * 16)
-KILLS = 4
+KILLS = 3
 
 PROGRAM = """
 import sys
@@ -67,7 +67,7 @@ def test_records_survive_kills(tmp_path: Path) -> None:
         )
         assert process.stdout is not None
         with process.stdout:
-            for _ in range(random.randint(1, 4)):
+            for _ in range(random.randint(1, 3)):
                 assert process.stdout.readline() == b"archived\n"
             sleep(random.uniform(0, 0.03))  # the moment of the kill
             process.kill()

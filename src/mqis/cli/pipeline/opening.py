@@ -41,11 +41,11 @@ def opened_tables(place: TableOptions, *inputs: str) -> Iterator[TableStore]:
 
     The amount of data in them and in ``inputs`` decides the options that Java is started with.
     """
-    from mqis.pipeline.locations import local_paths  # noqa: PLC0415
+    from mqis.pipeline.locations import input_places  # noqa: PLC0415
 
     directory, settings = place.directory, place.settings
     for listed in inputs:  # a wrong place is reported before Spark starts
-        list(local_paths(listed))
+        input_places(listed)
     check_spark()
     from mqis.pipeline.catalogs import table_store  # noqa: PLC0415
     from mqis.pipeline.session import Engine, is_large, session  # noqa: PLC0415

@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.pipeline.sources.files import parent_of, source_file
 from mqis.pipeline.sources.inventory import JournalFiles, RepeatedSegment, SegmentFile
 from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain
 from mqis.wire.mqds.keys import RsaPublicKey
@@ -70,9 +70,9 @@ class JournalChain:
         if len(numbers) == len(self.segments):
             yield [self._link(segment) for segment in self.segments if segment.header]
             return
-        places: dict[Path, list[SegmentFile]] = defaultdict(list)
+        places: dict[str, list[SegmentFile]] = defaultdict(list)
         for segment in (*self.segments, *(copy.segment for copy in self.copies)):
-            places[Path(segment.path).parent].append(segment)
+            places[parent_of(segment.path)].append(segment)
         for _, segments in sorted(places.items()):
             yield [self._link(segment) for segment in segments if segment.header]
 
@@ -95,7 +95,7 @@ def unreadable_numbers(damaged: Iterable[str], files: JournalFiles) -> defaultdi
     """By directory: the numbers, in their names, of segments whose headers cannot be read."""
     readable = {segment.path for segment in files.segments}
     found: defaultdict[str, set[int]] = defaultdict(set)
-    for path in map(Path, set(damaged) - readable):
+    for path in map(source_file, set(damaged) - readable):
         if match := _NUMBERED.fullmatch(path.name):
             found[str(path.parent)].add(int(match[1]))
     return found

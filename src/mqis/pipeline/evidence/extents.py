@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
 
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.pipeline.sources.files import parent_of
 from mqis.pipeline.sources.inventory import RepeatedSegment, SegmentFile
 from mqis.protocol.journal.numbers import SKIPPED
 
@@ -48,12 +48,12 @@ class JournalInventory:
     @property
     def place(self) -> str:
         """The directory of its first segment."""
-        return str(Path(self.segments[0].path).parent)
+        return parent_of(self.segments[0].path)
 
     @property
     def places(self) -> set[str]:
         """The directories of its segments."""
-        return {str(Path(segment.path).parent) for segment in self.segments}
+        return {parent_of(segment.path) for segment in self.segments}
 
     @property
     def whole(self) -> Extent | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from mqis.pipeline.evidence.exports import ExportedPartition, misnamed, stranger
 from mqis.pipeline.evidence.findings import EvidenceFinding
+from mqis.pipeline.sources.files import parent_of
 
 Row = dict[str, Any]
 
@@ -48,7 +48,7 @@ def _strangers(
     if len({id_ for _, id_ in journals}) > 1 or ids:
         for (server, id_), file in journals.items():
             if id_ not in elsewhere:
-                yield stranger(server, str(Path(file).parent), "journal")
+                yield stranger(server, parent_of(file), "journal")
     files: dict[str, set[str]] = defaultdict(set)
     for state in states:
         files[state.server].add(state.file)

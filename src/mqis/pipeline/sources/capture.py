@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from mmap import ACCESS_READ, mmap
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,10 +29,12 @@ from mqis.pipeline import schemas
 from mqis.pipeline.sources import arrays
 from mqis.pipeline.sources.files import (
     SourceError,
+    SourceFile,
     chosen,
-    open_plain,
+    local_copy,
     paths_in,
     size_of,
+    source_file,
     unreadable,
 )
 from mqis.protocol.capture.choice import CaptureFilter
@@ -74,10 +75,10 @@ class CaptureSource(DataSource):
         return CaptureReader(schema, dict(self.options))
 
 
-def capture_files(options: Mapping[str, str]) -> list[Path]:
+def capture_files(options: Mapping[str, str]) -> list[SourceFile]:
     """The files that ``path`` names; of a directory, all files named like a capture."""
     each = [paths_in({**options, "allow_empty": "true"}, p, "captures") for p in PATTERNS]
-    found = sorted({path for paths in each for path in paths})
+    found = sorted({path for paths in each for path in paths}, key=str)
     if not found and options.get("allow_empty", "") != "true":
         raise SourceError(f"{options['path']}: there are no captures in it ({', '.join(PATTERNS)})")
     return found
@@ -119,8 +120,9 @@ class CaptureReader(DataSourceReader):
             share=(share.number, share.shares), networks=self._networks, detail=detail
         )
         try:
-            with open_plain(share.path) as file:
-                if not size_of(Path(share.path)):  # an empty file cannot be mapped
+            place = source_file(share.path)
+            with local_copy(place) as file:
+                if not size_of(place):  # an empty file cannot be mapped
                     yield from _decoded(decoder, b"")
                     return
                 with (

@@ -20,7 +20,15 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.sources import arrays
-from mqis.pipeline.sources.files import chosen, open_plain, paths_in, size_of, unreadable
+from mqis.pipeline.sources.files import (
+    SourceFile,
+    chosen,
+    open_plain,
+    paths_in,
+    size_of,
+    source_file,
+    unreadable,
+)
 from mqis.pipeline.sources.journal import PATTERN, open_segment
 from mqis.pipeline.sources.records import SegmentFault, arrow_text
 from mqis.pipeline.sources.segments import scan
@@ -71,12 +79,12 @@ class SegmentReader(DataSourceReader):
             return
         arrow = to_arrow_schema(self._schema, timezone="UTC")
         for path in partition.paths:
-            row = checked_segment(Path(path))
+            row = checked_segment(source_file(path))
             columns: dict[str, Sequence[object]] = {n: [row.get(n)] for n in arrow.names}
             yield arrays.rows(columns, arrow, 1)
 
 
-def _tasks(paths: Iterable[Path]) -> Iterator[WholeFiles]:
+def _tasks(paths: Iterable[SourceFile]) -> Iterator[WholeFiles]:
     waiting: list[str] = []
     total = 0
     for path in paths:
@@ -90,7 +98,7 @@ def _tasks(paths: Iterable[Path]) -> Iterator[WholeFiles]:
         yield WholeFiles(tuple(waiting))
 
 
-def checked_segment(path: Path) -> Row:
+def checked_segment(path: SourceFile) -> Row:
     """Reads a file; if its header cannot be read, the row has a damaged place and no header."""
     header, start, reason = open_segment(path)
     if header is not None:
@@ -112,7 +120,7 @@ def checked_segment(path: Path) -> Row:
     }
 
 
-def _snapshot_digest(directory: Path, header: SegmentHeader) -> bytes | None:
+def _snapshot_digest(directory: SourceFile, header: SegmentHeader) -> bytes | None:
     """The SHA-256 of the snapshot that the segment begins at; None if it is not there."""
     name = header.snapshot
     if not name or header.snapshot_lsn != header.first_lsn - 1:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from json import dumps, loads
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -27,10 +26,12 @@ from mqis.pipeline.sources import arrays
 from mqis.pipeline.sources.files import (
     Share,
     SourceError,
+    SourceFile,
     chosen,
     open_plain,
     paths_in,
     size_of,
+    source_file,
     unreadable,
 )
 from mqis.pipeline.sources.filters import wants
@@ -88,14 +89,16 @@ class DirectorySource(DataSource):
         return kind
 
 
-def export_files(options: dict[str, str]) -> list[Path]:
+def export_files(options: dict[str, str]) -> list[SourceFile]:
     found = paths_in(options, PATTERN, "exports")
     named = options.get("path", "")
     return [path for path in found if path.name in named or not path.name.startswith(_SNAPSHOT)]
 
 
-def server_of(path: str | Path) -> str:
-    return Path(path).stem
+def server_of(path: str | SourceFile) -> str:
+    """The name of the export's server: that of the file, without the ending."""
+    name = source_file(str(path)).name
+    return name.rpartition(".")[0] or name
 
 
 class DirectoryReader(DataSourceReader):
@@ -203,7 +206,7 @@ def _object_rows(share: Share, columns: frozenset[str]) -> Iterator[Row]:
             held = _count_lines(share.path) - 1
             if held != header.lines:
                 reason = f"{CUT}: the file was cut off, it has {held} of {header.lines} lines"
-                yield place | {"offset": size_of(Path(share.path)), "error": reason}
+                yield place | {"offset": size_of(source_file(share.path)), "error": reason}
         for offset, line in _lines(share):
             yield place | {"offset": offset} | _entry(line, columns)
     except (OSError, ExportError) as error:

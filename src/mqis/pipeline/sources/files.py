@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from pyspark.sql.datasource import InputPartition
 
-from mqis.pipeline.locations import local_path
+from mqis.pipeline.locations import input_places
+from mqis.places import PlaceError, RemoteAddress, is_remote, listed, open_at, parse_place, size_at
 from mqis.wire.errors import MqisError
 
 
@@ -32,7 +37,28 @@ class Share(InputPartition):
     end: int
 
 
-def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[Path]:
+#: A local file, or one in a store of objects.
+SourceFile = Path | RemoteAddress
+
+
+def source_file(text: str) -> SourceFile:
+    """The file that a listing of ``paths_in`` named."""
+    return parse_place(text) if is_remote(text) else Path(text)
+
+
+def parent_of(path: str) -> str:
+    """The directory of a file."""
+    return str(source_file(path).parent)
+
+
+def files_beside(directory: SourceFile, pattern: str) -> list[SourceFile]:
+    """The files of one directory that match, sorted."""
+    if isinstance(directory, Path):
+        return sorted(directory.glob(pattern))
+    return [file for file, _ in listed(directory) if fnmatchcase(file.name, pattern)]
+
+
+def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[SourceFile]:
     """The files that the option ``path`` names (several with commas).
 
     A directory stands for all files below it that match ``pattern``; ``what`` names them in errors.
@@ -40,9 +66,11 @@ def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[Path]:
     given = options.get("path")
     if not given:
         raise SourceError(f"no path to {what} was given; give one: .load('directory')")
-    found: list[Path] = []
-    for place in [local_path(part.strip()) for part in given.split(",")]:
-        if place.is_file():  # a symbolic link that the user names is followed
+    found: list[SourceFile] = []
+    for place in input_places(given):
+        if isinstance(place, RemoteAddress):
+            found += _in_store(place, pattern)
+        elif place.is_file():  # a symbolic link that the user names is followed
             found.append(place.resolve() if place.is_symlink() else place)
         elif place.is_dir():
             found += sorted(place.rglob(pattern))
@@ -53,14 +81,40 @@ def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[Path]:
     return list(dict.fromkeys(found))  # a directory and one below it may both be given
 
 
-def open_plain(path: str | Path) -> BinaryIO:
+def _in_store(place: RemoteAddress, pattern: str) -> list[SourceFile]:
+    try:
+        below = [file for file, _ in listed(place, recursive=True)]
+        if not below and size_at(place) is not None:
+            return [place]
+    except PlaceError as error:
+        raise SourceError(str(error)) from None
+    return [file for file in below if fnmatchcase(file.name, pattern)]
+
+
+def local_copy(path: SourceFile) -> AbstractContextManager[BinaryIO]:
+    """Opens a file that can be memory-mapped; one of a store is fetched into a temporary file."""
+    return open_plain(path) if isinstance(path, Path) else _fetched(path)
+
+
+@contextmanager
+def _fetched(place: RemoteAddress) -> Iterator[BinaryIO]:
+    with TemporaryFile() as made, open_at(place) as source:
+        shutil.copyfileobj(source, made, 1 << 20)
+        made.flush()
+        made.seek(0)
+        yield made
+
+
+def open_plain(path: str | SourceFile) -> BinaryIO:
     """Opens a regular file that was found in a directory; raises ``OSError`` for anything else.
 
     People who can write to the directory must not choose what else is read: a symbolic link can
     lead anywhere, and a pipe or a device never ends.
     """
+    if is_remote(str(path)):
+        return open_at(parse_place(str(path)))
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        number = os.open(str(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link; name its target") from None
@@ -74,9 +128,11 @@ def open_plain(path: str | Path) -> BinaryIO:
     return os.fdopen(number, "rb")
 
 
-def size_of(path: Path) -> int:
+def size_of(path: SourceFile) -> int:
     """The size of the file itself, not of a link's target; 0 if it cannot be found."""
     try:
+        if isinstance(path, RemoteAddress):
+            return size_at(path) or 0
         return path.lstat().st_size
     except OSError:
         return 0

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 
-from mqis.pipeline.sources.files import open_plain, paths_in, size_of
+from mqis.pipeline.sources.files import SourceFile, open_plain, paths_in, size_of
 from mqis.pipeline.sources.journal import PATTERN, open_segment
 from mqis.pipeline.sources.records import arrow_text
 from mqis.wire.guid import Guid
@@ -79,7 +78,7 @@ def journal_files(journals: str) -> JournalFiles:
     return JournalFiles(tuple(kept), tuple(repeated))
 
 
-def _segment_file(path: Path) -> SegmentFile | None:
+def _segment_file(path: SourceFile) -> SegmentFile | None:
     header, _, _ = open_segment(path)
     if header is None:
         return None

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from mmap import ACCESS_READ, mmap
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -40,9 +39,12 @@ from mqis.pipeline.sources.choosing import check_columns, columns_of
 from mqis.pipeline.sources.files import (
     Share,
     SourceError,
+    SourceFile,
+    local_copy,
     open_plain,
     paths_in,
     size_of,
+    source_file,
     unreadable,
 )
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
@@ -113,7 +115,7 @@ class JournalReader(DataSourceReader):
                 found += self._shares(path, size)
         return found
 
-    def _shares(self, path: Path, size: int) -> list[Share]:
+    def _shares(self, path: SourceFile, size: int) -> list[Share]:
         header, start, _ = open_segment(path)
         if header is None:
             return [Share(str(path), 0, 0)]
@@ -122,7 +124,7 @@ class JournalReader(DataSourceReader):
         length = size_of(path)
         if length - start <= size:
             return [Share(str(path), start, length)]
-        with open_plain(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        with local_copy(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             return [Share(str(path), *cut) for cut in shares(data, start, size)]  # type: ignore[arg-type]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -180,7 +182,7 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
     return found
 
 
-def open_segment(path: Path) -> tuple[SegmentHeader | None, int, str]:
+def open_segment(path: SourceFile) -> tuple[SegmentHeader | None, int, str]:
     """Returns (header, offset of the first record, ""); (None, 0, reason) if it cannot be read."""
     try:
         with open_plain(path) as file:
@@ -194,12 +196,12 @@ def open_segment(path: Path) -> tuple[SegmentHeader | None, int, str]:
     return header, start, ""
 
 
-def _server_and_start(path: Path) -> tuple[str, int] | None:
+def _server_and_start(path: SourceFile) -> tuple[str, int] | None:
     header, start, _ = open_segment(path)
     return None if header is None else (header.server, start)
 
 
-def server_of_segment(path: Path) -> str | None:
+def server_of_segment(path: SourceFile) -> str | None:
     """The name of the server that wrote the segment; None if its header cannot be read."""
     header, _, _ = open_segment(path)
     return None if header is None else header.server
@@ -210,7 +212,7 @@ def read_share(
 ) -> Iterator[pa.RecordBatch]:
     """Reads the rows of a share of a segment."""
     arrow = to_arrow_schema(schema, timezone="UTC")
-    path = Path(share.path)
+    path = source_file(share.path)
     header, _, reason = open_segment(path)
     if header is not None:
         try:

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +28,15 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from mqis.pipeline.sources.files import Share, SourceError, open_plain, paths_in, size_of
+from mqis.pipeline.sources.files import (
+    Share,
+    SourceError,
+    SourceFile,
+    open_plain,
+    paths_in,
+    size_of,
+    source_file,
+)
 from mqis.pipeline.sources.filters import wants
 from mqis.pipeline.sources.segments import scans
 
@@ -45,7 +52,7 @@ _NO_LIMIT = 1 << 62
 class Unread:
     """A segment file from ``begin`` to ``end``, which a batch may read."""
 
-    path: Path
+    path: SourceFile
     begin: int
     end: int
 
@@ -62,7 +69,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         schema: StructType,
         options: Mapping[str, str],
         filters: list[Filter],
-        header: Callable[[Path], tuple[str, int] | None],
+        header: Callable[[SourceFile], tuple[str, int] | None],
         read: Callable[[Share, StructType, list[Filter]], Iterator[pa.RecordBatch]],
     ) -> None:
         self._schema = schema
@@ -102,7 +109,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found: list[Share] = []
         for path, until in sorted(end.items()):
             if path != _COLUMNS:
-                found += self._shares(Path(path), start.get(path), until)
+                found += self._shares(source_file(path), start.get(path), until)
         return found
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -129,7 +136,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{self._columns}; give the same columns, or a new checkpoint and a new table"
             )
 
-    def _paths(self) -> list[Path]:
+    def _paths(self) -> list[SourceFile]:
         return paths_in(self._options, "segment-*.mqj", "journal segments")
 
     def _unread(self, start: Offset) -> Iterator[Unread]:
@@ -143,7 +150,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 continue  # its header is not written yet, or it belongs to another server
             yield Unread(path, start.get(str(path), known[1]), until)
 
-    def _shares(self, path: Path, start: int | None, until: int) -> list[Share]:
+    def _shares(self, path: SourceFile, start: int | None, until: int) -> list[Share]:
         if start is not None and start >= until:
             return []
         known = self._header(path)
@@ -205,7 +212,7 @@ def whole_records(file: Unread, size: int, rows: int) -> tuple[int, int]:
     return length, count
 
 
-def _cut(path: Path, begin: int, until: int) -> list[Share]:
+def _cut(path: SourceFile, begin: int, until: int) -> list[Share]:
     """Shares of a long part of a file, each beginning with a whole record."""
     with open_plain(path) as opened:
         blocks = scans(opened, begin, until, last=False)

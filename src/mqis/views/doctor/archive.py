@@ -21,7 +21,9 @@ def check(patient: Patient) -> Iterator[Finding]:
     if not section.archive:
         return
     if not section.journal:
-        yield _ARCHIVE.error("replication.archive is set, but no journal", "set replication.journal")
+        yield _ARCHIVE.error(
+            "replication.archive is set, but no journal", "set replication.journal"
+        )
         return
     place, directory = parse_place(section.archive), Path(section.journal)
     try:
