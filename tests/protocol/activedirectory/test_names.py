@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
@@ -85,6 +85,8 @@ def test_63_characters_are_not_cut() -> None:
 
 
 @given(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=124))
+@example("a=b" * 30)
+@example("x" * 124)
 @pytest.mark.req("MQDSSM-3.1.6.11.2.1-02", "MQDSSM-3.1.6.1.2.5-04", "MQDSSM-3.1.6.1.2.5-05")
 def test_split_and_joined_is_the_same(name: str) -> None:
     cn, rest = split_name(name)
@@ -139,6 +141,7 @@ def test_a_link_is_called_by_its_sites() -> None:
 def test_search_bases() -> None:
     assert FOREST.search_base(ObjectType.QUEUE) == FOREST.domain
     assert FOREST.search_base(ObjectType.SITE) == FOREST.search_base(ObjectType.CN) == FOREST.sites
+    assert str(FOREST.sites) == "CN=Sites,CN=Configuration,DC=corp,DC=example"
     assert FOREST.search_base(ObjectType.ENTERPRISE).leaf == "Services"
     assert FOREST.search_base(ObjectType.ROUTINGLINK) == FOREST.enterprise
 
