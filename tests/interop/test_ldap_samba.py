@@ -1,0 +1,234 @@
+"""The LDAP client against a real Active Directory: a Samba domain controller on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqis.admin.activedirectory.connecting import ConnectingError, ConnectingOptions, connect
+from mqis.protocol.ldap.errors import LdapRefused
+from mqis.protocol.ldap.ports import LdapQuery
+from mqis.protocol.ldap.urls import LdapUrl
+from mqis.runtime.authentication import kerberos
+from mqis.runtime.ldap.binding import BindMethod, LdapLogin, LdapLogonError
+from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.sasl import LdapProtection
+from mqis.runtime.ldap.searching import SearchOutcome
+from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.settings import LdapSettings
+from mqis.runtime.ldap.tls import TlsSettings
+from mqis.wire.guid import Guid
+from mqis.wire.ldap import controls
+from mqis.wire.ldap.codes import ModifyOperation, SearchScope
+from mqis.wire.ldap.controls import DIR_SYNC, DirSync, SdFlags, find_control
+from mqis.wire.ldap.filters import parse_filter
+from mqis.wire.ldap.requests import Modification
+from mqis.wire.security.descriptor import SecurityDescriptor
+from tests.interop.samba_domain import PASSWORD, USER, samba_domain
+
+pytestmark = pytest.mark.interop
+
+DOMAIN = "DC=corp,DC=example"
+SERVICES = f"CN=Services,CN=Configuration,{DOMAIN}"
+LDAP, LDAPS = "ldap://127.0.0.1", "ldaps://127.0.0.1"
+NAMES = LdapQuery(DOMAIN, attributes=("cn",), page_size=50)
+
+
+@pytest.fixture(scope="module")
+def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    strong = "ldap server require strong auth = allow_sasl_over_tls"
+    with samba_domain(tmp_path_factory.mktemp("samba") / "one", strong) as directory:
+        yield directory
+
+
+def client(
+    domain: Path, url: str = LDAPS, *, start_tls: bool = False, **login: Any
+) -> LdapDirectoryClient:
+    given = {"user": USER, "password": PASSWORD, **login}
+    tls = TlsSettings(domain / "private/tls/own.pem", "dc1.corp.example")
+    settings = LdapSettings((LdapUrl.parse(url),), LdapLogin(**given), tls, start_tls=start_tls)
+    return LdapDirectoryClient(DomainControllers(settings))
+
+
+def ldapsearch(domain: Path, base: str, *arguments: str) -> list[str]:
+    """The lines that ldap-utils print for a search."""
+    command = "ldapsearch -x -LLL -o ldif-wrap=no -H"
+    done = subprocess.run(
+        [*command.split(), LDAPS, "-D", USER, "-w", PASSWORD, "-b", base, *arguments],
+        env=os.environ | {"LDAPTLS_CACERT": str(domain / "private/tls/own.pem")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+async def count(directory: LdapDirectoryClient, query: LdapQuery = NAMES) -> int:
+    try:
+        return len([entry async for entry in directory.search(query)])
+    finally:
+        await directory.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        (LDAPS, {}),
+        (LDAPS, {"user": "CORP\\Administrator"}),
+        (LDAPS, {"user": f"CN=Administrator,CN=Users,{DOMAIN}"}),
+        (LDAP, {"start_tls": True}),
+        (LDAP, {"method": BindMethod.NTLM}),
+        (LDAP, {"method": BindMethod.NTLM, "user": "CORP\\Administrator"}),
+        (LDAP, {"method": BindMethod.NTLM, "protection": LdapProtection.SIGN}),
+        (LDAPS, {"method": BindMethod.NTLM}),
+        (LDAP, {"method": BindMethod.NEGOTIATE}),
+        (LDAP, {"method": BindMethod.KERBEROS}),
+        (LDAP, {"method": BindMethod.KERBEROS, "protection": LdapProtection.SIGN}),
+        (LDAPS, {"method": BindMethod.KERBEROS}),
+    ],
+)
+def test_logons(
+    domain: Path, monkeypatch: pytest.MonkeyPatch, url: str, options: dict[str, Any]
+) -> None:
+    if options.get("method") is BindMethod.KERBEROS and not kerberos.available():
+        pytest.skip("Kerberos is not installed (pip install 'mqis[kerberos]')")
+    monkeypatch.setenv("KRB5_CONFIG", str(domain / "krb5.conf"))
+    expected = sum(line.startswith("dn:") for line in ldapsearch(domain, DOMAIN, "cn"))
+    assert asyncio.run(count(client(domain, url, **options))) == expected > 100
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "reason"),
+    [
+        (LDAP, {"method": BindMethod.SIMPLE, "allow_cleartext": True}, "strongerAuthRequired"),
+        (LDAP, {"method": BindMethod.NTLM, "protection": LdapProtection.NONE}, "strongerAuth"),
+        (LDAPS, {"password": "wrong"}, "data 52e"),
+        (LDAP, {"method": BindMethod.NTLM, "password": "wrong"}, "invalidCredentials"),
+    ],
+)
+def test_refused_logons(domain: Path, url: str, options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(LdapLogonError, match=reason):
+        asyncio.run(count(client(domain, url, **options)))
+
+
+def test_connecting_by_url(domain: Path, tmp_path: Path) -> None:
+    options = ConnectingOptions(
+        (LDAPS,), USER, ca_file=domain / "private/tls/own.pem", server_name="dc1.corp.example"
+    )
+
+    async def test(password: str, options: ConnectingOptions) -> str:
+        directory, root = await connect(options, {"MQIS_LDAP_PASSWORD": password})
+        await directory.close()
+        return f"{root.domain} {root.host} {root.highest_usn > 0}"
+
+    assert asyncio.run(test(PASSWORD, options)) == f"{DOMAIN} dc1.corp.example True"
+    with pytest.raises(ConnectingError, match="the user name or the password is wrong"):
+        asyncio.run(test("wrong", options))
+    with pytest.raises(ConnectingError, match="is not trusted"):
+        asyncio.run(test(PASSWORD, replace(options, ca_file=None)))
+    with pytest.raises(ConnectingError, match="is not for dc2"):
+        asyncio.run(test(PASSWORD, replace(options, server_name="dc2.corp.example")))
+
+
+@pytest.mark.parametrize("url", ["ldap://127.0.0.1:3268", "ldaps://127.0.0.1:3269"])
+def test_the_global_catalogue_has_all_contexts(domain: Path, url: str) -> None:
+    query = LdapQuery("", filter=parse_filter("(cn=MsmqServices)"), attributes=("cn",))
+    assert asyncio.run(count(client(domain, url), query)) == 1
+
+
+def test_an_entry_from_its_birth_to_its_tombstone(domain: Path) -> None:
+    name = f"CN=a\\,b*()\\\\ grün,{SERVICES}"
+
+    async def test() -> None:
+        directory = client(domain, LDAP, method=BindMethod.NTLM)
+        await directory.add(name, (("objectClass", (b"container",)), ("description", (b"\\00*",))))
+        found = await directory.read(name, ["objectGUID", "cn"])
+        assert found is not None
+        assert found.values("cn") == ("a,b*()\\ grün".encode(),)
+        guid = Guid(found.values("objectGUID")[0])
+        assert len(ldapsearch(domain, f"<GUID={guid}>", "-s", "base", "cn")) >= 2
+        with pytest.raises(LdapRefused, match="entryAlreadyExists"):
+            await directory.add(name, (("objectClass", (b"container",)),))
+        swap = [
+            Modification(ModifyOperation.DELETE, "description", (b"\\00*",)),
+            Modification(ModifyOperation.ADD, "description", (b"new",)),
+        ]
+        await directory.modify(guid, swap)
+        assert "description: new" in ldapsearch(domain, f"<GUID={guid}>", "-s", "base")
+        with pytest.raises(LdapRefused, match="noSuchAttribute"):
+            await directory.modify(guid, swap)
+        await directory.rename(guid, "CN=renamed")
+        assert await directory.read(name) is None
+        await directory.add(f"CN=below,CN=renamed,{SERVICES}", (("objectClass", (b"container",)),))
+        with pytest.raises(LdapRefused, match="notAllowedOnNonLeaf"):
+            await directory.delete(guid)
+        await directory.delete(f"CN=renamed,{SERVICES}", tree=True)
+        assert await directory.read(guid, ["cn"]) is None
+        dead = await directory.read(guid, ["isDeleted"], [controls.show_deleted])
+        assert dead is not None
+        assert dead.values("isDeleted") == (b"TRUE",)
+        await directory.close()
+
+    asyncio.run(test())
+
+
+def test_controls_of_active_directory(domain: Path) -> None:
+    async def test() -> None:
+        directory = client(domain)
+        name = f"CN=MsmqServices,{SERVICES}"
+        parts = controls.sd_flags(SdFlags.OWNER | SdFlags.GROUP | SdFlags.DACL)
+        found = await directory.read(name, ["nTSecurityDescriptor"], [parts])
+        assert found is not None
+        assert SecurityDescriptor.from_bytes(found.values("nTSecurityDescriptor")[0]).owner
+        named = await directory.read(name, ["cn"], [controls.extended_dn()])
+        assert named is not None
+        assert named.name.startswith("<GUID=")
+        query = LdapQuery(
+            f"CN=Users,{DOMAIN}",
+            SearchScope.ONE_LEVEL,
+            attributes=("cn",),
+            controls=(controls.server_sort(controls.LdapSortKey("cn", descending=True)),),
+        )
+        order = [e.values("cn")[0].lower() async for e in directory.search(query)]
+        assert order == sorted(order, reverse=True)
+        assert len(order) > 10
+        outcome = SearchOutcome()
+        sync = LdapQuery(DOMAIN, attributes=("cn",), controls=(DirSync().control(),), page_size=0)
+        first = [e async for e in directory.search(sync, outcome)]
+        answer = DirSync.from_bytes(find_control(outcome.controls, DIR_SYNC) or b"")
+        assert len(first) > 100
+        again = replace(sync, controls=(DirSync(cookie=answer.cookie).control(),))
+        assert [e async for e in directory.search(again)] == []
+        scoped = replace(NAMES, controls=(controls.domain_scope,))
+        found_scoped = SearchOutcome()
+        assert [e async for e in directory.search(scoped, found_scoped)]
+        assert found_scoped.references == []
+        await directory.close()
+
+    asyncio.run(test())
+
+
+def test_a_notification_brings_a_change_at_once(domain: Path) -> None:
+    async def test() -> None:
+        watching, writing = client(domain), client(domain)
+        query = LdapQuery(DOMAIN, controls=(controls.notification,), page_size=0)
+        changes = watching.search(query)
+        waiting = asyncio.ensure_future(anext(changes))
+        await asyncio.sleep(0.5)  # the server says nothing when it has begun to watch
+        name = f"CN=Guest,CN=Users,{DOMAIN}"
+        replaced = Modification(ModifyOperation.REPLACE, "description", (b"seen",))
+        await writing.modify(name, [replaced])
+        async with asyncio.timeout(60):
+            assert (await waiting).name == name
+        await changes.aclose()
+        await watching.close()
+        await writing.close()
+
+    asyncio.run(test())
