@@ -24,9 +24,9 @@ from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.founding import found
 from mqis.server.identity import seed_text
-from mqis.server.replication import key_list
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
