@@ -9,7 +9,7 @@ import pytest
 
 from mqis.protocol.activedirectory.changing import PropertyWrite, plan_deletion, plan_write
 from mqis.protocol.activedirectory.creating import (
-    Creation,
+    EntryCreation,
     plan_after_creation,
     plan_creation,
     reverse_link,
@@ -22,7 +22,7 @@ from mqis.protocol.activedirectory.view import References
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.protocol.security.masks import MachineRights
 from mqis.wire.guid import Guid
-from mqis.wire.ldap.changes import AddEntry, ChangeKind, DeleteEntry, ModifyEntry
+from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, ModifyKind
 from mqis.wire.mqds.certificates import UserSignCerts, digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
@@ -52,9 +52,9 @@ CERTIFICATES = UserSignCerts.wrap(b"a certificate", SITE1).to_bytes()
 DIGEST = digest_of(b"a certificate")
 
 
-def creation(object_type: ObjectType, path: str, **more: object) -> Creation:
+def creation(object_type: ObjectType, path: str, **more: object) -> EntryCreation:
     given: dict[P, Value] = more.pop("properties", {})  # type: ignore[assignment]
-    return Creation(object_type, path, props(given), **more)  # type: ignore[arg-type]
+    return EntryCreation(object_type, path, props(given), **more)  # type: ignore[arg-type]
 
 
 def typed(given: Mapping[P, Value]) -> dict[int, PropVariant]:
@@ -72,7 +72,7 @@ def rows(change: AddEntry) -> dict[str, tuple[bytes, ...]]:
 
 def replaced(step: PlanStep) -> dict[str, tuple[bytes, ...]]:
     assert isinstance(step.change, ModifyEntry)
-    assert all(change.kind is ChangeKind.REPLACE for change in step.change.changes)
+    assert all(change.kind is ModifyKind.REPLACE for change in step.change.changes)
     return {change.attribute: change.values for change in step.change.changes}
 
 
@@ -196,7 +196,7 @@ def test_a_machine_without_services_has_no_settings() -> None:
     assert rows(added(plan_creation(plain, FOREST, FACTS)))["mSMQSites"] == (SITE1.raw,)
 
 
-def machine_dacl(made: Creation, facts: PlanFacts) -> SecurityDescriptor:
+def machine_dacl(made: EntryCreation, facts: PlanFacts) -> SecurityDescriptor:
     change = added(plan_creation(made, FOREST, facts))
     octets = rows(change)["nTSecurityDescriptor"]
     made_entry = LdapEntry(change.name, change.attributes)
@@ -295,7 +295,7 @@ def test_a_link_in_the_other_direction() -> None:
         (creation(ObjectType.QUEUE, "SRV1\\q", properties={P.Q_LABEL: "\ud800"}), "Q_LABEL"),
     ],
 )  # fmt: skip
-def test_refused_creations(made: Creation, reason: str) -> None:
+def test_refused_creations(made: EntryCreation, reason: str) -> None:
     with pytest.raises(DirectoryError, match=reason):
         plan_creation(made, FOREST, FACTS)
 

@@ -14,10 +14,10 @@ from mqis.wire.ldap import ldif
 from mqis.wire.ldap.changes import (
     AddEntry,
     AttributeChange,
-    ChangeKind,
     DeleteEntry,
     EntryChange,
     ModifyEntry,
+    ModifyKind,
 )
 from mqis.wire.ldap.ldif import LdifError, read_ldif, write_ldif
 
@@ -33,7 +33,7 @@ RECORDS: st.SearchStrategy[EntryChange] = st.one_of(
         st.lists(
             st.builds(
                 AttributeChange,
-                st.sampled_from(ChangeKind),
+                st.sampled_from(ModifyKind),
                 st.sampled_from(["cn", "mSMQCost"]),
                 st.lists(st.binary(max_size=90), max_size=2).map(tuple),
             ),

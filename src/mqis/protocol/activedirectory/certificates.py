@@ -11,8 +11,6 @@ from mqis.wire.mqds.certificates import UserSignCerts, digest_of
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import Properties
 
-_MACHINE_CERTIFICATES = (PropId.QM_SIGN_PKS, PropId.QM_SIGN_PK)
-
 
 def certificate_attributes(
     properties: Properties,
@@ -22,9 +20,10 @@ def certificate_attributes(
     The octets are kept as they come. They are a list of certificates by MS-MQDSSM and a list of
     public keys everywhere else (E-MQDSSM-22); keys have no digests.
     """
-    found = (value_in(properties, propid) for propid in _MACHINE_CERTIFICATES)
-    value = next((octets for octets in found if isinstance(octets, bytes)), None)
-    if value is None:
+    value = value_in(properties, PropId.QM_SIGN_PKS)
+    if not isinstance(value, bytes):
+        value = value_in(properties, PropId.QM_SIGN_PK)
+    if not isinstance(value, bytes):
         return
     yield "mSMQSignCertificates", (value,) if value else ()
     yield "mSMQDigests", _digests(value)

@@ -25,7 +25,7 @@ from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.ldap.changes import AttributeChange, ChangeKind, DeleteEntry, ModifyEntry
+from mqis.wire.ldap.changes import AttributeChange, DeleteEntry, ModifyEntry, ModifyKind
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -37,7 +37,6 @@ _DELETABLE = (
     ObjectType.SITE,
     ObjectType.ROUTINGLINK,
 )
-_MOVING = (PropId.QM_SITE_ID, PropId.QM_SITE_IDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ def _modifications(write: PropertyWrite) -> Iterator[ModifyEntry]:
             )
         translated = to_active_directory(descriptor, write.object_type)
         value = (translated.to_bytes(),)
-        change = AttributeChange(ChangeKind.REPLACE, "nTSecurityDescriptor", value)
+        change = AttributeChange(ModifyKind.REPLACE, "nTSecurityDescriptor", value)
         yield ModifyEntry(name, (change,), int(parts_of(translated)))
     if write.object_type is ObjectType.MACHINE:
         certificates = _replaced(certificate_attributes(write.properties))
@@ -103,7 +102,7 @@ def _modifications(write: PropertyWrite) -> Iterator[ModifyEntry]:
 
 
 def _replaced(rows: Iterator[tuple[str, tuple[bytes, ...]]]) -> tuple[AttributeChange, ...]:
-    return tuple(AttributeChange(ChangeKind.REPLACE, name, values) for name, values in rows)
+    return tuple(AttributeChange(ModifyKind.REPLACE, name, values) for name, values in rows)
 
 
 def _attributes(write: PropertyWrite) -> Iterator[tuple[str, tuple[bytes, ...]]]:
@@ -114,7 +113,7 @@ def _attributes(write: PropertyWrite) -> Iterator[tuple[str, tuple[bytes, ...]]]
     if write.object_type is ObjectType.MACHINE:
         if writes_services(given):
             yield from write.after.machine_attributes()
-        if any(propid in given for propid in _MOVING):
+        if PropId.QM_SITE_ID in given or PropId.QM_SITE_IDS in given:
             yield "mSMQSites", tuple(dict.fromkeys(site.raw for site in write.after.sites))
             given.pop(PropId.QM_SITE_IDS, None)
     yield from attributes_of(write.object_type, given, Use.WRITE, references)

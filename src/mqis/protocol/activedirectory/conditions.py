@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
-from mqis.protocol.activedirectory.row import AttributeRow, Reference, Use
+from mqis.protocol.activedirectory.row import AttributeRow, NameReference, Use
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.restrictions import Relation, Restriction, comparable
@@ -87,7 +87,7 @@ def _filter_of(restriction: Restriction, references: References) -> Filter | Non
 
 
 def _values(row: AttributeRow, constant: Value, references: References) -> tuple[bytes, ...]:
-    if row.reference is Reference.NONE:
+    if row.reference is NameReference.NONE:
         return row.encode(constant)
     name = references.names.get(constant) if isinstance(constant, Guid) else None
     if name is None:

@@ -41,7 +41,7 @@ from mqis.protocol.security.masks import MachineRights
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.ldap.changes import AddEntry, AttributeChange, ChangeKind, ModifyEntry
+from mqis.wire.ldap.changes import AddEntry, AttributeChange, ModifyEntry, ModifyKind
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -56,7 +56,7 @@ MAX_COMMON_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Creation:
+class EntryCreation:
     """An object to create. ``path`` is its name in MS-MQDS; links have none."""
 
     object_type: ObjectType
@@ -87,7 +87,7 @@ class Creation:
         return MachineServices().with_properties(self.properties)
 
 
-def plan_creation(creation: Creation, forest: Forest, facts: PlanFacts) -> PlanStep:
+def plan_creation(creation: EntryCreation, forest: Forest, facts: PlanFacts) -> PlanStep:
     """Returns the step that makes the entry; ``DirectoryError`` if something is missing."""
     name = entry_name(creation, forest, facts)
     if len(name.leaf) > MAX_COMMON_NAME:
@@ -100,7 +100,7 @@ def plan_creation(creation: Creation, forest: Forest, facts: PlanFacts) -> PlanS
 
 
 def plan_after_creation(
-    creation: Creation, machine: Guid, facts: PlanFacts
+    creation: EntryCreation, machine: Guid, facts: PlanFacts
 ) -> tuple[PlanStep, ...]:
     """Returns the steps that follow once the directory has made a machine (3.1.6.1.1.3)."""
     if creation.object_type is not ObjectType.MACHINE:
@@ -109,7 +109,7 @@ def plan_after_creation(
     computer = _computer(creation, facts)
     certificates = with_values(certificate_attributes(creation.properties))
     if certificates:
-        changes = tuple(AttributeChange(ChangeKind.REPLACE, *row) for row in certificates)
+        changes = tuple(AttributeChange(ModifyKind.REPLACE, *row) for row in certificates)
         steps.append(PlanStep(ModifyEntry(str(computer.distinguished_name), changes)))
     services = creation.services
     if services.is_server:
@@ -119,7 +119,7 @@ def plan_after_creation(
     return tuple(steps)
 
 
-def entry_name(creation: Creation, forest: Forest, facts: PlanFacts) -> DistinguishedName:
+def entry_name(creation: EntryCreation, forest: Forest, facts: PlanFacts) -> DistinguishedName:
     """The name of the new entry."""
     match creation.object_type:
         case ObjectType.MACHINE:
@@ -142,7 +142,7 @@ def entry_name(creation: Creation, forest: Forest, facts: PlanFacts) -> Distingu
     )
 
 
-def reverse_link(creation: Creation, forest: Forest) -> DistinguishedName:
+def reverse_link(creation: EntryCreation, forest: Forest) -> DistinguishedName:
     """The name of a link between the same sites in the other direction, which must not exist."""
     site1, site2 = _ends(creation.properties)
     return forest.link(site2, site1)
@@ -156,13 +156,15 @@ def _ends(properties: Properties) -> tuple[Guid, Guid]:
     return ends[0], ends[1]
 
 
-def _computer(creation: Creation, facts: PlanFacts) -> LdapEntry:
+def _computer(creation: EntryCreation, facts: PlanFacts) -> LdapEntry:
     if facts.computer is None:
         raise not_found(f"Active Directory has no computer {creation.computer}")
     return facts.computer
 
 
-def _attributes(creation: Creation, facts: PlanFacts) -> Iterator[tuple[str, tuple[bytes, ...]]]:
+def _attributes(
+    creation: EntryCreation, facts: PlanFacts
+) -> Iterator[tuple[str, tuple[bytes, ...]]]:
     object_type = creation.object_type
     yield "objectClass", (LDAP_CLASSES[object_type].encode(),)
     if creation.identifier is not None:
@@ -187,7 +189,7 @@ def _attributes(creation: Creation, facts: PlanFacts) -> Iterator[tuple[str, tup
 # --- descriptors ----------------------------------------------------------------------------------
 
 
-def _descriptor(creation: Creation, facts: PlanFacts) -> SecurityDescriptor | None:
+def _descriptor(creation: EntryCreation, facts: PlanFacts) -> SecurityDescriptor | None:
     given = given_descriptor(creation.object_type, creation.properties)
     if creation.object_type is not ObjectType.MACHINE:
         return given

@@ -29,7 +29,7 @@ class Use(IntFlag):
     FILTER = 4
 
 
-class Reference(IntFlag):
+class NameReference(IntFlag):
     """The property has identifiers where the attribute has names of entries."""
 
     NONE = 0
@@ -51,7 +51,7 @@ class AttributeRow:
     codec: AttributeCodec | None = None
     #: What the property shows while the attribute is absent; None if that is an error.
     absent: Value = None
-    reference: Reference = Reference.NONE
+    reference: NameReference = NameReference.NONE
 
     @property
     def object_type(self) -> ObjectType:

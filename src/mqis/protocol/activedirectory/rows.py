@@ -27,7 +27,7 @@ from mqis.protocol.activedirectory.codecs import (
 )
 from mqis.protocol.activedirectory.row import (
     AttributeRow,
-    Reference,
+    NameReference,
     Use,
     computed,
     constant,
@@ -54,12 +54,12 @@ _FOUR_DAYS_S = 345_600
 
 def _one(id: P, attribute: str) -> AttributeRow:  # noqa: A002
     row = computed(id, made.referred(attribute), attribute)
-    return replace(row, uses=_ALL, reference=Reference.ONE)
+    return replace(row, uses=_ALL, reference=NameReference.ONE)
 
 
 def _many(id: P, attribute: str) -> AttributeRow:  # noqa: A002
     row = computed(id, made.referred_list(attribute), attribute)
-    return replace(row, uses=_STORE, reference=Reference.MANY)
+    return replace(row, uses=_STORE, reference=NameReference.MANY)
 
 
 # fmt: off

@@ -36,11 +36,6 @@ SERVER_ATTRIBUTES = (
     "mSMQDsServices",
     "mSMQDependentClientServices",
 )
-_SERVICE_PROPERTIES = (
-    PropId.QM_SERVICE,
-    PropId.QM_SERVICE_ROUTING,
-    PropId.QM_SERVICE_DSSERVER,
-)
 _NO_SERVICES = ServiceAttributes()
 
 
@@ -103,7 +98,8 @@ class MachineServices:
 
 def writes_services(given: Properties) -> bool:
     """Returns whether properties say something about mSMQServiceType."""
-    return any(propid in given for propid in _SERVICE_PROPERTIES)
+    asked = PropId.QM_SERVICE, PropId.QM_SERVICE_ROUTING, PropId.QM_SERVICE_DSSERVER
+    return any(propid in given for propid in asked)
 
 
 def make_settings(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mqis.protocol.activedirectory.entry import LdapEntry
-from mqis.protocol.activedirectory.row import AttributeRow, Reference, Use
+from mqis.protocol.activedirectory.row import AttributeRow, NameReference, Use
 from mqis.protocol.activedirectory.rows import rows_of
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.errors import DirectoryError
@@ -76,7 +76,7 @@ def attributes_of(
 def _encoded(row: AttributeRow, value: Value, references: References) -> tuple[bytes, ...]:
     if row.reference:
         found = [references.names.get(guid) for guid in _guids(value)]
-        if row.reference is Reference.ONE and None in found:
+        if row.reference is NameReference.ONE and None in found:
             raise invalid(f"{row.id.name}: no site with that identifier was found")
         return tuple(str(name).encode() for name in found if name is not None)
     try:

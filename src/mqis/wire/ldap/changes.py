@@ -12,7 +12,7 @@ from enum import Enum
 Attributes = tuple[tuple[str, tuple[bytes, ...]], ...]
 
 
-class ChangeKind(Enum):
+class ModifyKind(Enum):
     """The effect of a modification on the values of one attribute."""
 
     ADD = "add"
@@ -24,7 +24,7 @@ class ChangeKind(Enum):
 class AttributeChange:
     """Adds, deletes or replaces values; replacing by none removes the attribute."""
 
-    kind: ChangeKind
+    kind: ModifyKind
     attribute: str
     values: tuple[bytes, ...] = ()
 

@@ -24,10 +24,10 @@ from mqis.wire.errors import WireError
 from mqis.wire.ldap.changes import (
     AddEntry,
     AttributeChange,
-    ChangeKind,
     DeleteEntry,
     EntryChange,
     ModifyEntry,
+    ModifyKind,
 )
 
 #: Octets of one value with its continuation lines; the largest in a directory is some 1 MiB.
@@ -40,7 +40,7 @@ _DESCRIPTION = re.compile(r"[A-Za-z][A-Za-z0-9-]*(?:;[A-Za-z0-9=*-]+)*|[0-9]+(?:
 _SAFE = re.compile(
     rb"(?:[\x01-\x09\x0b\x0c\x0e-\x1f\x21-\x39\x3b\x3d-\x7f][\x01-\x09\x0b\x0c\x0e-\x7f]*)?"
 )
-_KINDS = {kind.value: kind for kind in ChangeKind}
+_KINDS = {kind.value: kind for kind in ModifyKind}
 
 
 class LdifError(WireError):
