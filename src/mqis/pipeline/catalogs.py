@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -119,8 +118,12 @@ class CatalogTables:
 
     def drop(self, name: str) -> None:
         """Removes the table."""
-        with suppress(*SPARK_ERRORS):
+        try:
             self.session.catalog.dropTable(self._full(name), ifExists=True)
+        except SPARK_ERRORS as error:
+            raise TableError(
+                f"{self._full(name)}: cannot be dropped: {explained(error)}"
+            ) from error
 
 
 def _plain(kind: DataType | None) -> str:

@@ -9,6 +9,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.graph.registry import table
@@ -17,7 +18,7 @@ from mqis.pipeline.graph.registry import table
 @table(schemas.RECORDS, requires="journal", by=("server",))
 def records(journal: DataFrame) -> DataFrame:
     """The records of all journals as they were read: a table that a stream can append to."""
-    return journal.filter("error is null").drop("error")
+    return journal.filter("error is null").select(*schemas.RECORDS.fieldNames())
 
 
 @table(schemas.SEGMENTS, requires="journal")
@@ -29,19 +30,19 @@ def segments(checked_segments: DataFrame, repeated_segments: DataFrame) -> DataF
 
 @table(schemas.SNAPSHOTS, requires="snapshot_lines")
 def snapshots(snapshot_lines: DataFrame, snapshot_places: DataFrame) -> DataFrame:
-    placed = _placed(snapshot_lines.filter("error is null"), snapshot_places)
-    return placed.select(*schemas.SNAPSHOTS.fieldNames())
+    return _placed(snapshot_lines, snapshot_places, schemas.SNAPSHOTS)
 
 
 @table(schemas.SNAPSHOT_PARTITIONS, requires="snapshot_lines")
 def snapshot_partitions(snapshot_states: DataFrame, snapshot_places: DataFrame) -> DataFrame:
-    placed = _placed(snapshot_states.filter("error is null"), snapshot_places)
-    return placed.select(*schemas.SNAPSHOT_PARTITIONS.fieldNames()).coalesce(1)
+    return _placed(snapshot_states, snapshot_places, schemas.SNAPSHOT_PARTITIONS).coalesce(1)
 
 
-def _placed(rows: DataFrame, places: DataFrame) -> DataFrame:
+def _placed(rows: DataFrame, places: DataFrame, schema: StructType) -> DataFrame:
     """Adds the server in whose journal's directory the file is, and the record it stands after."""
-    return rows.drop("server").join(F.broadcast(places), "file")
+    names = schema.fieldNames()
+    own = rows.filter("error is null").select(*(n for n in names if n not in ("server", "lsn")))
+    return own.join(F.broadcast(places), "file").select(*names)
 
 
 @table(schemas.DIRECTORY, requires="exported_objects", by=("server",))
@@ -52,7 +53,8 @@ def objects(exported_objects: DataFrame) -> DataFrame:
 
 @table(schemas.READ_PARTITIONS, requires="exported_objects")
 def partitions(exported_partitions: DataFrame) -> DataFrame:
-    return exported_partitions.filter("error is null").drop("error").coalesce(1)
+    names = schemas.READ_PARTITIONS.fieldNames()
+    return exported_partitions.filter("error is null").select(*names).coalesce(1)
 
 
 @table(schemas.CAPTURE, requires="captured")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline import schemas
 from mqis.pipeline.evidence.findings import EvidenceKind
 from mqis.pipeline.graph.registry import step, view
 from mqis.pipeline.transforms.records import each_once
@@ -68,7 +69,8 @@ def used_records(single_records: DataFrame, strange_journals: DataFrame) -> Data
 
 @view
 def used_objects(objects: DataFrame, unused_files: DataFrame) -> DataFrame:
-    readable = objects.filter("error is null").drop("error")
+    names = (name for name in schemas.DIRECTORY.fieldNames() if name != "error")
+    readable = objects.filter("error is null").select(*names)
     return readable.join(F.broadcast(unused_files), "file", "left_anti")
 
 

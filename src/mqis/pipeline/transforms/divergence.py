@@ -86,9 +86,12 @@ def _unequal_objects(held: DataFrame, replicas: DataFrame) -> DataFrame:
 
 def _missing_or_different(own: DataFrame, others: DataFrame, replicas: DataFrame) -> DataFrame:
     """The objects that replicas lack or have different."""
-    wanted = own.drop("server").join(
-        F.broadcast(replicas.drop("authority")), "partition"
-    )  # once for each replica
+    held = own.select(
+        *("partition", "id", "type", "path", "seq", "site_only", "digest", "digests", "authority")
+    )
+    # Once for each replica.
+    others_of = F.broadcast(replicas.select("server", "partition", "same_site"))
+    wanted = held.join(others_of, "partition")
     theirs = others.select(
         "server",
         "partition",

@@ -163,7 +163,8 @@ def known_by_others(records: DataFrame, snapshots: DataFrame, ids: DataFrame) ->
 def each_once(records: DataFrame) -> DataFrame:
     """Each record once by server and number; of several, the one of the first file."""
     same = Window.partitionBy("server", "server_id", "lsn").orderBy("file", "offset")
-    return records.withColumn("copy", F.row_number().over(same)).filter("copy = 1").drop("copy")
+    first = records.withColumn("copy", F.row_number().over(same)).filter("copy = 1")
+    return first.select(*schemas.RECORDS.fieldNames())
 
 
 def conflicts(records: DataFrame) -> DataFrame:

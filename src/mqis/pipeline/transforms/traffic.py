@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -99,12 +101,12 @@ def loads(wanted: DataFrame, network: DataFrame) -> DataFrame:
         .filter("s != d")
         .select("s", "d", F.col("messages").cast("double").alias("messages"))
     )
-    flows = ends.withColumn("block", F.floor(F.col("d") / _BLOCK))
-    blocks = flows.select(F.col("block").alias("part")).distinct().crossJoin(F.broadcast(network))
-    # Each block gets the network once, and not with every one of its rows.
-    carried = (
-        flows.groupBy("block").cogroup(blocks.groupBy("part")).applyInArrow(_carry, schemas.LOADS)
+    # One row for each block of destinations: it gets the network once.
+    blocks = ends.groupBy(F.floor(F.col("d") / _BLOCK).alias("block")).agg(
+        F.collect_list(F.struct("s", "d", "messages")).alias("flows")
     )
+    whole = blocks.crossJoin(F.broadcast(network)).select("flows", "packed", "failed")
+    carried = whole.mapInArrow(_carry, schemas.LOADS)
     return carried.groupBy("kind", "name").agg(F.sum("messages").alias("messages"))
 
 
@@ -112,17 +114,25 @@ def _renamed(sites: DataFrame, site: str, number: str) -> DataFrame:
     return sites.select(F.col("site").alias(site), F.col("number").alias(number))
 
 
-def _carry(flows: pa.Table, networks: pa.Table) -> pa.Table:
-    network = unpacked(networks["packed"][0].as_py())
-    if failed := networks["failed"][0].as_py():
-        network = without_link(network, failed)
-    source, destination = flows["s"].to_numpy(), flows["d"].to_numpy()
+def _carry(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in range(batch.num_rows):
+            flows, packed, failed = (column[row] for column in batch.columns)
+            network = unpacked(packed.as_py())
+            if failed.as_py():
+                network = without_link(network, failed.as_py())
+            yield _carried(network, flows.values)
+
+
+def _carried(network: RoutingArrays, flows: pa.StructArray) -> pa.RecordBatch:
+    """The loads that the flows of one block cause."""
+    source, destination, messages = (flows.field(n).to_numpy() for n in ("s", "d", "messages"))
     destinations, column = np.unique(destination, return_inverse=True)
     flow = np.zeros((network.graph.count, len(destinations)))
-    np.add.at(flow, (source, column), flows["messages"].to_numpy())
+    np.add.at(flow, (source, column), messages)
     found = _loads(network, destinations.astype(np.int64), flow)
     arrays = [pa.array(found[field.name], field.type) for field in _ARROW]
-    return pa.Table.from_arrays(arrays, schema=_ARROW)
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
 def _loads(network: RoutingArrays, destinations: Ints, flow: Flows) -> dict[str, list[object]]:
