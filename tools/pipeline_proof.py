@@ -271,8 +271,8 @@ def show(proof: Proof, console: Console) -> None:
     console.print(judged)
     console.print(f"at most {proof.peak_mib:,} MiB of memory in all processes", highlight=False)
     for one in proof.judged:
-        for word, listed in (("missed", one.missed), ("too much", one.surplus)):
-            for key in listed[:10]:
+        for word, keys in (("missed", one.missed), ("too much", one.surplus)):
+            for key in keys[:10]:
                 console.print(f"{one.what}, {word}: {key}", style="red", highlight=False)
 
 
