@@ -19,6 +19,7 @@ SPECIFICATIONS = {
     "MS-MQSD": ("mqsd",),
     "MS-MQBR": ("mqbr",),
     "MS-CMP": ("cmp",),
+    "MS-MQDSSM": ("mqdssm",),
     "Security": ("security",),
 }
 _CELLS = re.compile(r"\|" + r"\s*([\d,]+)\s*\|" * 4)

@@ -33,6 +33,7 @@ _HOME = {
     "wire/mqqb": "MS-MQQB",
     "protocol/queueing": "MS-MQQB",
     "wire/mqcn": "MS-MQCN",
+    "protocol/activedirectory": "MS-MQDSSM",
     "wire/mqsd": "MS-MQSD",
     "protocol/discovery": "MS-MQSD",
     "protocol/routing": "MS-MQBR",
@@ -43,10 +44,11 @@ _HOME = {
     "runtime/oletx": "MS-CMPO",
 }
 _CITED = re.compile(r"(?:(M[SC]-[A-Z]+)(?: section)? )?(?<![\d.])([2-4](?:\.\d+)+)(?![\d.]*\w)")
-_NAMED = re.compile(r"\"(MQDS|MQDSRP|MQSD|MQBR|CMP)-([2-4](?:\.\d+)+)-\d+\"")
+_NAMED = re.compile(r"\"(MQDS|MQDSRP|MQDSSM|MQSD|MQBR|CMP)-([2-4](?:\.\d+)+)-\d+\"")
 _OF_TABLE = {
     "MQDS": "MS-MQDS",
     "MQDSRP": "MC-MQDSRP",
+    "MQDSSM": "MS-MQDSSM",
     "MQSD": "MS-MQSD",
     "MQBR": "MS-MQBR",
     "CMP": "MS-CMP",

@@ -434,7 +434,8 @@ def test_our_own_tables_departures_and_waivers_load() -> None:
         "mqds-client",
         "mqds-server",
         "mqdsrp",
+        "mqdssm",
         "mqsd",
         "security",
     }
-    assert len(requirements) == 1237
+    assert len(requirements) == 1507

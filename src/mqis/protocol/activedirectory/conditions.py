@@ -1,4 +1,4 @@
-"""Restrictions of a lookup as an LDAP filter, and what the filter cannot compare (3.1.6.4, 3.1.6.15).
+"""Restrictions of a lookup as an LDAP filter, and what it cannot compare (3.1.6.4, 3.1.6.15).
 
 The filter never excludes an object that meets all restrictions. The restrictions that it cannot
 express exactly are the residue: they are compared again with the properties that were read.
@@ -15,6 +15,7 @@ from mqis.protocol.activedirectory.row import AttributeRow, Reference, Use
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.restrictions import Relation, Restriction, comparable
+from mqis.wire.guid import Guid
 from mqis.wire.ldap.filters import (
     And,
     Equality,
@@ -51,7 +52,7 @@ class Conditions:
 def conditions_of(
     object_type: ObjectType, restrictions: Iterable[Restriction], references: References
 ) -> Conditions:
-    """Returns the filter and the residue; ``references`` has the names of sites that are compared."""
+    """Returns the filter and the residue; ``references`` has the names of the compared sites."""
     items: list[Filter] = list(_class_of(object_type))
     residue = []
     for restriction in restrictions:
@@ -88,18 +89,20 @@ def _filter_of(restriction: Restriction, references: References) -> Filter | Non
 def _values(row: AttributeRow, constant: Value, references: References) -> tuple[bytes, ...]:
     if row.reference is Reference.NONE:
         return row.encode(constant)
-    name = references.names.get(constant)  # type: ignore[call-overload]
+    name = references.names.get(constant) if isinstance(constant, Guid) else None
     if name is None:
-        raise ValueError(f"no entry with the identifier {constant} was found")
+        raise ValueError("no entry with that identifier was found")
     return (str(name).encode(),)
 
 
 def _equality(
     row: AttributeRow, restriction: Restriction, values: tuple[bytes, ...]
 ) -> Filter | None:
-    """A list equals a constant if it has the constant's values and no others, which LDAP cannot say."""
+    """A list equals a constant if it has the constant's values (3.1.6.4.6.2)."""
     if isinstance(restriction.constant.value, tuple):
-        return None
+        if restriction.relation is Relation.NE or not values:
+            return None
+        return And(tuple(Equality(row.attribute, value) for value in values))
     equal: Filter = Not(Present(row.attribute))  # the empty text is the absent attribute
     if values:
         equal = Equality(row.attribute, values[0])

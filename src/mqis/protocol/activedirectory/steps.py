@@ -77,7 +77,7 @@ def _encoded(row: AttributeRow, value: Value, references: References) -> tuple[b
     if row.reference:
         found = [references.names.get(guid) for guid in _guids(value)]
         if row.reference is Reference.ONE and None in found:
-            raise invalid(f"{row.id.name}: no site with the identifier {value} was found")
+            raise invalid(f"{row.id.name}: no site with that identifier was found")
         return tuple(str(name).encode() for name in found if name is not None)
     try:
         return row.encode(value)

@@ -1,0 +1,78 @@
+"""Finding the entry of an object by its identifier, its name or its lookup (MS-MQDSSM 3.1.6.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqis.protocol.activedirectory.forest import Forest, machine_name, queue_name
+from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
+from mqis.protocol.directory.paths import QueuePath
+from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.wire.guid import Guid
+from mqis.wire.ldap.filters import And, Equality, Filter
+from mqis.wire.ldap.names import DistinguishedName, guid_name
+from mqis.wire.mqds.objecttype import ObjectType
+
+
+def computer_filter(name: str) -> Filter:
+    """Finds a computer in whatever container it stands (E-MQDSSM-19), by its short or DNS name."""
+    by_name = Equality("sAMAccountName", f"{name}$".encode())
+    if "." in name:
+        by_name = Equality("dNSHostName", name.encode())
+    return And((Equality("objectClass", b"computer"), by_name))
+
+
+def sid_filter(sid: bytes) -> Filter:
+    """Finds a user by the octets of the SID; a computer is a user by its class, and is left out."""
+    person = Equality("objectCategory", b"person")
+    return And((Equality("objectClass", b"user"), person, Equality("objectSid", sid)))
+
+
+def computer_of(object_type: ObjectType, path: str) -> str:
+    """The computer to find before the name of a machine or queue is known; empty for others."""
+    if object_type is ObjectType.QUEUE:
+        return QueuePath.parse(path).computer
+    return path if object_type is ObjectType.MACHINE else ""
+
+
+def target_of(
+    object_type: ObjectType,
+    identifier: Guid | None,
+    path: str,
+    forest: Forest,
+    computer: DistinguishedName | None = None,
+) -> str | None:
+    """The name to read, change or delete; None if it takes a search. An identifier comes first.
+
+    ``computer`` was found by ``computer_filter``. Users and links have no names.
+    """
+    if identifier is not None:
+        return guid_name(identifier)
+    match object_type:
+        case ObjectType.ENTERPRISE:
+            return str(forest.enterprise)
+        case ObjectType.SITE:
+            return str(forest.site(path))
+        case ObjectType.MACHINE if computer is not None:
+            return str(machine_name(computer))
+        case ObjectType.QUEUE if computer is not None:
+            return str(queue_name(computer, QueuePath.parse(path).queue))
+    return None
+
+
+def direct_read(
+    object_type: ObjectType, restrictions: Sequence[Restriction]
+) -> tuple[Guid | None, str] | None:
+    """The identifier or name that a single restriction asks for; None if it takes a search.
+
+    A name is read at the place that follows from it. The text ignores conditions on names and
+    would return the first object of the directory (E-MQDSSM-07).
+    """
+    if len(restrictions) != 1 or restrictions[0].relation is not Relation.EQ:
+        return None
+    asked, value = restrictions[0].propid, restrictions[0].constant.value
+    if asked == IDENTIFIER_PROPERTY.get(object_type) and isinstance(value, Guid):
+        return value, ""
+    if asked == NAME_PROPERTY.get(object_type) and isinstance(value, str):
+        return None, value
+    return None

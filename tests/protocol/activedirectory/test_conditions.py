@@ -1,0 +1,230 @@
+"""Lookups as filters: filter and residue together find exactly what the restrictions want."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqis.protocol.activedirectory.conditions import conditions_of, sorted_properties
+from mqis.protocol.activedirectory.reading import read_properties
+from mqis.protocol.activedirectory.results import DirectoryStatus, hresult_of, status_of
+from mqis.protocol.activedirectory.row import Use
+from mqis.protocol.activedirectory.rows import rows_of
+from mqis.protocol.activedirectory.view import References
+from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
+from mqis.wire.ldap.filters import parse_filter
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId as P
+from mqis.wire.mqds.values import prop, props
+from mqis.wire.propertybag import Properties
+from mqis.wire.propvariant import Value
+from tests.protocol.activedirectory.helpers import (
+    MACHINE,
+    NAMES,
+    REFERENCES,
+    SITE1,
+    SITE2,
+    entry,
+    view,
+)
+from tests.protocol.activedirectory.ldap_judge import matches
+
+EQ, NE, LT, LE, GT, GE = (
+    Relation.EQ, Relation.NE, Relation.LT, Relation.LE, Relation.GT, Relation.GE
+)  # fmt: skip
+
+
+def restriction(propid: P, relation: Relation, value: Value) -> Restriction:
+    return Restriction(relation, propid, prop(propid, value))
+
+
+def text(object_type: ObjectType, *restrictions: Restriction) -> str:
+    return str(conditions_of(object_type, restrictions, REFERENCES).filter)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        pytest.param((P.Q_LABEL, EQ, "orders"), "(mSMQLabelEx=orders)",
+                     marks=pytest.mark.req("MQDSSM-3.1.6.4.2.2-01")),
+        ((P.Q_LABEL, EQ, ""), "(|(!(mSMQLabelEx=*))(!(mSMQLabelEx=*)))"),
+        pytest.param((P.Q_JOURNAL, EQ, 0), "(|(mSMQJournal=FALSE)(!(mSMQJournal=*)))",
+                     marks=pytest.mark.req("MQDSSM-3.1.6.15-07")),
+        ((P.Q_JOURNAL, EQ, 1), "(mSMQJournal=TRUE)"),
+        pytest.param((P.Q_JOURNAL, NE, 0), "(&(!(mSMQJournal=FALSE))(mSMQJournal=*))",
+                     marks=pytest.mark.req("MQDSSM-3.1.6.15-06")),
+        pytest.param((P.Q_JOURNAL, NE, 1), "(!(mSMQJournal=TRUE))",
+                     marks=pytest.mark.req("MQDSSM-3.1.6.15-06")),
+        pytest.param((P.Q_BASEPRIORITY, GT, 3),
+                     "(&(mSMQBasePriority>=3)(!(mSMQBasePriority=3)))",
+                     marks=pytest.mark.req("MQDSSM-3.1.6.15-06")),
+        ((P.Q_BASEPRIORITY, LT, 3),
+         "(|(&(mSMQBasePriority<=3)(!(mSMQBasePriority=3)))(!(mSMQBasePriority=*)))"),
+        pytest.param((P.Q_CREATE_TIME, GE, 86_400), "(whenCreated>=19700102000000.0Z)",
+                     marks=pytest.mark.req("MQDSSM-3.1.6.4.1.2-04")),
+        ((P.Q_QUOTA, EQ, 0xFFFFFFFF), "(|(mSMQQueueQuota=-1)(!(mSMQQueueQuota=*)))"),
+    ],
+)  # fmt: skip
+def test_filters(wanted: tuple[P, Relation, Value], expected: str) -> None:
+    assert text(ObjectType.QUEUE, restriction(*wanted)) == f"(&(objectClass=mSMQQueue){expected})"
+
+
+@pytest.mark.req("MQDSSM-3.1.6.15-04")
+def test_the_class_is_always_compared() -> None:
+    assert text(ObjectType.SITE) == "(&(objectClass=site))"
+    assert text(ObjectType.MACHINE) == "(&(objectClass=mSMQConfiguration))"
+
+
+@pytest.mark.req("MQDSSM-3.1.6.4.6.2-02", "MQDSSM-3.1.6.4.6.2-01")
+def test_users_are_no_computers_and_are_found_by_a_digest() -> None:
+    digest = Guid(bytes(range(0x41, 0x51)))
+    found = text(ObjectType.USER, restriction(P.U_DIGEST, EQ, (digest,)))
+    assert found == (
+        "(&(objectClass=user)(objectCategory=person)(&(mSMQDigests=ABCDEFGHIJKLMNOP)))"
+    )
+
+
+@pytest.mark.req("MQDSSM-3.1.6.4.1.2-02")
+def test_a_machine_is_found_by_a_site() -> None:
+    found = text(ObjectType.MACHINE, restriction(P.QM_SITE_ID, EQ, SITE1))
+    octets = "".join(f"\\{octet:02x}" if octet in b"*()\\" or not 32 <= octet < 127 else chr(octet)
+                     for octet in SITE1.raw)  # fmt: skip
+    assert found == f"(&(objectClass=mSMQConfiguration)(mSMQSites={octets}))"
+
+
+@pytest.mark.departs("MQDSSM-3.1.6.4.5.4-01")
+def test_links_are_found_by_the_name_of_a_site() -> None:
+    wanted = restriction(P.L_NEIGHBOR1, EQ, SITE1)
+    assert f"(mSMQSite1={NAMES[SITE1]})" in text(ObjectType.ROUTINGLINK, wanted)
+    unknown = conditions_of(ObjectType.ROUTINGLINK, [wanted], References())
+    assert unknown.residue == (wanted,)
+    assert not unknown.met_by(props({P.L_NEIGHBOR1: SITE2}))
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        (P.Q_PATHNAME, EQ, "a\\b"), (P.Q_SCOPE, EQ, 1), (P.Q_LABEL, GT, "m"), (P.Q_QUOTA, LT, 5),
+        (P.Q_TYPE, GE, SITE1), (P.Q_LABEL, EQ, "\ud800"), (P.Q_JOURNAL, LE, 1),
+    ],
+)  # fmt: skip
+@pytest.mark.req("MQDSSM-3.1.6.15-08")
+@pytest.mark.departs("MQDSSM-3.1.6.4.1.2-03")
+def test_what_ldap_cannot_compare_is_checked_afterwards(wanted: tuple[P, Relation, Value]) -> None:
+    found = conditions_of(ObjectType.QUEUE, [restriction(*wanted)], REFERENCES)
+    assert str(found.filter) == "(&(objectClass=mSMQQueue))"
+    assert found.residue == (restriction(*wanted),)
+    assert not found.met_by({})
+
+
+def test_lists_that_differ_are_checked_afterwards() -> None:
+    for relation, value in ((NE, (SITE1,)), (EQ, ())):
+        wanted = restriction(P.QM_SITE_IDS, relation, value)
+        assert conditions_of(ObjectType.MACHINE, [wanted], REFERENCES).residue == (wanted,)
+
+
+@pytest.mark.parametrize("label", ["*", ")(cn=*", "a\\b", "(", "x)(|(objectClass=*", "\x01"])
+@pytest.mark.req("MQDSSM-3.1.6.15-09")
+def test_a_label_cannot_change_the_filter(label: str) -> None:
+    made = conditions_of(ObjectType.QUEUE, [restriction(P.Q_LABEL, EQ, label)], REFERENCES).filter
+    assert parse_filter(str(made)) == made
+    hit = entry(MACHINE.child("CN", "q"), "mSMQQueue", mSMQLabelEx=label)
+    miss = entry(MACHINE.child("CN", "q"), "mSMQQueue", mSMQLabelEx="other")
+    assert matches(made, hit)
+    assert not matches(made, miss)
+
+
+ATTRIBUTES = {
+    "mSMQLabelEx": st.sampled_from([b"a", b"B", b"orders*"]),
+    "mSMQJournal": st.sampled_from([b"TRUE", b"FALSE"]),
+    "mSMQQueueQuota": st.sampled_from([b"-1", b"5", b"0", b"2147483647"]),
+    "mSMQBasePriority": st.sampled_from([b"-3", b"0", b"7"]),
+    "mSMQPrivacyLevel": st.sampled_from([b"0", b"1", b"2"]),
+    "mSMQQueueType": st.sampled_from([SITE1.raw, SITE2.raw, bytes(16)]),
+    "whenCreated": st.sampled_from([b"20240102030405.0Z", b"19700102000000.0Z"]),
+}
+CONSTANTS: dict[P, list[Value]] = {
+    P.Q_LABEL: ["a", "b", "", "orders*", "*"], P.Q_JOURNAL: [0, 1], P.Q_SCOPE: [0, 1],
+    P.Q_QUOTA: [5, 0xFFFFFFFF, 0], P.Q_BASEPRIORITY: [-3, 0, 7], P.Q_PRIV_LEVEL: [0, 1, 2],
+    P.Q_TYPE: [SITE1, SITE2, Guid.NULL], P.Q_CREATE_TIME: [86_400, 1_704_164_645],
+    P.Q_PATHNAME: ["srv1\\q", "x\\y"],
+}  # fmt: skip
+RESTRICTIONS = st.one_of(
+    [
+        st.builds(restriction, st.just(propid), st.sampled_from(Relation), st.sampled_from(values))
+        for propid, values in CONSTANTS.items()
+    ]
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"whenCreated": ATTRIBUTES["whenCreated"]},
+        optional={name: values for name, values in ATTRIBUTES.items() if name != "whenCreated"},
+    ),
+    st.lists(RESTRICTIONS, max_size=3),
+)
+@pytest.mark.req("MQDSSM-3.1.6.4-01", "MQDSSM-3.1.6.15-07", "MQDSSM-3.1.6.15-08")
+def test_filter_and_residue_find_what_the_restrictions_want(
+    attributes: dict[str, bytes], restrictions: list[Restriction]
+) -> None:
+    found = entry(MACHINE.child("CN", "q"), "mSMQQueue", **attributes)
+    read = read_properties(view(found), ObjectType.QUEUE, {r.propid for r in restrictions})
+    wanted = all(r.holds(read[r.propid].value) for r in restrictions)
+    made = conditions_of(ObjectType.QUEUE, restrictions, REFERENCES)
+    assert (matches(made.filter, found) and made.met_by(read)) == wanted
+
+
+@pytest.mark.req("MQDSSM-3.1.6.4.4.2-01")
+def test_properties_that_a_filter_can_use() -> None:
+    usable = {row.id for row in rows_of(ObjectType.SITE) if row.uses & Use.FILTER}
+    assert usable == {
+        P.S_PATHNAME, P.S_SITEID, P.S_INTERVAL1, P.S_INTERVAL2, P.S_FOREIGN, P.S_NT4_STUB
+    }  # fmt: skip
+
+
+@pytest.mark.req("MQDSSM-3.1.6.4.1.3-01")
+def test_sorting() -> None:
+    rows: list[Properties] = [
+        {**props({P.Q_LABEL: label, P.Q_QUOTA: quota})}
+        for label, quota in (("b", 1), ("A", 10), ("a", 9), ("B", 0xFFFFFFFF))
+    ]
+    found = sorted_properties(rows, [(P.Q_LABEL, False), (P.Q_QUOTA, True)])
+    assert [(r[P.Q_LABEL].value, r[P.Q_QUOTA].value) for r in found] == [
+        ("A", 10), ("a", 9), ("B", 0xFFFFFFFF), ("b", 1),
+    ]  # fmt: skip
+    assert sorted_properties([rows[0], {}], [(P.Q_LABEL, False)])[0] == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        pytest.param(0, DirectoryStatus.SUCCESS, marks=pytest.mark.req("MQDSSM-2.2.6-01")),
+        pytest.param(
+            32, DirectoryStatus.OBJECT_NOT_FOUND, marks=pytest.mark.req("MQDSSM-2.2.6-01")
+        ),
+        (16, DirectoryStatus.ATTRIBUTE_NOT_FOUND),
+        (68, DirectoryStatus.OBJECT_ALREADY_EXISTS),
+        pytest.param(50, DirectoryStatus.GENERIC_ERROR, marks=pytest.mark.req("MQDSSM-2.2.6-02")),
+        (19, DirectoryStatus.GENERIC_ERROR),
+        (66, DirectoryStatus.GENERIC_ERROR),
+        pytest.param(51, DirectoryStatus.NOT_CONNECTED, marks=pytest.mark.req("MQDSSM-2.2.6-03")),
+        (52, DirectoryStatus.NOT_CONNECTED),
+    ],
+)
+def test_results(code: int, status: DirectoryStatus) -> None:
+    assert status_of(code) is status
+
+
+def test_hresults() -> None:
+    assert hresult_of(0, ObjectType.QUEUE) is HResult.MQ_OK
+    assert hresult_of(50, ObjectType.QUEUE) is HResult.MQ_ERROR_ACCESS_DENIED
+    assert hresult_of(68, ObjectType.QUEUE) is HResult.MQ_ERROR_QUEUE_EXISTS
+    assert hresult_of(68, ObjectType.MACHINE) is HResult.MQ_ERROR_MACHINE_EXISTS
+    assert hresult_of(68, ObjectType.SITE) is HResult.MQ_ERROR_DS_ERROR
+    assert hresult_of(32, ObjectType.SITE) is HResult.MQDS_OBJECT_NOT_FOUND
+    assert hresult_of(52, ObjectType.SITE) is HResult.MQ_ERROR_NO_DS
+    assert hresult_of(99, ObjectType.SITE) is HResult.MQ_ERROR_DS_ERROR

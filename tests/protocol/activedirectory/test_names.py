@@ -1,0 +1,220 @@
+"""Queue names and their hash, places of objects, targets."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
+from mqis.protocol.activedirectory.forest import (
+    LDAP_CLASSES,
+    Forest,
+    machine_name,
+    queue_name,
+    settings_name,
+)
+from mqis.protocol.activedirectory.queuename import join_name, queue_name_hash, split_name
+from mqis.protocol.activedirectory.targets import (
+    computer_filter,
+    computer_of,
+    direct_read,
+    sid_filter,
+    target_of,
+)
+from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.errors import ProtocolError
+from mqis.wire.guid import Guid
+from mqis.wire.ldap.names import DistinguishedName
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
+from tests.protocol.activedirectory.helpers import COMPUTER, FOREST, ID, SITE1, SITE2
+
+LONG = "OrdersFromTheNorthernRegionWarehouseNumberSeventeen-Incoming-0001"
+
+
+def bitwise_hash(name: str) -> str:
+    """The same CRC without a table."""
+    register = 0
+    for octet in name.lower().encode("utf-16-be"):
+        for bit in range(8):
+            feedback = (register ^ octet >> bit) & 1
+            register = register >> 1 ^ (0x9B619023 if feedback else 0)
+    return f"{register:08x}"
+
+
+@pytest.mark.parametrize(
+    ("name", "digits"),
+    [
+        ("a", "3f590a6e"), ("A", "3f590a6e"), ("q", "918ccc41"), ("orders", "2fa7868f"),
+        ("Orders", "2fa7868f"), ("queue", "71185bce"), ("x" * 64, "c2f8c3d4"),
+        ("y" * 124, "7bcdde40"), ("", "00000000"),
+    ],
+)  # fmt: skip
+@pytest.mark.req(
+    "MQDSSM-2.2.5-01", "MQDSSM-2.2.5-02", "MQDSSM-2.2.5-03", "MQDSSM-2.2.5-05", "MQDSSM-2.2.5-06"
+)
+def test_hash(name: str, digits: str) -> None:
+    assert queue_name_hash(name) == digits
+
+
+@given(st.text(st.characters(max_codepoint=0x7E), max_size=124))
+@pytest.mark.req("MQDSSM-2.2.5-04")
+def test_the_hash_is_a_crc(name: str) -> None:
+    assert queue_name_hash(name) == bitwise_hash(name)
+
+
+def test_a_character_that_two_replace_stays() -> None:
+    assert queue_name_hash("\u0130") == queue_name_hash("\u0130")
+    assert queue_name_hash("\u0130") != queue_name_hash("i\u0307")
+
+
+@pytest.mark.req("MQDSSM-2.2.5-07", "MQDSSM-3.1.6.1.2.5-03", "MQDSSM-3.1.6.7.2.5-01")
+def test_a_long_name_is_cut() -> None:
+    cn = "OrdersFromTheNorthernRegionWarehouseNumberSeventeen-Inc-a0fa68bf"
+    assert split_name(LONG) == (cn, "oming-0001")
+    assert split_name(LONG[:-1] + "2")[0].endswith("-11184a37")
+    assert len(cn) == 64
+
+
+@pytest.mark.req("MQDSSM-3.1.6.1.2.5-02")
+def test_63_characters_are_not_cut() -> None:
+    assert split_name("x" * 63) == ("x" * 63, "")
+    assert split_name("x" * 64)[1] == "x" * 9
+
+
+@given(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=124))
+@example("a=b" * 30)
+@example("x" * 124)
+@pytest.mark.req("MQDSSM-3.1.6.11.2.1-02", "MQDSSM-3.1.6.1.2.5-04", "MQDSSM-3.1.6.1.2.5-05")
+def test_split_and_joined_is_the_same(name: str) -> None:
+    cn, rest = split_name(name)
+    assert len(cn) <= 64
+    assert len(rest) <= 92
+    assert join_name(cn, rest) == name
+    dn = DistinguishedName.parse(str(queue_name(COMPUTER, name)))
+    assert join_name(dn.leaf, rest) == name
+
+
+def test_a_name_of_64_characters_that_nobody_cut() -> None:
+    assert join_name("x" * 64, "") == "x" * 64
+    assert join_name("x" * 55 + "-00000000", "rest") == "x" * 55 + "-00000000"
+
+
+@pytest.mark.parametrize("name", ["x,CN=other", "a\\,b", "*)(cn=*", "#1", " a ", "a\0b", "a=b+c"])
+@pytest.mark.req("MQDSSM-2.2.1-09")
+@pytest.mark.departs("MQDSSM-3.1.6.1.2.5-01", "MQDSSM-3.1.6.11.2.1-03")
+def test_a_queue_name_cannot_leave_its_machine(name: str) -> None:
+    made = DistinguishedName.parse(str(queue_name(COMPUTER, name)))
+    assert made.parent == machine_name(COMPUTER)
+    assert made.leaf == name
+
+
+@pytest.mark.req("MQDSSM-2.2.1-01", "MQDSSM-2.2.1-06")
+def test_places_of_machines_and_queues() -> None:
+    guess = FOREST.guessed_computer("SRV1")
+    assert str(guess) == "CN=SRV1,CN=Computers,DC=corp,DC=example"
+    assert str(machine_name(guess)) == "CN=msmq,CN=SRV1,CN=Computers,DC=corp,DC=example"
+    assert str(queue_name(guess, "q")) == "CN=q,CN=msmq,CN=SRV1,CN=Computers,DC=corp,DC=example"
+    assert LDAP_CLASSES[ObjectType.MACHINE] == "mSMQConfiguration"
+    assert LDAP_CLASSES[ObjectType.QUEUE] == "mSMQQueue"
+
+
+@pytest.mark.req("MQDSSM-2.2.1-02", "MQDSSM-2.2.1-03", "MQDSSM-2.2.1-05")
+def test_places_in_the_configuration() -> None:
+    configuration = "CN=Configuration,DC=corp,DC=example"
+    assert str(FOREST.site("Berlin")) == f"CN=Berlin,CN=Sites,{configuration}"
+    assert str(FOREST.enterprise) == f"CN=MsmqServices,CN=Services,{configuration}"
+    assert str(settings_name(FOREST.site("Berlin"), "SRV1")) == (
+        f"CN=MSMQ Settings,CN=SRV1,CN=Servers,CN=Berlin,CN=Sites,{configuration}"
+    )
+
+
+@pytest.mark.req("MQDSSM-3.1.6.1.4.2-02")
+def test_a_link_is_called_by_its_sites() -> None:
+    digits = "11111111222233334444555555555555" + "666666667777888899" + "99aaaaaaaaaaaa"
+    assert FOREST.link(SITE1, SITE2) == FOREST.enterprise.child("CN", digits)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.15-01", "MQDSSM-3.1.6.15-02")
+def test_search_bases() -> None:
+    assert FOREST.search_base(ObjectType.QUEUE) == FOREST.domain
+    assert FOREST.search_base(ObjectType.SITE) == FOREST.search_base(ObjectType.CN) == FOREST.sites
+    assert str(FOREST.sites) == "CN=Sites,CN=Configuration,DC=corp,DC=example"
+    assert FOREST.search_base(ObjectType.ENTERPRISE).leaf == "Services"
+    assert FOREST.search_base(ObjectType.ROUTINGLINK) == FOREST.enterprise
+
+
+@pytest.mark.req("MQDSSM-2.2.1-07")
+def test_naming_contexts_of_the_root_entry() -> None:
+    rows = (
+        ("configurationNamingContext", (b"CN=Configuration,DC=corp,DC=example",)),
+        ("rootDomainNamingContext", (b"DC=corp,DC=example",)),
+        ("defaultNamingContext", (b"DC=corp,DC=example",)),
+    )
+    assert Forest.of(LdapEntry("", rows)) == FOREST
+    with pytest.raises(ProtocolError, match="names no defaultNamingContext"):
+        Forest.of(LdapEntry("", rows[:2]))
+    with pytest.raises(BadAttribute, match="root entry: rootDomainNamingContext: is not UTF-8"):
+        Forest.of(LdapEntry("", (rows[0], ("rootDomainNamingContext", (b"\xff",)))))
+
+
+@pytest.mark.req("MQDSSM-2.2.1-08")
+def test_a_computer_is_searched() -> None:
+    assert str(computer_filter("SRV1")) == "(&(objectClass=computer)(sAMAccountName=SRV1$))"
+    assert "(dNSHostName=a.b)" in str(computer_filter("a.b"))
+    assert str(computer_filter("*)(cn=*")).count("(") == 3
+    assert computer_of(ObjectType.QUEUE, "SRV1\\q") == computer_of(ObjectType.MACHINE, "SRV1")
+    assert computer_of(ObjectType.SITE, "x") == ""
+    assert str(sid_filter(b"\x01\x02")).endswith(r"(objectSid=\01\02))")
+
+
+@pytest.mark.req("MQDSSM-3.1.6.13-01", "MQDSSM-3.1.6.19-01")
+def test_an_identifier_comes_first() -> None:
+    for object_type in (ObjectType.QUEUE, ObjectType.SITE, ObjectType.ENTERPRISE):
+        assert target_of(object_type, ID, "x", FOREST) == f"<GUID={ID}>"
+
+
+@pytest.mark.req(
+    "MQDSSM-3.1.6.2.2.2-02", "MQDSSM-3.1.6.3.3.2-01", "MQDSSM-1.4-03", "MQDSSM-3.1.6.7.2.2-03"
+)
+def test_targets_by_name() -> None:
+    queue = target_of(ObjectType.QUEUE, None, f"SRV1\\{LONG}", FOREST, COMPUTER)
+    assert queue == str(queue_name(COMPUTER, LONG))
+    assert "a0fa68bf" in queue
+    assert target_of(ObjectType.MACHINE, None, "SRV1", FOREST, COMPUTER) == (
+        str(machine_name(COMPUTER))
+    )
+    assert target_of(ObjectType.SITE, None, "Berlin", FOREST) == str(FOREST.site("Berlin"))
+    assert target_of(ObjectType.ENTERPRISE, None, "", FOREST) == str(FOREST.enterprise)
+    assert target_of(ObjectType.QUEUE, None, "SRV1\\q", FOREST) is None
+    assert target_of(ObjectType.MACHINE, None, "SRV1", FOREST) is None
+    assert target_of(ObjectType.USER, None, "", FOREST) is None
+
+
+def restriction(propid: PropId, value: object, relation: Relation = Relation.EQ) -> Restriction:
+    return Restriction(relation, propid, prop(propid, value))  # type: ignore[arg-type]
+
+
+@pytest.mark.req("MQDSSM-3.1.6.3-01", "MQDSSM-3.1.6.3.3.2-01")
+def test_direct_reads() -> None:
+    by_id = restriction(PropId.Q_INSTANCE, ID)
+    by_path = restriction(PropId.Q_PATHNAME, "SRV1\\q")
+    assert direct_read(ObjectType.QUEUE, [by_id]) == (ID, "")
+    assert direct_read(ObjectType.QUEUE, [by_path]) == (None, "SRV1\\q")
+    assert direct_read(ObjectType.QUEUE, [by_id, by_path]) is None
+    assert direct_read(ObjectType.QUEUE, [restriction(PropId.Q_INSTANCE, ID, Relation.NE)]) is None
+    assert direct_read(ObjectType.QUEUE, [restriction(PropId.Q_LABEL, "x")]) is None
+    assert direct_read(ObjectType.USER, [restriction(PropId.U_SID, b"x")]) is None
+
+
+def test_entries() -> None:
+    found = LdapEntry(f"<GUID={ID}>;CN=a,DC=b", (("A", (b"1",)), ("a", (b"2",))))
+    assert found.values("a") == (b"1", b"2")
+    assert str(found.distinguished_name) == "CN=a,DC=b"
+    assert found.guid is None
+    assert LdapEntry("", (("objectGUID", (ID.raw,)),)).guid == ID
+    assert LdapEntry("", (("objectGUID", (b"x",)),)).guid is None
+    assert not found.is_of("top")
+    assert Guid.NULL is not None

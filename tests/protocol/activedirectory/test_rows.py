@@ -1,0 +1,447 @@
+"""Every property has one row, and entries read as properties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
+from mqis.protocol.activedirectory.forest import LDAP_CLASSES
+from mqis.protocol.activedirectory.reading import (
+    KEPT,
+    columns_of,
+    needs_computer,
+    read_object,
+    read_properties,
+)
+from mqis.protocol.activedirectory.rights import to_active_directory
+from mqis.protocol.activedirectory.row import Use
+from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
+from mqis.protocol.activedirectory.view import References
+from mqis.protocol.directory.types.catalogue import ROWS
+from mqis.protocol.errors import DirectoryError, ProtocolError
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.keys import BASE_PROVIDER, ENHANCED_PROVIDER
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId as P
+from mqis.wire.security.acl import Acl, allow
+from mqis.wire.security.descriptor import SecurityDescriptor
+from mqis.wire.security.sid import Sid
+from tests.protocol.activedirectory.helpers import (
+    COMPUTER_ENTRY,
+    FOREST,
+    GATE,
+    ID,
+    MACHINE,
+    NAMES,
+    SITE1,
+    SITE2,
+    entry,
+    view,
+)
+
+TIMES = {"whenCreated": b"20240102030405.0Z", "whenChanged": b"20240102030406.0Z"}
+SECURED = SecurityDescriptor(
+    owner=Sid.parse("S-1-5-21-9-9-9-1"), dacl=Acl((allow(Sid.parse("S-1-5-21-9-9-9-1"), 0x20),))
+)
+
+
+def descriptor(object_type: ObjectType) -> bytes:
+    return to_active_directory(SECURED, object_type).to_bytes()
+
+
+def values(found: dict[int, Any]) -> dict[int, Any]:
+    return {propid: variant.value for propid, variant in found.items()}
+
+
+def test_every_property_has_a_row() -> None:
+    assert ATTRIBUTE_ROWS.keys() == ROWS.keys()
+    assert len(ATTRIBUTE_ROWS) == 129
+    for row in ATTRIBUTE_ROWS.values():
+        assert row.object_type is ROWS[row.id].object_type
+        if row.uses:
+            assert row.attributes
+            assert row.codec or row.reference
+
+
+@pytest.mark.req("MQDSSM-2.2.2-04", "MQDSSM-2.2.4-01")
+def test_attributes_that_are_left_alone() -> None:
+    used = {name for row in ATTRIBUTE_ROWS.values() for name in row.attributes}
+    used |= {name for row in ATTRIBUTE_ROWS.values() for name in row.computer_attributes}
+    left = {
+        "mSMQSignCertificatesMig", "mSMQDigestsMig", "mSMQSiteGatesMig", "mSMQMigrated",
+        "mSMQLabel", "mSMQOwnerID", "mSMQSiteID", "mSMQPrevSiteGates", "MSMQ-SecuredSource",
+        "mSMQComputerType", "mSMQSiteName",
+    }  # fmt: skip
+    assert not used & left
+
+
+QUEUE = MACHINE.child("CN", "Orders")
+
+
+def queue(**more: object) -> LdapEntry:
+    given_: dict[str, object] = {
+        **TIMES,
+        "parentGUID": GATE.raw,
+        "nTSecurityDescriptor": descriptor(ObjectType.QUEUE),
+        **more,
+    }
+    return entry(QUEUE, "mSMQQueue", **given_)
+
+
+@pytest.mark.req(
+    "MQDSSM-3.1.6.11.2-02", "MQDSSM-3.1.6.11.2.1-01", "MQDSSM-3.1.6.11.2.2-01",
+    "MQDSSM-3.1.6.11.2-03", "MQDSSM-3.1.6.20.2-02",
+)  # fmt: skip
+def test_a_queue_with_defaults() -> None:
+    found = values(read_properties(view(queue(), computer=COMPUTER_ENTRY), ObjectType.QUEUE))
+    assert found == {
+        P.Q_INSTANCE: ID, P.Q_TYPE: Guid.NULL, P.Q_PATHNAME: "srv1\\orders", P.Q_JOURNAL: 0,
+        P.Q_QUOTA: 0xFFFFFFFF, P.Q_BASEPRIORITY: 0, P.Q_JOURNAL_QUOTA: 0xFFFFFFFF, P.Q_LABEL: "",
+        P.Q_CREATE_TIME: 1_704_164_645, P.Q_MODIFY_TIME: 1_704_164_646, P.Q_AUTHENTICATE: 0,
+        P.Q_PRIV_LEVEL: 1, P.Q_TRANSACTION: 0, P.Q_SCOPE: 1, P.Q_QMID: GATE,
+        P.Q_PARTITIONID: Guid.NULL, P.Q_SEQNUM: bytes(8), P.Q_FULL_PATH: str(QUEUE),
+        P.Q_NAME_SUFFIX: "", P.Q_PATHNAME_DNS: "srv1.corp.example\\orders",
+        P.Q_MULTICAST_ADDRESS: "", P.Q_ADS_PATH: f"LDAP://{QUEUE}",
+        P.Q_SECURITY: SECURED.to_bytes(), P.Q_OBJ_SECURITY: SECURED.to_bytes(),
+        P.Q_SECURITY_INFORMATION: 5,
+    }  # fmt: skip
+    assert read_properties(view(queue()), ObjectType.QUEUE)[P.Q_PATHNAME_DNS].value == ""
+
+
+@pytest.mark.req("MQDSSM-2.2.2-01", "MQDSSM-3.1.6.1.2.2-02", "MQDSSM-3.1.6.7.2.2-02")
+def test_a_queue_with_values() -> None:
+    found = values(
+        read_properties(
+            view(
+                queue(
+                    mSMQQueueType=SITE1.raw,
+                    mSMQJournal="TRUE",
+                    mSMQQueueQuota=5,
+                    mSMQBasePriority=-3,
+                    mSMQQueueJournalQuota=-1,
+                    mSMQLabelEx="Aufträge",
+                    mSMQLabel="unused",
+                    mSMQAuthenticate="TRUE",
+                    mSMQPrivacyLevel=2,
+                    mSMQTransactional="TRUE",
+                    MSMQ_MulticastAddress="234.1.1.1:80",
+                )
+            ),
+            ObjectType.QUEUE,
+        )
+    )
+    assert [
+        found[p]
+        for p in (
+            P.Q_TYPE, P.Q_JOURNAL, P.Q_QUOTA, P.Q_BASEPRIORITY, P.Q_JOURNAL_QUOTA, P.Q_LABEL,
+            P.Q_AUTHENTICATE, P.Q_PRIV_LEVEL, P.Q_TRANSACTION, P.Q_MULTICAST_ADDRESS,
+        )
+    ] == [SITE1, 1, 5, -3, 0xFFFFFFFF, "Aufträge", 1, 2, 1, "234.1.1.1:80"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("object_type", "missing"),
+    [
+        pytest.param(ObjectType.QUEUE, ("whenCreated", "whenChanged", "nTSecurityDescriptor",
+                     "objectGUID"), marks=pytest.mark.req("MQDSSM-3.1.6.11.2-01")),
+        pytest.param(ObjectType.MACHINE, ("whenCreated", "whenChanged", "nTSecurityDescriptor",
+                     "objectGUID"), marks=pytest.mark.req("MQDSSM-3.1.6.11.1-01")),
+        pytest.param(ObjectType.SITE, ("cn", "nTSecurityDescriptor", "objectGUID"),
+                     marks=pytest.mark.req("MQDSSM-3.1.6.11.4-01")),
+        pytest.param(ObjectType.ENTERPRISE, ("nTSecurityDescriptor", "objectGUID"),
+                     marks=pytest.mark.req("MQDSSM-3.1.6.11.3-01")),
+        pytest.param(ObjectType.ROUTINGLINK, ("mSMQCost", "mSMQSite1", "mSMQSite2", "objectGUID"),
+                     marks=pytest.mark.req("MQDSSM-3.1.6.11.5-01")),
+        pytest.param(ObjectType.USER, ("objectSid", "objectGUID"),
+                     marks=pytest.mark.req("MQDSSM-3.1.6.11.6-01")),
+    ],
+)  # fmt: skip
+def test_an_attribute_that_is_needed(object_type: ObjectType, missing: tuple[str, ...]) -> None:
+    whole = EXAMPLES[object_type]
+    assert read_properties(view(whole), object_type)
+    for attribute in missing:
+        rows = tuple(row for row in whole.attributes if row[0] != attribute)
+        with pytest.raises(BadAttribute, match=attribute):
+            read_properties(view(LdapEntry(whole.name, rows)), object_type)
+
+
+def machine(**more: object) -> LdapEntry:
+    given_: dict[str, object] = {
+        **TIMES,
+        "nTSecurityDescriptor": descriptor(ObjectType.MACHINE),
+        "mSMQSites": (SITE2.raw, SITE1.raw),
+        **more,
+    }
+    return entry(MACHINE, "mSMQConfiguration", **given_)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.11.1-02", "MQDSSM-3.1.6.11.1.1-01", "MQDSSM-2.2.2-10")
+@pytest.mark.departs("MQDSSM-3.1.6.11.1-05", "MQDSSM-3.1.6.3.2.1-01")
+def test_a_machine_with_defaults() -> None:
+    found = values(read_properties(view(machine()), ObjectType.MACHINE))
+    wanted = {
+        P.QM_PATHNAME: "SRV1", P.QM_MACHINE_ID: ID, P.QM_SITE_ID: SITE1, P.QM_PARTITIONID: SITE1,
+        P.QM_SITE_IDS: (SITE2, SITE1), P.QM_CNS: (SITE2, SITE1), P.QM_QUOTA: 0x100000,
+        P.QM_JOURNAL_QUOTA: 0xFFFFFFFF, P.QM_MACHINE_TYPE: "", P.QM_OS: 0, P.QM_FOREIGN: 0,
+        P.QM_SERVICE: 0, P.QM_SERVICE_ROUTING: 0, P.QM_SERVICE_DSSERVER: 0,
+        P.QM_SERVICE_DEPCLIENTS: 0, P.QM_OUTFRS: (), P.QM_INFRS: (), P.QM_OUTFRS_DN: (),
+        P.QM_ENCRYPT_PKS: b"", P.QM_SIGN_PKS: b"", P.QM_ENCRYPTION_PK: b"", P.QM_ADDRESS: b"",
+        P.QM_PATHNAME_DNS: "", P.QM_GROUP_IN_CLUSTER: 0, P.QM_FULL_PATH: str(MACHINE),
+    }  # fmt: skip
+    assert {p: found[p] for p in wanted} == wanted
+    alone = entry(MACHINE, "mSMQConfiguration")
+    only = read_properties(view(alone), ObjectType.MACHINE, [P.QM_SITE_ID, P.QM_PARTITIONID])
+    assert values(only) == {P.QM_PARTITIONID: Guid.NULL}
+
+
+@pytest.mark.req(
+    "MQDSSM-3.1.6.1.1.5-01", "MQDSSM-3.1.6.11.1.5-01", "MQDSSM-3.1.6.11.1.3-01",
+    "MQDSSM-3.1.6.11.1.6-01", "MQDSSM-3.1.6.11.1-04",
+)  # fmt: skip
+def test_a_machine_with_values() -> None:
+    computer = entry(
+        COMPUTER_ENTRY.name, "computer", dNSHostName="srv1.corp.example",
+        servicePrincipalName=("HOST/a", "msclustervirtualserver/a"), mSMQSignCertificates=b"xyz",
+    )  # fmt: skip
+    found = values(
+        read_properties(
+            view(
+                machine(
+                    mSMQServiceType=0x1C, mSMQRoutingServices="TRUE", mSMQDsServices="TRUE",
+                    mSMQOutRoutingServers=(str(NAMES[GATE]), "CN=gone,DC=corp"),
+                    mSMQInRoutingServers=f"<GUID={GATE}>;CN=any,DC=x",
+                ),
+                computer=computer,
+            ),
+            ObjectType.MACHINE,
+        )
+    )  # fmt: skip
+    assert found[P.QM_SERVICE] == 0x01 | 0x08 | 0x10  # of two roles the highest
+    assert found[P.QM_OUTFRS] == found[P.QM_INFRS] == (GATE,)
+    assert found[P.QM_OUTFRS_DN] == (str(NAMES[GATE]), "CN=gone,DC=corp")
+    assert (found[P.QM_GROUP_IN_CLUSTER], found[P.QM_SIGN_PK]) == (1, b"xyz")
+    assert found[P.QM_PATHNAME_DNS] == "srv1.corp.example"
+    assert found[P.QM_OWNER_SID] == SECURED.owner.to_bytes()  # type: ignore[union-attr]
+
+
+@pytest.mark.req("MQDSSM-3.1.6.11.1.5-01")
+def test_a_role_without_the_directory_server_flag_does_not_count() -> None:
+    read = read_properties(view(machine(mSMQServiceType=4)), ObjectType.MACHINE, [P.QM_SERVICE])
+    assert read[P.QM_SERVICE].value == 0
+
+
+def test_keys_of_providers() -> None:
+    from mqis.wire.mqds.keys import PublicKeys
+
+    keys = PublicKeys(()).to_bytes()
+    props = [P.QM_ENCRYPTION_PK_BASE, P.QM_ENCRYPTION_PK_ENHANCED]
+    found = read_properties(view(machine(mSMQEncryptKey=keys)), ObjectType.MACHINE, props)
+    assert values(found) == dict.fromkeys(props, b"")
+    assert BASE_PROVIDER != ENHANCED_PROVIDER
+    with pytest.raises(BadAttribute, match="mSMQEncryptKey"):
+        read_properties(view(machine(mSMQEncryptKey=b"junk")), ObjectType.MACHINE, props)
+
+
+def site(**more: object) -> LdapEntry:
+    given_: dict[str, object] = {
+        "cn": "Berlin",
+        "nTSecurityDescriptor": descriptor(ObjectType.SITE),
+        **more,
+    }
+    return entry(FOREST.site("Berlin"), "site", **given_)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.11.4-01", "MQDSSM-3.1.6.11.4-02", "MQDSSM-3.1.6.20.4-01")
+@pytest.mark.departs("MQDSSM-3.1.6.3.5.1-01")
+def test_a_site() -> None:
+    found = values(read_properties(view(site(), gates=(GATE,)), ObjectType.SITE))
+    assert found[P.S_PATHNAME] == "Berlin"
+    assert (found[P.S_INTERVAL1], found[P.S_INTERVAL2]) == (2, 10)
+    assert (found[P.S_FOREIGN], found[P.S_NT4_STUB]) == (0, 0)
+    assert (found[P.S_GATES], found[P.S_PSC]) == ((GATE,), "")
+    assert P.S_PSC_SIGNPK not in found
+
+
+def test_a_site_is_a_connected_network() -> None:
+    shown = site(mSMQSiteForeign="TRUE")
+    found = values(read_properties(view(shown), ObjectType.CN))
+    assert (found[P.CN_PROTOCOLID], found[P.CN_NAME], found[P.CN_GUID]) == (5, "Berlin", ID)
+    plain = read_properties(view(site()), ObjectType.CN, [P.CN_PROTOCOLID])
+    assert plain[P.CN_PROTOCOLID].value == 1
+
+
+ENTERPRISE = entry(
+    FOREST.enterprise,
+    "mSMQEnterpriseSettings",
+    nTSecurityDescriptor=descriptor(ObjectType.ENTERPRISE),
+)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.11.3-01", "MQDSSM-3.1.6.11.3.1-01", "MQDSSM-3.1.6.4.3.4-01")
+def test_the_enterprise() -> None:
+    found = values(read_properties(view(ENTERPRISE), ObjectType.ENTERPRISE))
+    assert found[P.E_NAME] == "DC=corp,DC=example"
+    assert (found[P.E_NAMESTYLE], found[P.E_LONG_LIVE], found[P.E_VERSION]) == (0, 345_600, 3)
+    assert P.E_CSP_NAME not in found
+    weak = entry(FOREST.enterprise, "mSMQEnterpriseSettings", mSMQNameStyle="TRUE", mSMQVersion=200)
+    read = read_properties(view(weak), ObjectType.ENTERPRISE, [P.E_NAMESTYLE, P.E_VERSION])
+    assert values(read) == {P.E_NAMESTYLE: 1, P.E_VERSION: 200}
+
+
+def link(**more: object) -> LdapEntry:
+    given_: dict[str, object] = {
+        "mSMQCost": 7,
+        "mSMQSite1": str(NAMES[SITE1]),
+        "mSMQSite2": str(NAMES[SITE2]),
+        **more,
+    }
+    return entry(FOREST.link(SITE1, SITE2), "mSMQSiteLink", **given_)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.11.5.1-01", "MQDSSM-3.1.6.11.5.3-01", "MQDSSM-3.1.6.11.5-01")
+def test_a_link() -> None:
+    dead = f"<GUID={ID}>;CN=msmq\\0ADEL:{ID},CN=Deleted Objects,DC=corp,DC=example"
+    found = values(
+        read_properties(
+            view(link(mSMQSiteGates=(str(NAMES[GATE]), dead)), foreign_sites=frozenset({SITE2})),
+            ObjectType.ROUTINGLINK,
+        )
+    )
+    assert (found[P.L_NEIGHBOR1], found[P.L_NEIGHBOR2]) == (SITE1, SITE2)
+    assert (found[P.L_ACTUAL_COST], found[P.L_COST]) == (7, 7 + 999_999)
+    assert found[P.L_GATES] == (GATE,)
+    assert found[P.L_NEIGHBOR1_DN] == str(NAMES[SITE1])
+    with pytest.raises(BadAttribute, match="mSMQSite1: names no entry"):
+        read_properties(view(link(mSMQSite1=dead)), ObjectType.ROUTINGLINK)
+    bare = entry(FOREST.link(SITE1, SITE2), "mSMQSiteLink")
+    assert not read_properties(view(bare), ObjectType.ROUTINGLINK, [P.L_NEIGHBOR1_DN])
+
+
+USER = entry(
+    "CN=alice,CN=Users,DC=corp,DC=example",
+    "user",
+    objectSid=Sid.parse("S-1-5-21-1-2-3-1001").to_bytes(),
+)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.11.6-01")
+def test_a_user() -> None:
+    found = values(read_properties(view(USER), ObjectType.USER))
+    assert found[P.U_SID] == Sid.parse("S-1-5-21-1-2-3-1001").to_bytes()
+    assert (found[P.U_SIGN_CERT], found[P.U_DIGEST]) == (b"", ())
+
+
+EXAMPLES = {
+    ObjectType.QUEUE: queue(),
+    ObjectType.MACHINE: machine(),
+    ObjectType.SITE: site(),
+    ObjectType.CN: site(),
+    ObjectType.ENTERPRISE: ENTERPRISE,
+    ObjectType.USER: USER,
+    ObjectType.ROUTINGLINK: link(),
+}
+
+
+@pytest.mark.req("MQDSSM-3.1.6.3-05")
+def test_an_entry_of_another_class_is_not_found() -> None:
+    with pytest.raises(DirectoryError, match="is not a queue"):
+        read_properties(view(USER), ObjectType.QUEUE)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.10-01", "MQDSSM-3.1.6.10-02", "MQDSSM-3.1.6.14-02")
+def test_columns() -> None:
+    own, computer = columns_of([P.Q_PATHNAME, P.Q_PATHNAME_DNS, P.Q_SECURITY, P.Q_SCOPE])
+    assert own == (
+        "objectClass", "objectGUID", "distinguishedName", "mSMQQueueNameExt", "nTSecurityDescriptor"
+    )  # fmt: skip
+    assert computer == ("dNSHostName",)
+    assert columns_of([P.QM_SERVICE])[0][3:] == (
+        "mSMQServiceType", "mSMQRoutingServices", "mSMQDsServices"
+    )  # fmt: skip
+
+
+@pytest.mark.req("MQDSSM-3.1.6.3.2.2-01", "MQDSSM-3.1.6.20.1-01")
+def test_attributes_of_the_computer() -> None:
+    at_computer = {row.id for row in rows_of(ObjectType.MACHINE) if row.computer_attributes}
+    assert at_computer == {
+        P.QM_PATHNAME_DNS, P.QM_SIGN_PKS, P.QM_SIGN_PK, P.QM_GROUP_IN_CLUSTER
+    }  # fmt: skip
+    assert needs_computer([P.QM_PATHNAME, P.QM_SIGN_PK])
+    assert not needs_computer([P.QM_PATHNAME])
+
+
+def test_objects_for_a_store() -> None:
+    for object_type, found in EXAMPLES.items():
+        made = read_object(view(found), object_type, SITE1)
+        assert (made.id, made.partition, made.type) == (ID, SITE1, object_type)
+        assert set(made.properties) <= KEPT
+    nameless = LdapEntry(str(QUEUE), tuple(r for r in EXAMPLES[ObjectType.USER].attributes))
+    rows = tuple(row for row in nameless.attributes if row[0] != "objectGUID")
+    with pytest.raises(DirectoryError, match="without its objectGUID"):
+        read_object(view(LdapEntry("CN=a", rows)), ObjectType.USER, SITE1)
+
+
+ATTRIBUTES = sorted(
+    {name for row in ATTRIBUTE_ROWS.values() for name in row.attributes} | {"objectClass"}
+)
+OCTETS = st.one_of(
+    st.binary(max_size=24),
+    st.sampled_from([b"TRUE", b"-1", b"7", ID.raw, b"CN=a,DC=b", b"20240102030405.0Z"]),
+)
+
+
+@given(
+    st.sampled_from([*EXAMPLES]),
+    st.text(st.sampled_from("CN=abc,\\\n;<GUID=>"), max_size=30),
+    st.dictionaries(st.sampled_from(ATTRIBUTES), st.lists(OCTETS, max_size=3).map(tuple)),
+)
+def test_arbitrary_entries_are_one_error_or_properties(
+    object_type: ObjectType, name: str, attributes: dict[str, tuple[bytes, ...]]
+) -> None:
+    attributes["objectClass"] = (LDAP_CLASSES[object_type].encode(),)
+    hostile = view(LdapEntry(name, attributes.items()), references=References(NAMES))
+    for row in rows_of(object_type):
+        try:
+            read_properties(hostile, object_type, [row.id])
+        except (ProtocolError, WireError):
+            continue
+
+
+@given(st.sampled_from([*EXAMPLES]), st.data())
+@pytest.mark.req("MQDSSM-2.2.2-02", "MQDSSM-2.2.2-03")
+def test_written_and_read_back_is_the_same(object_type: ObjectType, data: st.DataObject) -> None:
+    whole = EXAMPLES[object_type]
+    read = read_properties(view(whole), object_type)
+    rows = [row for row in rows_of(object_type) if row.uses & Use.WRITE and row.codec]
+    for row in rows:
+        kept = [r for r in whole.attributes if r[0] != row.attribute]
+        octets = row.encode(read[row.id].value)
+        again = LdapEntry(whole.name, [*kept, (row.attribute, octets)])
+        assert read_properties(view(again), object_type, [row.id]) == {row.id: read[row.id]}
+
+
+def test_a_row_that_is_not_written() -> None:
+    with pytest.raises(ValueError, match="not written"):
+        ATTRIBUTE_ROWS[P.Q_SCOPE].encode(1)
+
+
+def test_a_machine_without_a_computer_above() -> None:
+    for name, object_type, wanted in (
+        ("CN=msmq", ObjectType.MACHINE, P.QM_PATHNAME),
+        ("CN=q", ObjectType.QUEUE, P.Q_PATHNAME),
+        ("=", ObjectType.QUEUE, P.Q_FULL_PATH),
+    ):
+        with pytest.raises(BadAttribute):
+            read_properties(view(entry(name, LDAP_CLASSES[object_type])), object_type, [wanted])
+    with pytest.raises(BadAttribute, match="parentGUID"):
+        read_properties(view(entry(QUEUE, "mSMQQueue")), ObjectType.QUEUE, [P.Q_QMID])
+    read = read_properties(
+        view(entry(MACHINE, "mSMQConfiguration")), ObjectType.MACHINE,
+        [P.QM_OWNER_SID, P.QM_SECURITY_INFORMATION],
+    )  # fmt: skip
+    assert values(read) == {P.QM_OWNER_SID: b"", P.QM_SECURITY_INFORMATION: 0}
