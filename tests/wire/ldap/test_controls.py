@@ -88,7 +88,8 @@ def test_a_control_is_found_by_its_name() -> None:
 @given(st.lists(st.binary(max_size=30), max_size=5), st.integers(1, 9))
 def test_protected_messages_in_pieces(tokens: list[bytes], step: int) -> None:
     data = b"".join(map(frame, tokens))
-    stream, found = TokenStream(), []
+    stream = TokenStream()
+    found: list[bytes] = []
     for at in range(0, len(data), step):
         found += stream.feed(data[at : at + step])
     assert found == tokens
