@@ -32,8 +32,12 @@ Locator = Callable[[str], Awaitable[list[LocatedServer]]]
 
 async def locate_by_dns(name: str) -> list[LocatedServer]:
     """Asks the resolvers of this computer for SRV records."""
-    from dns import asyncresolver, exception  # noqa: PLC0415  a slow import that few need
-
+    try:
+        from dns import asyncresolver, exception  # noqa: PLC0415  an extra
+    except ImportError:
+        raise LdapUnreachable(
+            f"finding servers under {name} needs the extra mqis[dns]; or name a server in the URL"
+        ) from None
     try:
         answer = await asyncresolver.resolve(name, "SRV", lifetime=10.0)
     except exception.DNSException as error:
