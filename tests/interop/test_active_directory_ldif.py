@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.protocol.activedirectory.creating import Creation, plan_after_creation, plan_creation
+from mqis.protocol.activedirectory.creating import EntryCreation, plan_after_creation, plan_creation
 from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import Forest
 from mqis.protocol.activedirectory.reading import read_properties
@@ -72,8 +72,10 @@ def _run(*command: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
 
 
-def creation(object_type: ObjectType, path: str, id_: Guid, given: dict[int, Value]) -> Creation:
-    return Creation(object_type, path, props(given), identifier=id_, sites_allowed=True)
+def creation(
+    object_type: ObjectType, path: str, id_: Guid, given: dict[int, Value]
+) -> EntryCreation:
+    return EntryCreation(object_type, path, props(given), identifier=id_, sites_allowed=True)
 
 
 def estate() -> Iterator[EntryChange]:
