@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -202,3 +204,11 @@ def test_a_body_is_not_copied_for_every_change_in_it(label: str) -> None:
 def test_what_is_out_of_the_ordinary(body: Body) -> None:
     agrees([of_change(CREATE), body, of_change(CREATE)])
     agrees([of_change(CREATE), body, of_message(REPLY)], properties=False)
+
+
+def test_decoding_needs_neither_sources_nor_transforms() -> None:
+    """Both import it, and a worker of Spark may import any of the three first."""
+    package = Path(columns.__file__).parent
+    texts = [path.read_text("utf-8") for path in package.glob("*.py")]
+    assert len(texts) > 5
+    assert not re.findall(r"(?m)^from mqis\.pipeline\.(?:sources|transforms)\b.*", "".join(texts))

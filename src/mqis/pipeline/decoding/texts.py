@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from mqis.pipeline import arrays
 from mqis.pipeline.decoding.octets import Ints, Octets
-from mqis.pipeline.sources import arrays
 
 #: The first units that take two and three bytes of UTF-8, and the surrogates, of which a pair is
 #: one character.

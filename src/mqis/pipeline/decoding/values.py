@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mqis.pipeline import arrays
 from mqis.pipeline.decoding.changes import ChangeColumns
 from mqis.pipeline.decoding.octets import GUID_TEXT, Ints, Octets, guid_texts
 from mqis.pipeline.decoding.tables import (
@@ -22,7 +23,6 @@ from mqis.pipeline.decoding.tables import (
     VT,
 )
 from mqis.pipeline.decoding.texts import Texts
-from mqis.pipeline.sources import arrays
 from mqis.wire.mqdsrp.layout import (
     CHANGE_NAME_AT,
     CHANGE_PREVIOUS_SEQ_AT,

@@ -25,8 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from mqis.pipeline import schemas
-from mqis.pipeline.sources import arrays
+from mqis.pipeline import arrays, schemas
 from mqis.pipeline.sources.files import (
     SourceError,
     SourceFile,

@@ -20,9 +20,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, In
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from mqis.pipeline import schemas
+from mqis.pipeline import arrays, schemas
 from mqis.pipeline.content import digests
-from mqis.pipeline.sources import arrays
 from mqis.pipeline.sources.files import (
     Share,
     SourceError,

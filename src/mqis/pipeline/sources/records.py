@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mqis.pipeline.sources import arrays
+from mqis.pipeline import arrays
 from mqis.pipeline.sources.segments import Damage, Scan, joined
 from mqis.wire.journal import SegmentHeader, Torn
 from mqis.wire.journal.layout import HAS_MESSAGE
