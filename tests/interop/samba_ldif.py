@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import ldb  # type: ignore[import-not-found]
-from samba.auth import system_session  # type: ignore[import-not-found]
-from samba.param import LoadParm  # type: ignore[import-not-found]
-from samba.samdb import SamDB  # type: ignore[import-not-found]
+from samba.auth import system_session
+from samba.param import LoadParm
+from samba.samdb import SamDB
 
 
 def main(configuration: str, path: str) -> None:
