@@ -13,24 +13,16 @@ from typing import Any
 import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingError, ConnectingOptions, connect
-from mqis.protocol.ldap.errors import LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.authentication import kerberos
 from mqis.runtime.ldap.binding import BindMethod, LdapLogin, LdapLogonError
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.sasl import LdapProtection
-from mqis.runtime.ldap.searching import SearchOutcome
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.runtime.ldap.tls import TlsSettings
-from mqis.wire.guid import Guid
-from mqis.wire.ldap import controls
-from mqis.wire.ldap.codes import ModifyOperation, SearchScope
-from mqis.wire.ldap.controls import DIR_SYNC, DirSync, SdFlags, find_control
 from mqis.wire.ldap.filters import parse_filter
-from mqis.wire.ldap.requests import Modification
-from mqis.wire.security.descriptor import SecurityDescriptor
 from tests.interop.samba_domain import PASSWORD, USER, samba_domain
 
 pytestmark = pytest.mark.interop
@@ -141,94 +133,3 @@ def test_connecting_by_url(domain: Path, tmp_path: Path) -> None:
 def test_the_global_catalogue_has_all_contexts(domain: Path, url: str) -> None:
     query = LdapQuery("", filter=parse_filter("(cn=MsmqServices)"), attributes=("cn",))
     assert asyncio.run(count(client(domain, url), query)) == 1
-
-
-def test_an_entry_from_its_birth_to_its_tombstone(domain: Path) -> None:
-    name = f"CN=a\\,b*()\\\\ grün,{SERVICES}"
-
-    async def test() -> None:
-        directory = client(domain, LDAP, method=BindMethod.NTLM)
-        await directory.add(name, (("objectClass", (b"container",)), ("description", (b"\\00*",))))
-        found = await directory.read(name, ["objectGUID", "cn"])
-        assert found is not None
-        assert found.values("cn") == ("a,b*()\\ grün".encode(),)
-        guid = Guid(found.values("objectGUID")[0])
-        assert len(ldapsearch(domain, f"<GUID={guid}>", "-s", "base", "cn")) >= 2
-        with pytest.raises(LdapRefused, match="entryAlreadyExists"):
-            await directory.add(name, (("objectClass", (b"container",)),))
-        swap = [
-            Modification(ModifyOperation.DELETE, "description", (b"\\00*",)),
-            Modification(ModifyOperation.ADD, "description", (b"new",)),
-        ]
-        await directory.modify(guid, swap)
-        assert "description: new" in ldapsearch(domain, f"<GUID={guid}>", "-s", "base")
-        with pytest.raises(LdapRefused, match="noSuchAttribute"):
-            await directory.modify(guid, swap)
-        await directory.rename(guid, "CN=renamed")
-        assert await directory.read(name) is None
-        await directory.add(f"CN=below,CN=renamed,{SERVICES}", (("objectClass", (b"container",)),))
-        with pytest.raises(LdapRefused, match="notAllowedOnNonLeaf"):
-            await directory.delete(guid)
-        await directory.delete(f"CN=renamed,{SERVICES}", tree=True)
-        assert await directory.read(guid, ["cn"]) is None
-        dead = await directory.read(guid, ["isDeleted"], [controls.show_deleted])
-        assert dead is not None
-        assert dead.values("isDeleted") == (b"TRUE",)
-        await directory.close()
-
-    asyncio.run(test())
-
-
-def test_controls_of_active_directory(domain: Path) -> None:
-    async def test() -> None:
-        directory = client(domain)
-        name = f"CN=MsmqServices,{SERVICES}"
-        parts = controls.sd_flags(SdFlags.OWNER | SdFlags.GROUP | SdFlags.DACL)
-        found = await directory.read(name, ["nTSecurityDescriptor"], [parts])
-        assert found is not None
-        assert SecurityDescriptor.from_bytes(found.values("nTSecurityDescriptor")[0]).owner
-        named = await directory.read(name, ["cn"], [controls.extended_dn()])
-        assert named is not None
-        assert named.name.startswith("<GUID=")
-        query = LdapQuery(
-            f"CN=Users,{DOMAIN}",
-            SearchScope.ONE_LEVEL,
-            attributes=("cn",),
-            controls=(controls.server_sort(controls.LdapSortKey("cn", descending=True)),),
-        )
-        order = [e.values("cn")[0].lower() async for e in directory.search(query)]
-        assert order == sorted(order, reverse=True)
-        assert len(order) > 10
-        outcome = SearchOutcome()
-        sync = LdapQuery(DOMAIN, attributes=("cn",), controls=(DirSync().control(),), page_size=0)
-        first = [e async for e in directory.search(sync, outcome)]
-        answer = DirSync.from_bytes(find_control(outcome.controls, DIR_SYNC) or b"")
-        assert len(first) > 100
-        again = replace(sync, controls=(DirSync(cookie=answer.cookie).control(),))
-        assert [e async for e in directory.search(again)] == []
-        scoped = replace(NAMES, controls=(controls.domain_scope,))
-        found_scoped = SearchOutcome()
-        assert [e async for e in directory.search(scoped, found_scoped)]
-        assert found_scoped.references == []
-        await directory.close()
-
-    asyncio.run(test())
-
-
-def test_a_notification_brings_a_change_at_once(domain: Path) -> None:
-    async def test() -> None:
-        watching, writing = client(domain), client(domain)
-        query = LdapQuery(DOMAIN, controls=(controls.notification,), page_size=0)
-        changes = watching.search(query)
-        waiting = asyncio.ensure_future(anext(changes))
-        await asyncio.sleep(0.5)  # the server says nothing when it has begun to watch
-        name = f"CN=Guest,CN=Users,{DOMAIN}"
-        replaced = Modification(ModifyOperation.REPLACE, "description", (b"seen",))
-        await writing.modify(name, [replaced])
-        async with asyncio.timeout(60):
-            assert (await waiting).name == name
-        await changes.aclose()
-        await watching.close()
-        await writing.close()
-
-    asyncio.run(test())
