@@ -63,7 +63,7 @@ slice-simulated:
 	@$(PY) -m pytest tests/pipeline/slow/test_simulated.py
 
 # The quick ones of `make engines`: each run takes one of them, at random.
-QUICK_ENGINES := catalogs streaming
+QUICK_ENGINES := streaming
 slice-engines:
 	@$(PY) -m pytest tests/pipeline/slow/test_$$($(PY) -c \
 		'import random, sys; print(random.choice(sys.argv[1:]))' $(QUICK_ENGINES)).py
