@@ -57,13 +57,10 @@ mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=tabl
 
 slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench, engines (CI runs it)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
-		$(addprefix slice-,simulated engines killing benchmarks simulation story)
-
-slice-simulated:
-	@$(PY) -m pytest tests/pipeline/slow/test_simulated.py
+		$(addprefix slice-,engines killing benchmarks simulation story)
 
 # The quick ones of `make engines`: each run takes one of them, at random.
-QUICK_ENGINES := streaming
+QUICK_ENGINES := simulated streaming
 slice-engines:
 	@$(PY) -m pytest tests/pipeline/slow/test_$$($(PY) -c \
 		'import random, sys; print(random.choice(sys.argv[1:]))' $(QUICK_ENGINES)).py

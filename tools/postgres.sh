@@ -22,7 +22,7 @@ find_binaries() {
         [[ -x $candidate/initdb && -x $candidate/pg_ctl ]] && { echo "$candidate"; return; }
     done < <(
         ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -rV
-        command -v initdb | xargs -r dirname
+        command -v initdb | xargs -r dirname 2>/dev/null  # the reader may have enough already
     )
     return 1
 }

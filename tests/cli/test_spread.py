@@ -63,4 +63,4 @@ def test_help_and_limits_are_those_of_the_field() -> None:
     assert "Prints its arguments." in shown
     assert "How high." in shown
     assert "--shared" not in shown
-    assert "greater than or equal to" in " ".join(told("plain", "w", "--level", "0").split())
+    assert "0 is not in the range x>=1" in " ".join(told("plain", "w", "--level", "0").split())

@@ -225,7 +225,7 @@ def test_columns_that_are_wrong(options: dict[str, str], words: str) -> None:
 
 
 def test_a_schema_with_another_type_is_refused() -> None:
-    check_columns(StructType().add("object_type", "int"), schemas.CARRIED, "mqis.journal")
+    check_columns(StructType().add("object_type", "integer"), schemas.CARRIED, "mqis.journal")
     wide = StructType().add("object_type", "long")
     with pytest.raises(SourceError, match=r"'object_type' of mqis.journal is int, not bigint"):
         check_columns(wide, schemas.CARRIED, "mqis.journal")

@@ -10,6 +10,8 @@ from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).resolve().parents[2]
 _PACKAGE = "src/mqis"
+#: The modules by which Spark finds the sources of the pipeline.
+_SPARK_MODULES = "src/pyspark_*.py"
 
 
 def wheel_files(root: Path = ROOT) -> set[str]:
@@ -22,7 +24,8 @@ def wheel_files(root: Path = ROOT) -> set[str]:
 
 def package_files(root: Path = ROOT) -> set[str]:
     """The files that the package has in the project, without compiled code."""
-    found = (path for path in (root / _PACKAGE).rglob("*") if path.is_file())
+    files = (path for path in (root / _PACKAGE).rglob("*") if path.is_file())
+    found = (*files, *root.glob(_SPARK_MODULES))
     return {path.relative_to(root).as_posix() for path in found if "__pycache__" not in path.parts}
 
 

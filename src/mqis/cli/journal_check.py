@@ -20,7 +20,7 @@ from mqis.runtime.node.signer import read_public_key
 from mqis.storage.archive import archived_journals
 from mqis.storage.archive.restoring import ArchivedJournal, fetch_journal
 from mqis.storage.journal.checking import JournalCheck, StoreEnd, check_journal, server_id_of
-from mqis.storage.journal.files import segments
+from mqis.storage.journal.files import segments, snapshots
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.keyinfo import key_pem
@@ -90,8 +90,8 @@ def check(
 
 
 def _is_journal(directory: Path) -> bool:
-    """Returns whether segments are in it, or nothing that would be an archive."""
-    return not directory.is_dir() or bool(segments(directory)) or not archived_journals(directory)
+    """Returns whether its files are in it; an archive has a directory for each journal."""
+    return not directory.is_dir() or bool(segments(directory) or snapshots(directory))
 
 
 def _journals(place: Place, archived: list[ArchivedJournal]) -> Iterator[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqis.pipeline.inputs import PipelineInputs
-from mqis.pipeline.locations import input_places
+from mqis.pipeline.locations import input_places, local_path
 from mqis.pipeline.outputs import write_whole
 from mqis.pipeline.session import SETTINGS, PipelineError
 
@@ -14,6 +14,7 @@ SPEC, DEFINITION = "spark-pipeline.yml", "tables.py"
 
 def write_project(directory: Path, inputs: PipelineInputs, schema: str) -> list[Path]:
     """Writes the two files; raises ``PipelineError`` if one exists already."""
+    directory = local_path(directory)
     inputs.check()
     files = {
         directory / SPEC: _spec(directory, schema),
