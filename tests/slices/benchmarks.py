@@ -96,11 +96,12 @@ def test_one_entry_for_people() -> None:
     done = bench("--quick", "codecs")
 
     assert done.returncode == 0, done.stderr
-    first, quick, *rest = done.stdout.replace("\n/", " /").splitlines()
-    assert "cores" in first
-    assert "ms to flush 4 KiB" in first
-    assert quick.startswith("quick: ")
-    text = "\n".join(rest)
+    machine, found, text = done.stdout.partition("\nquick: ")
+    assert found
+    told = " ".join(machine.split())
+    assert "cores" in told
+    assert "Python 3." in told
+    assert "ms to flush 4 KiB" in told
     assert "codecs: " in text
     assert "GUID decode" in text
     assert "stores: " not in text
