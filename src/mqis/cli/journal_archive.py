@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.journal_check import JournalArgument
+from mqis.cli.journal_check import JournalArgument, KeysOption
 from mqis.cli.options import JsonOption
 from mqis.cli.output import counted, print_json, say
 from mqis.places import parse_place
@@ -22,15 +22,6 @@ ArchiveArgument = Annotated[
     typer.Argument(
         metavar="URI",
         help="The archive: a directory, or a URI such as s3://BUCKET/PATH.",
-        show_default=False,
-    ),
-]
-KeyOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        help="A public key of the server, in PEM. May be given several times.",
         show_default=False,
     ),
 ]
@@ -71,7 +62,7 @@ def restore(
             show_default=False,
         ),
     ] = "",
-    key: KeyOption = None,
+    key: KeysOption = None,
     json: JsonOption = False,
 ) -> None:
     """Fetch a journal from an archive, check it, and write it to a new directory.

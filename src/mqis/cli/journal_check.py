@@ -31,6 +31,15 @@ JournalArgument = Annotated[
         metavar="DIRECTORY", help="The journal's directory, with its segments.", show_default=False
     ),
 ]
+KeysOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        help="A public key of the server, in PEM. May be given several times.",
+        show_default=False,
+    ),
+]
 
 
 def check(
@@ -43,15 +52,7 @@ def check(
         ),
     ],
     *,
-    key: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--key",
-            metavar="FILE",
-            help="A public key of the server, in PEM. May be given several times.",
-            show_default=False,
-        ),
-    ] = None,
+    key: KeysOption = None,
     store: StoreOption = None,
     config: ConfigOption = None,
     signed: Annotated[
