@@ -10,6 +10,7 @@ from pathlib import Path
 from mqis.config.nodes import NodePlace, load_nodes
 from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -102,6 +103,13 @@ def missing_work(run: Path, expected: dict[str, str], deleted: Iterable[str]) ->
         if back := gone & held.keys():
             return f"{node.name}: {min(back)} was deleted and is there"
     return ""
+
+
+def role(node: NodePlace, machine: str) -> ServiceBits | None:
+    """The role of a machine as a server's copy of the directory says it."""
+    with closing(open_store(node.store)) as store, store.read() as view:
+        found = view.find(MACHINE, machine)
+        return None if found is None else ServiceAttributes.of(found).role
 
 
 def identifier(node: NodePlace, kind: ObjectType, path: str) -> Guid | None:

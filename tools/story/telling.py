@@ -16,6 +16,7 @@ from rich.console import Console
 
 from mqis.config.file import read
 from mqis.config.nodes import NodePlace, load_nodes
+from mqis.protocol.directory.service import ServiceBits
 from mqis.wire.mqds.objecttype import ObjectType
 from tools.story import judging, planting
 from tools.story.clients import ClientWork
@@ -220,9 +221,21 @@ class Story:
             "the new PSC decides",
         )
         self._work.expected[path] = "After"
+        judging.wait_until(self._unpublished_roles, "the directory says who is PSC now")
         self._converge()
         complaint = judging.missing_work(self._run, self._work.expected, self._work.deleted)
         self._holds(f"{backup} decides about {self.estate.lost.name} {complaint}", not complaint)
+
+    def _unpublished_roles(self) -> str:
+        """Names a server of the lost site whose new role the PEC does not know yet.
+
+        A promoted server takes the site over first, and publishes both roles afterwards.
+        """
+        lost, backup, _ = self.estate.lost.servers
+        wanted = {backup: ServiceBits.PSC, lost: ServiceBits.BSC}
+        pec = self._node(self.estate.pec)
+        late = [name for name, role in wanted.items() if judging.role(pec, name) is not role]
+        return ", ".join(late)
 
     def _psc_of(self, server: str) -> str:
         return read(Path(self._node(server).config)).replication.psc
