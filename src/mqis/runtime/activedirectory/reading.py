@@ -54,7 +54,7 @@ IN_ORDER: Final = (
     ObjectType.QUEUE,
 )
 #: Most accounts of a forest never used Message Queuing.
-_CERTIFIED: Final = Or((Present("mSMQSignCertificates"), Present("mSMQDigests")))
+CERTIFIED: Final = Or((Present("mSMQSignCertificates"), Present("mSMQDigests")))
 PAGE_SIZE: Final = 500
 #: Entries that are completed at a time, by reads of other entries.
 BATCH: Final = 50
@@ -109,7 +109,7 @@ class ForestReader:
         """
         partitions: dict[Guid, Guid] = {}
         for object_type in types:
-            condition = _CERTIFIED if object_type is ObjectType.USER else None
+            condition = CERTIFIED if object_type is ObjectType.USER else None
             async with aclosing(self.search(object_type, condition)) as found:
                 async for obj in found:
                     if object_type is ObjectType.MACHINE:
@@ -125,11 +125,10 @@ class ForestReader:
         scope: SearchScope = SearchScope.SUBTREE,
     ) -> AsyncGenerator[DirectoryObject, None]:
         """Yields the objects of a type that meet a condition, below ``base`` if that is given."""
-        wanted = [*class_filter(object_type), *([] if condition is None else [condition])]
         query = LdapQuery(
             str(self.forest.search_base(object_type)) if base is None else base,
             scope,
-            And(tuple(wanted)),
+            self.condition(object_type, condition),
             _COLUMNS[object_type].own,
             CONTROLS,
             self.page_size,
