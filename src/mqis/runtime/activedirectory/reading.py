@@ -144,6 +144,15 @@ class ForestReader:
         for obj in await self._objects_of(object_type, batch):
             yield obj
 
+    @staticmethod
+    def condition(object_type: ObjectType, further: Filter | None = None) -> Filter:
+        """The filter of the entries of a type, and of those that meet a further condition."""
+        wanted = [*class_filter(object_type), *([] if further is None else [further])]
+        return And(tuple(wanted))
+
+    async def read_enterprise(self) -> DirectoryObject | None:
+        return await self.read_one(ObjectType.ENTERPRISE, str(self.forest.enterprise))
+
     async def read_one(self, object_type: ObjectType, name: str | Guid) -> DirectoryObject | None:
         """Returns the object of a distinguished name or identifier; None if there is none.
 
