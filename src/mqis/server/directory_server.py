@@ -220,7 +220,7 @@ class DirectoryServer:
             budgets=self._budgets,
             readers=self._readers(store),
         )
-        notifier = sources.notifier = self._start_notifier(store, place.server)
+        notifier = sources.notifier = await self._start_notifier(store, place.server)
         if notifier is not None:
             directory.local, directory.notify = notifier.local, notifier.notify
         self._directory = sources.directory = directory
@@ -306,14 +306,14 @@ class DirectoryServer:
         self._stack.callback(publishing.cancel)
         return service
 
-    def _start_notifier(self, store: Store, name: str) -> ChangeNotifier | None:
+    async def _start_notifier(self, store: Store, name: str) -> ChangeNotifier | None:
         """The notifier of the queue manager that replicates, or one of its own."""
         if self._replication is not None:
             return self._replication.notifier
         resolver = self._resolver = HostResolver(
             store, self.config.hosts.entries, self.config.replication.port
         )
-        return start_notifier(self.config, store, name, resolver, self._stack)
+        return await start_notifier(self.config, store, name, resolver, self._stack)
 
     async def _start_discovery(self, sources: Sources, place: ServerPosition) -> int:
         section = self.config.discovery

@@ -46,7 +46,7 @@ _TIMES: Final = frozenset(
     for role in (PropertyRole.CREATE_TIME, PropertyRole.MODIFY_TIME)
     for propid in by_role(role).values()
 )
-_NO_CERTIFICATES: Final = {PropId.U_SIGN_CERT: prop(PropId.U_SIGN_CERT, b"")}
+_NO_CERTIFICATES: Final[Properties] = {PropId.U_SIGN_CERT: prop(PropId.U_SIGN_CERT, b"")}
 
 
 class ForestTransaction(ForestView):
