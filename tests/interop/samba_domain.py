@@ -31,6 +31,16 @@ def _run(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def stop_domain(directory: Path) -> None:
+    """Ends the server of a forest, which stays as it is."""
+    _run("stop", str(directory))
+
+
+def start_domain(directory: Path) -> None:
+    # Its output goes to files: a pipe would stay open as long as the server runs.
+    _run("start", str(directory))
+
+
 @contextmanager
 def samba_domain(directory: Path, *settings: str) -> Iterator[Path]:
     """Serves a fresh forest in ``directory``; skips where Samba, root or the ports are missing.
@@ -45,9 +55,8 @@ def samba_domain(directory: Path, *settings: str) -> Iterator[Path]:
     conf = directory / "etc/smb.conf"
     lines = "".join(f"\n{line}" for line in settings)
     conf.write_text(conf.read_text().replace("[global]", f"[global]{lines}", 1))
-    # Its output goes to files: a pipe would stay open as long as the server runs.
-    _run("start", str(directory))
+    start_domain(directory)
     try:
         yield directory
     finally:
-        _run("stop", str(directory))
+        stop_domain(directory)

@@ -730,7 +730,7 @@ def test_every_change_counts_in_the_digest(store: Store) -> None:
         transaction.insert(queue(1))
     seen = set()
     of_site = queue(2, others={PropId.Q_SCOPE: Scope.SITE})
-    changes: list[Callable[[Transaction], None]] = [
+    changes: list[Callable[[Transaction], object]] = [
         lambda tx: tx.insert(of_site),
         lambda tx: tx.update(queue(1), queue(1, label="x", seq=9)),
         lambda tx: tx.update(of_site, queue(2, label="y", seq=10)),

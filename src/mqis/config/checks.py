@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from mqis.config.stores import relative_to
+from mqis.config.stores import directory_urls, relative_to
 from mqis.places import PlaceError, parse_place
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
@@ -159,6 +159,7 @@ def as_sids(value: object) -> tuple[Sid, ...]:
 def as_store_url(value: object) -> str:
     url = as_text(value)
     relative_to(url, Path())  # raises ValueError unless it is the URL of a store
+    directory_urls(url)
     return url
 
 

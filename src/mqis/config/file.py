@@ -33,6 +33,8 @@ class ConfigError(MqisError):
 _FILES = (
     ("security", "accounts"),
     ("security", "keytab"),
+    ("store", "password_file"),
+    ("store", "ca_file"),
     ("replication", "key"),
     ("replication", "journal"),
 )

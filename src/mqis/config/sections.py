@@ -109,7 +109,8 @@ class StoreSection:
         metadata=about(
             as_store_url,
             "sqlite:PATH: a file, relative to this one; postgresql://user@host/database: a "
-            "database; memory: kept in memory only, lost when the server ends.",
+            "database; ldaps://HOST: an Active Directory, see docs/active-directory.md; memory: "
+            "kept in memory only, lost when the server ends.",
         ),
     )
     remembered: int = field(
@@ -124,7 +125,47 @@ class StoreSection:
         metadata=about(
             between(1, 60),
             "Seconds without an answer after which a PostgreSQL server counts as lost: calls fail "
-            "at once until it answers again. A call that blocks all others waits half as long.",
+            "at once until it answers again. A call that blocks all others waits half as long. A "
+            "domain controller has as long to accept a connection, five times as long to answer.",
+        ),
+    )
+    user: str = field(
+        default="",
+        metadata=about(
+            as_text,
+            "The account for an Active Directory, such as mqis@corp.example. What it may not read "
+            "or write there, no caller can. Empty: no logon.",
+        ),
+    )
+    password_file: str = field(
+        default="",
+        metadata=about(
+            as_text,
+            "A file whose first line is the password of that account; without it the environment "
+            "variable MQIS_LDAP_PASSWORD is used.",
+        ),
+    )
+    ca_file: str = field(
+        default="",
+        metadata=about(
+            as_text,
+            "The certificate authorities that domain controllers are checked with, as PEM; empty: "
+            "those of this computer.",
+        ),
+    )
+    server_name: str = field(
+        default="",
+        metadata=about(
+            as_text,
+            "The name in the certificate of the domain controller, if the URL has another one.",
+        ),
+    )
+    sites: bool = field(
+        default=False,
+        metadata=about(
+            as_flag,
+            "Let callers create and delete sites of an Active Directory, and change their "
+            "permissions. Sites are its own replication topology.",
         ),
     )
 

@@ -3,6 +3,8 @@
     sqlite:PATH, or just PATH     one file
     postgresql://...              a database
     memory:                       nothing is kept
+    ldaps://..., ldap://...       an Active Directory, which only 'mqis serve' opens; several
+                                  domain controllers are separated by blanks
 
 Each kind is imported when it is used, so that the PostgreSQL driver is needed for PostgreSQL only.
 """
@@ -13,11 +15,13 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
 from mqis.protocol.ports import Store
 from mqis.wire.errors import MqisError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _POSTGRES = ("postgresql", "postgres")
+_LDAP = ("ldap", "ldaps")
 _SQLITE_MAGIC = b"SQLite format 3\0"
 #: Parameters of a PostgreSQL URL that hold a secret.
 _SECRET_PARAMETERS = ("password", "sslpassword")
@@ -49,6 +53,11 @@ def open_store(
         from mqis.storage.memory import MemoryStore  # noqa: PLC0415
 
         return MemoryStore()
+    if kind in _LDAP:
+        raise StoreUrlError(
+            f"{url} is an Active Directory, which this command does not read; ask the server that "
+            "serves it, or copy it first: mqis import URL --store FILE"
+        )
     from mqis.storage.postgres import PostgresStore  # noqa: PLC0415
 
     return PostgresStore(url, claim=claim, timeout_s=timeout_s)
@@ -58,6 +67,16 @@ def relative_to(url: str, directory: Path) -> str:
     """Resolves a file's path in ``url`` against ``directory``; ValueError if it names no store."""
     kind, rest = _split(url)
     return f"sqlite:{directory / rest}" if kind == "sqlite" else url
+
+
+def directory_urls(url: str) -> tuple[LdapUrl, ...]:
+    """The domain controllers of an Active Directory; none if the store is of another kind."""
+    if _split(url)[0] not in _LDAP:
+        return ()
+    try:
+        return tuple(LdapUrl.parse(word) for word in url.split())
+    except LdapUrlError as error:
+        raise StoreUrlError(str(error)) from error
 
 
 def is_sqlite_file(path: Path) -> bool:
@@ -99,11 +118,11 @@ def _split(url: str) -> tuple[str, str]:
     kind, rest = match.groups() if match else ("sqlite", url)
     if kind == "memory" and not rest:
         return kind, rest
-    if kind in _POSTGRES and rest.startswith("//"):
+    if kind in (*_POSTGRES, *_LDAP) and rest.startswith("//"):
         return kind, rest
     if kind == "sqlite" and rest:
         return kind, rest
     shown = re.sub(r"//[^/]*@", "//...@", url)  # there may be a password in it
     raise StoreUrlError(
-        f"{shown!r} names no store: write sqlite:PATH, postgresql://..., or memory:"
+        f"{shown!r} names no store: write sqlite:PATH, postgresql://..., ldaps://..., or memory:"
     )

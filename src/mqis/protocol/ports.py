@@ -79,8 +79,11 @@ class View(Protocol):
 class Transaction(View, Protocol):
     """A view that can also write. Other views see nothing of it before it commits."""
 
-    def insert(self, obj: DirectoryObject) -> None:
-        """Adds an object; no other may have its identifier or name."""
+    def insert(self, obj: DirectoryObject) -> DirectoryObject | None:
+        """Adds an object; no other may have its identifier or name.
+
+        Returns the object if the store has given it another identifier, else None.
+        """
 
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         """Replaces ``old``, which is what the store holds now, by ``new``."""

@@ -33,17 +33,20 @@ from mqis.protocol.logons import LogonLimits
 from mqis.protocol.ports import Store, View
 from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.budgets import Budgets, handle_budget, lookup_budget, memory_budget
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import Dscomm2Service
+from mqis.runtime.directory.readers import StoreReaders
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.peers import is_loopback
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
+from mqis.server.activedirectory import open_directory
 from mqis.server.discovery import start_discovery
 from mqis.server.hosts import HostResolver
 from mqis.server.logon import AuditedAuthenticator, LiveAccounts
@@ -181,8 +184,8 @@ class DirectoryServer:
         remember(config.store.remembered)
         store = await self._open_store()
         replicates = config.server.role is not ConfiguredRole.NONE
-        if not replicates:
-            find_place(config, store)  # without replication, nothing that is missing will arrive
+        if not replicates:  # nothing that is missing will arrive
+            await asyncio.to_thread(find_place, config, store)
         writer = GroupCommitWriter(store)
         sources = Sources(config, config.server.name or _host_name(), store, writer)
         monitoring = await self._monitor(sources) if config.monitoring.enabled else None
@@ -190,7 +193,7 @@ class DirectoryServer:
             self._replication = await self._replicate(sources)
         else:
             self._stack.push_async_callback(self._drained, writer)
-        place = find_place(config, store)
+        place = await asyncio.to_thread(find_place, config, store)
         if config.security.min_level.number < AuthLevel.INTEGRITY:
             level = config.security.min_level.value
             log.warning(
@@ -215,8 +218,9 @@ class DirectoryServer:
             gss=authenticator if config.security.gss is Gss.NEGOTIATE else None,
             node=None if self._replication is None else self._replication.driver,
             budgets=self._budgets,
+            readers=self._readers(store),
         )
-        notifier = sources.notifier = self._start_notifier(store, place.server)
+        notifier = sources.notifier = await self._start_notifier(store, place.server)
         if notifier is not None:
             directory.local, directory.notify = notifier.local, notifier.notify
         self._directory = sources.directory = directory
@@ -245,9 +249,21 @@ class DirectoryServer:
             monitoring,
         )
 
+    def _readers(self, store: Store) -> StoreReaders | None:
+        """Threads for a store that waits for a network; the event loop reads the others."""
+        if not isinstance(store, ActiveDirectoryStore):
+            return None
+        readers = StoreReaders(store)
+        self._stack.callback(readers.close)
+        return readers
+
     async def _open_store(self) -> Store:
         """Claims and opens the store in a thread, because a database may answer late or hang."""
         section = self.config.store
+        directory = open_directory(self.config)
+        if directory is not None:
+            self._stack.callback(directory.close)
+            return directory
         claim = claimed_store(section.url, timeout_s=section.timeout_s)
         opening = asyncio.ensure_future(asyncio.to_thread(self._stack.enter_context, claim))
         try:
@@ -290,14 +306,14 @@ class DirectoryServer:
         self._stack.callback(publishing.cancel)
         return service
 
-    def _start_notifier(self, store: Store, name: str) -> ChangeNotifier | None:
+    async def _start_notifier(self, store: Store, name: str) -> ChangeNotifier | None:
         """The notifier of the queue manager that replicates, or one of its own."""
         if self._replication is not None:
             return self._replication.notifier
         resolver = self._resolver = HostResolver(
             store, self.config.hosts.entries, self.config.replication.port
         )
-        return start_notifier(self.config, store, name, resolver, self._stack)
+        return await start_notifier(self.config, store, name, resolver, self._stack)
 
     async def _start_discovery(self, sources: Sources, place: ServerPosition) -> int:
         section = self.config.discovery

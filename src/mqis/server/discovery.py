@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from mqis.config.file import ConfigError
@@ -33,7 +34,7 @@ async def start_discovery(
             return queue_manager_of(view, server_name, site_id, networks)
 
     server = DiscoveryServer(
-        load(),
+        await asyncio.to_thread(load),  # a store may be far away
         strict_enterprise=section.own_enterprise_only,
         limit=RateLimit(section.rate, section.burst),
         total=RateLimit(section.total_rate, 2 * section.total_rate),

@@ -38,14 +38,17 @@ class HostResolver:
         listed = self._hosts.get(canonical(machine))
         if listed is not None:
             return listed[0], listed[1] or self._port
-        with self._store.read() as view:
-            obj = view.find(ObjectType.MACHINE, machine)
+        obj = await asyncio.to_thread(self._machine, machine)  # a store may be far away
         known = None if obj is None else _address_of(obj)
         if known is not None:
             return known, self._port
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(machine, self._port, type=socket.SOCK_STREAM)
         return str(found[0][4][0]), self._port
+
+    def _machine(self, name: str) -> DirectoryObject | None:
+        with self._store.read() as view:
+            return view.find(ObjectType.MACHINE, name)
 
 
 def _address_of(machine: DirectoryObject) -> str | None:

@@ -6,6 +6,7 @@ A replicating server has a queue manager, whose name, address book and key its n
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from mqis.server.hosts import HostResolver
 from mqis.wire.mqds.objecttype import ObjectType
 
 
-def start_notifier(
+async def start_notifier(
     config: Config, store: Store, name: str, resolver: HostResolver, stack: AsyncExitStack
 ) -> ChangeNotifier | None:
     """Starts the notifier of the server ``name``; None if notifications are switched off."""
@@ -30,8 +31,9 @@ def start_notifier(
     if not section.notify:
         return None
     members = Members(store, {})
+    local = await asyncio.to_thread(local_queue_manager, section, store, name)
     notifier = ChangeNotifier(
-        local_queue_manager(section, store, name),
+        local,
         resolver,
         peers=members,
         signer=_signer(section, members),

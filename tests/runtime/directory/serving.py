@@ -28,6 +28,7 @@ from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import DeleteListener, Dscomm2Service, PendingDelete
+from mqis.runtime.directory.readers import StoreReaders
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.client import CallbackHandler, Credentials, RpcClient
 from mqis.runtime.rpc.server import RpcServer
@@ -150,11 +151,12 @@ async def serving(
     settings: DirectorySettings = SETTINGS,
     gss: Authenticator | None = None,
     on_delete: DeleteListener | None = None,
+    readers: StoreReaders | None = None,
 ) -> AsyncIterator[Served]:
     world = world or World()
     store = store or world.store
     writer = GroupCommitWriter(store)
-    context = DirectoryContext(store, writer, SystemEntropy(), settings, gss)
+    context = DirectoryContext(store, writer, SystemEntropy(), settings, gss, readers=readers)
     listeners = () if on_delete is None else (on_delete,)
     services = [DscommService(context), Dscomm2Service(context, *listeners)]
     server = RpcServer(services, SystemEntropy(), authenticator=AUTHENTICATOR)

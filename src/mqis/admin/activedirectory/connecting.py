@@ -22,17 +22,13 @@ from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
 from mqis.runtime.ldap.binding import BindMethod, LdapLogin, LdapLogonError
 from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.passwords import LdapPasswordError, find_password
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.runtime.ldap.tls import TlsError, TlsSettings
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.codes import ResultCode, SearchScope
 from mqis.wire.ldap.responses import SearchEntry
-
-PASSWORD_FILE: Final = "MQIS_LDAP_PASSWORD_FILE"
-PASSWORD: Final = "MQIS_LDAP_PASSWORD"
-#: A file that is longer holds no password.
-_LONGEST: Final = 4096
 
 #: The reasons that Active Directory puts into the message of code 49 (MS-ERREF, in hexadecimal).
 _LOGON_REASONS: Final = {
@@ -144,20 +140,10 @@ def settings_of(options: ConnectingOptions, environment: Mapping[str, str]) -> L
 
 def read_password(options: ConnectingOptions, environment: Mapping[str, str]) -> str:
     """The first line of the password file, or the password of the environment."""
-    path = options.password_file or environment.get(PASSWORD_FILE)
-    if path:
-        try:
-            with Path(path).open(encoding="utf-8") as file:
-                return file.read(_LONGEST).partition("\n")[0].rstrip("\r")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise ConnectingError(f"{path}: the password cannot be read: {reason}") from error
-    if PASSWORD in environment:
-        return environment[PASSWORD]
-    raise ConnectingError(
-        f"no password for {options.user}: put it into a file that --password-file or "
-        f"{PASSWORD_FILE} names, or into {PASSWORD}"
-    )
+    try:
+        return find_password(options.user, options.password_file, "--password-file", environment)
+    except LdapPasswordError as error:
+        raise ConnectingError(str(error)) from error
 
 
 def explained(error: MqisError, user: str) -> ConnectingError:

@@ -272,7 +272,9 @@ class DirectoryEvents:
         if not self._decides(partition, seq):
             raise NotAuthority(added(SequenceNumber.MIN))
         change = added(self._number(partition, seq))
-        tx.insert(change.obj)
+        made = tx.insert(change.obj)
+        if made is not None:
+            change = replace(change, obj=made)
         if named_by_caller:  # a fresh identifier was never buried
             tx.unbury(partition, identifier)
         if object_type is ObjectType.ENTERPRISE:

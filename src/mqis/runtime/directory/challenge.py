@@ -37,8 +37,8 @@ class Challenger:
         """S_DSQMSetMachinePropertiesSignProc: the signature covers the properties too."""
         if not self._directory.settings.challenge_machines:
             return
-        with self._directory.view() as view:
-            key = _key(locate(view, Target(ObjectType.MACHINE, request.path)).value(_SIGN))
+        machine = Target(ObjectType.MACHINE, request.path)
+        key = await self._directory.look(lambda view: _key(locate(view, machine).value(_SIGN)))
         challenge = self._new_challenge()
         digest = machine_properties_digest(challenge, request.ids, request.values)
         operation = dscomm.SET_MACHINE_PROPERTIES_SIGN_PROC
@@ -50,8 +50,9 @@ class Challenger:
             return
         object_type = object_type_of(request.object_type)
         read_methods.check_secured(object_type, read_methods.check_information(request.information))
-        with self._directory.view() as view:
-            key = _key(self._signer(view, request).value(_SIGN))
+        key = await self._directory.look(
+            lambda view: _key(self._signer(view, request).value(_SIGN))
+        )
         challenge = self._new_challenge()
         digest = challenge_digest(challenge)
         operation = dscomm.GET_OBJECT_SECURITY_CHALLENGE

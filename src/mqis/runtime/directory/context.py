@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,6 +31,7 @@ from mqis.runtime import changelog
 from mqis.runtime.budgets import Budgets
 from mqis.runtime.changelog import Origin
 from mqis.runtime.directory.handles import HandleTable
+from mqis.runtime.directory.readers import StoreReaders, ThreadedWalks
 from mqis.runtime.directory.views import SharedViews
 from mqis.runtime.directory.walks import LookupWalks
 from mqis.runtime.node.driver import NodeDriver
@@ -42,6 +43,7 @@ from mqis.wire.ndr import ContextHandle
 from mqis.wire.security.sid import Sid
 
 T = TypeVar("T")
+A = TypeVar("A")
 
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
@@ -88,6 +90,8 @@ class DirectoryContext:
     local: LocalQueueManager | None = None
     #: The node that forwards changes to their authority; None for a server on its own.
     node: NodeDriver | None = None
+    #: The threads that read a store which waits for a network; None: the event loop reads it.
+    readers: StoreReaders | None = None
     #: Called with each change notification, once its change is committed.
     notify: Callable[[ChangeNotice], None] = lambda _notice: None
     #: Calls that access checks have refused since the start.
@@ -99,7 +103,10 @@ class DirectoryContext:
     def __post_init__(self) -> None:
         self._views = SharedViews(self.store)
         self.handles = HandleTable(self.budgets)
-        self.walks = LookupWalks(self.view, self.budgets.walks)
+        if self.readers is None:
+            self.walks = LookupWalks(self.view, self.budgets.walks)
+        else:
+            self.walks = ThreadedWalks(self.store, self.readers, self.budgets.walks)
 
     def check_ready(self) -> None:
         """Raises ``DirectoryError`` unless there is a directory to serve (1.5)."""
@@ -146,6 +153,31 @@ class DirectoryContext:
     def view(self) -> AbstractContextManager[View]:
         """A view of the committed state; all calls of one turn of the event loop share it."""
         return self._views.view()
+
+    async def look(self, question: Callable[[View], T]) -> T:
+        """Returns what a function reads from a view."""
+        if self.readers is not None:
+            return await self.readers.ask(question)
+        with self.view() as view:
+            return question(view)
+
+    def answer(
+        self, question: Callable[[View], T], answer_of: Callable[[T], A]
+    ) -> A | Awaitable[A]:
+        """The answer that is made of what ``question`` reads: at once, or as soon as it comes."""
+        if self.readers is not None:
+            return self._answer_later(self.readers, question, answer_of)
+        with self.view() as view:
+            found = question(view)
+        return answer_of(found)
+
+    async def _answer_later(
+        self,
+        readers: StoreReaders,
+        question: Callable[[View], T],
+        answer_of: Callable[[T], A],
+    ) -> A:
+        return answer_of(await readers.ask(question))
 
     async def change(
         self, operation: Callable[[DirectoryEvents], T], call: IncomingCall | None = None

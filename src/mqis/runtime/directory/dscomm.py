@@ -184,10 +184,14 @@ class DscommService(TypedService):
 
     # --- reads ------------------------------------------------------------------------------------
 
-    def get_props(self, call: IncomingCall, request: dscomm.GetProps) -> dscomm.PropsGot:
+    def get_props(
+        self, call: IncomingCall, request: dscomm.GetProps
+    ) -> dscomm.PropsGot | Awaitable[dscomm.PropsGot]:
         return self._get(call, request, request.path, None)
 
-    def get_props_guid(self, call: IncomingCall, request: dscomm.GetPropsGuid) -> dscomm.PropsGot:
+    def get_props_guid(
+        self, call: IncomingCall, request: dscomm.GetPropsGuid
+    ) -> dscomm.PropsGot | Awaitable[dscomm.PropsGot]:
         return self._get(call, request, None, request.guid)
 
     def _get(
@@ -196,23 +200,28 @@ class DscommService(TypedService):
         request: dscomm.GetProps | dscomm.GetPropsGuid,
         path: str | None,
         guid: Guid | None,
-    ) -> dscomm.PropsGot:
+    ) -> dscomm.PropsGot | Awaitable[dscomm.PropsGot]:
         auth = self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
         target = Target.from_wire(request.object_type, path, guid)
-        with self._directory.view() as view:
-            values = read_methods.get_properties(view, guard, target, request.ids, request.types)
-        signed = _signed(auth, request.ids, values, request.signature_size)
-        return dscomm.PropsGot(values, signed, _OK)
+
+        def signed(values: tuple[PropVariant, ...]) -> dscomm.PropsGot:
+            signature_of = _signed(auth, request.ids, values, request.signature_size)
+            return dscomm.PropsGot(values, signature_of, _OK)
+
+        ids, types = request.ids, request.types
+        return self._directory.answer(
+            lambda view: read_methods.get_properties(view, guard, target, ids, types), signed
+        )
 
     def get_object_security(
         self, call: IncomingCall, request: dscomm.GetSecurity
-    ) -> dscomm.SecurityGot:
+    ) -> dscomm.SecurityGot | Awaitable[dscomm.SecurityGot]:
         return self._get_security(call, request, request.path, None)
 
     def get_object_security_guid(
         self, call: IncomingCall, request: dscomm.GetSecurityGuid
-    ) -> dscomm.SecurityGot:
+    ) -> dscomm.SecurityGot | Awaitable[dscomm.SecurityGot]:
         return self._get_security(call, request, None, request.guid)
 
     async def qm_get_object_security(
@@ -220,7 +229,8 @@ class DscommService(TypedService):
     ) -> dscomm.SecurityGot:
         self._directory.server_auth(call, request.auth)
         await self._challenger.before_get(call, request)
-        return self._get_security(call, request, None, request.guid)
+        answer = self._get_security(call, request, None, request.guid)
+        return answer if isinstance(answer, dscomm.SecurityGot) else await answer
 
     def _get_security(
         self,
@@ -228,18 +238,23 @@ class DscommService(TypedService):
         request: dscomm.GetSecurity | dscomm.GetSecurityGuid | dscomm.GetMachineSecurity,
         path: str | None,
         guid: Guid | None,
-    ) -> dscomm.SecurityGot:
+    ) -> dscomm.SecurityGot | Awaitable[dscomm.SecurityGot]:
         auth = self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
         target = Target.from_wire(request.object_type, path, guid)
-        with self._directory.view() as view:
-            data = read_methods.get_security(view, guard, target, request.information)
-        if len(data) > request.length:
-            code = HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
-            return _no_security(request, code, len(data))
-        buffer = data.ljust(request.length, b"\0")
-        signed = auth.sign(signature.security_digest(buffer), request.signature_size)
-        return dscomm.SecurityGot(buffer, len(data), signed, _OK)
+
+        def signed(data: bytes) -> dscomm.SecurityGot:
+            if len(data) > request.length:
+                code = HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
+                return _no_security(request, code, len(data))
+            buffer = data.ljust(request.length, b"\0")
+            made = auth.sign(signature.security_digest(buffer), request.signature_size)
+            return dscomm.SecurityGot(buffer, len(data), made, _OK)
+
+        information = request.information
+        return self._directory.answer(
+            lambda view: read_methods.get_security(view, guard, target, information), signed
+        )
 
     def create_servers_cache(
         self, call: IncomingCall, request: dscomm.CreateServersCache

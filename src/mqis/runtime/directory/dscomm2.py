@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from mqis.protocol.directory import read_methods, signature
@@ -24,6 +24,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.serverlist import format_server_specs
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propertybag import encode_properties
+from mqis.wire.propvariant import PropVariant
 
 _OK = int(HResult.MQ_OK)
 
@@ -75,21 +76,27 @@ class Dscomm2Service(TypedService):
 
     def get_computer_sites(
         self, call: IncomingCall, request: dscomm2.GetComputerSites
-    ) -> dscomm2.ComputerSites:
+    ) -> dscomm2.ComputerSites | Awaitable[dscomm2.ComputerSites]:
         auth = self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
-        with self._directory.view() as view:
-            sites = read_methods.computer_sites(view, guard, request.path)
-        digest = signature.blob_digest(b"".join(site.raw for site in sites))
-        signed = auth.sign(digest, request.signature_size)
-        return dscomm2.ComputerSites(sites, signed, _OK)
 
-    def get_props_ex(self, call: IncomingCall, request: dscomm.GetProps) -> dscomm.PropsGot:
+        def signed(sites: tuple[Guid, ...]) -> dscomm2.ComputerSites:
+            digest = signature.blob_digest(b"".join(site.raw for site in sites))
+            made = auth.sign(digest, request.signature_size)
+            return dscomm2.ComputerSites(sites, made, _OK)
+
+        return self._directory.answer(
+            lambda view: read_methods.computer_sites(view, guard, request.path), signed
+        )
+
+    def get_props_ex(
+        self, call: IncomingCall, request: dscomm.GetProps
+    ) -> dscomm.PropsGot | Awaitable[dscomm.PropsGot]:
         return self._get_ex(call, request, request.path, None)
 
     def get_props_guid_ex(
         self, call: IncomingCall, request: dscomm.GetPropsGuid
-    ) -> dscomm.PropsGot:
+    ) -> dscomm.PropsGot | Awaitable[dscomm.PropsGot]:
         return self._get_ex(call, request, None, request.guid)
 
     def _get_ex(
@@ -98,29 +105,39 @@ class Dscomm2Service(TypedService):
         request: dscomm.GetProps | dscomm.GetPropsGuid,
         path: str | None,
         guid: Guid | None,
-    ) -> dscomm.PropsGot:
+    ) -> dscomm.PropsGot | Awaitable[dscomm.PropsGot]:
         auth = self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
         target = Target.from_wire(request.object_type, path, guid)
-        with self._directory.view() as view:
-            values = read_methods.get_property_ex(view, guard, target, request.ids)
-        digest = signature.properties_digest(request.ids, values)
-        signed = auth.sign(digest, request.signature_size)
-        return dscomm.PropsGot(values, signed, _OK)
+
+        def signed(values: tuple[PropVariant, ...]) -> dscomm.PropsGot:
+            digest = signature.properties_digest(request.ids, values)
+            made = auth.sign(digest, request.signature_size)
+            return dscomm.PropsGot(values, made, _OK)
+
+        return self._directory.answer(
+            lambda view: read_methods.get_property_ex(view, guard, target, request.ids), signed
+        )
 
     # --- delete notification ----------------------------------------------------------------------
 
     def begin_delete_notification(
         self, call: IncomingCall, request: dscomm2.BeginDeleteNotification
-    ) -> dscomm.HandleGot:
+    ) -> dscomm.HandleGot | Awaitable[dscomm.HandleGot]:
         self._directory.server_auth(call, request.auth)
-        guard = self._directory.guard(call)
-        with self._directory.view() as view:
+        guard, handles = self._directory.guard(call), self._directory.handles
+
+        def recorded(view: View) -> tuple[DirectoryObject, PendingDelete]:
             obj, pending = _pending(view, request.path)
             # Its queue manager will be notified that the object is deleted, and act on it.
             guard.check(obj, Access.DELETE, view)
-        charges = self._directory.handles.charged(call, _size_of(obj))
-        return dscomm.HandleGot(self._directory.handles.open(call, pending, charges), _OK)
+            return obj, pending
+
+        def opened(found: tuple[DirectoryObject, PendingDelete]) -> dscomm.HandleGot:
+            charges = handles.charged(call, _size_of(found[0]))
+            return dscomm.HandleGot(handles.open(call, found[1], charges), _OK)
+
+        return self._directory.answer(recorded, opened)
 
     def notify_delete(
         self, call: IncomingCall, request: dscomm.HandleGiven

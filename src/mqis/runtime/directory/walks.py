@@ -109,15 +109,26 @@ class LookupWalks:
 
 def _slice(walk: Generator[int, None, T], charge: Charge) -> WalkResult[T] | None:
     """Continues a walk for ``SLICE_S``; returns the result if it has ended."""
-    until = perf_counter() + SLICE_S
+    added, done = advance(walk, SLICE_S)
+    charged(charge, added)
+    return done
+
+
+def advance(walk: Generator[int, None, T], slice_s: float) -> tuple[int, WalkResult[T] | None]:
+    """Continues a walk for a while; returns the bytes added, and the result if it has ended."""
+    until = perf_counter() + slice_s
     added = 0
-    done: WalkResult[T] | None = None
     try:
         added += next(walk)  # one step at least, also where the machine is busy elsewhere
         while perf_counter() < until:
             added += next(walk)
     except StopIteration as end:
-        done = WalkResult(end.value)
+        return added, WalkResult(end.value)
+    return added, None
+
+
+def charged(charge: Charge, added: int) -> None:
+    """Takes the memory that a slice has added out of the caller's budget."""
     shortage = charge.change(charge.amount + added)
     if shortage is not None:
         raise DirectoryError(
@@ -125,4 +136,3 @@ def _slice(walk: Generator[int, None, T], charge: Charge) -> WalkResult[T] | Non
             f"the lookup needs more memory than there is: {shortage} bytes; ask for fewer objects "
             "or columns, or end other lookups",
         )
-    return done

@@ -1,0 +1,154 @@
+"""One connection to an Active Directory that plain functions of many threads share.
+
+A domain controller that is lost gives ``DirectoryNotConnected``. The next call connects again, to
+the next controller if there are several. While none answers, calls fail at once and only one in
+``retry_s`` tries to connect, so that callers do not wait for a dead server one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from threading import Lock
+from time import monotonic
+from typing import Final, TypeVar
+
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.runtime.activedirectory.bridge import LoopThread
+from mqis.runtime.activedirectory.errors import DirectoryNotConnected, translated
+from mqis.runtime.activedirectory.reading import ForestReader
+from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.settings import LdapSettings
+from mqis.wire.ldap.codes import SearchScope
+from mqis.wire.ldap.filters import Filter
+from mqis.wire.mqds.objecttype import ObjectType
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+#: Seconds after a failure in which calls fail without trying again.
+RETRY_S: Final = 1.0
+
+#: Asks the directory something.
+Question = Callable[[ForestReader], Awaitable[T]]
+
+
+class ForestConnection:
+    """Questions to one forest; thread-safe."""
+
+    def __init__(self, settings: LdapSettings, *, retry_s: float = RETRY_S) -> None:
+        self._settings = settings
+        self._retry_s = retry_s
+        self._loop = LoopThread("mqis-ldap")
+        self._client: LdapDirectoryClient | None = None
+        self._reader: ForestReader | None = None
+        self._opening = asyncio.Lock()
+        self._condition = Lock()
+        #: Why the directory is not connected, and until when nobody tries; None while it is.
+        self._outage: tuple[str, float] | None = None
+
+    @property
+    def outage(self) -> str | None:
+        """Why the directory does not answer; None while it does."""
+        return None if self._outage is None else self._outage[0]
+
+    @property
+    def where(self) -> str:
+        """The domain controller that is connected; the configured ones if none is."""
+        connected = "" if self._client is None else self._client.where
+        return connected or ", ".join(map(str, self._settings.servers))
+
+    def ask(self, object_type: ObjectType, question: Question[T]) -> T:
+        """Waits for the answer. Errors are ``DirectoryError``, those of the object's type."""
+        self._check_outage()
+        try:
+            with translated(object_type):
+                answer = self._loop.run(self._answer(question))
+        except DirectoryNotConnected as error:
+            self._lost(error)
+            raise
+        self._works()
+        return answer
+
+    def search(
+        self,
+        object_type: ObjectType,
+        condition: Filter | None = None,
+        *,
+        base: str | None = None,
+        scope: SearchScope = SearchScope.SUBTREE,
+    ) -> Iterator[DirectoryObject]:
+        """Yields the objects that meet a condition, page after page."""
+        self._check_outage()
+        found = self._search(object_type, condition, base, scope)
+        try:
+            with translated(object_type):
+                yield from self._loop.iterate(found)
+        except DirectoryNotConnected as error:
+            self._lost(error)
+            raise
+        self._works()
+
+    def close(self) -> None:
+        self._loop.close(self._end())
+
+    # --- in the loop of the connection ------------------------------------------------------------
+
+    async def _answer(self, question: Question[T]) -> T:
+        return await question(await self._opened())
+
+    async def _search(
+        self,
+        object_type: ObjectType,
+        condition: Filter | None,
+        base: str | None,
+        scope: SearchScope,
+    ) -> AsyncGenerator[DirectoryObject, None]:
+        reader = await self._opened()
+        async with aclosing(reader.search(object_type, condition, base=base, scope=scope)) as found:
+            async for obj in found:
+                yield obj
+
+    async def _opened(self) -> ForestReader:
+        """The reader of the forest, whose contexts are read once."""
+        async with self._opening:
+            if self._client is None:
+                self._client = LdapDirectoryClient(DomainControllers(self._settings))
+            if self._reader is None:
+                self._reader = await ForestReader.open(self._client)
+            return self._reader
+
+    async def _end(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    # --- outages ----------------------------------------------------------------------------------
+
+    def _check_outage(self) -> None:
+        """Fails at once while the directory is known to be lost, except for one call in a while."""
+        with self._condition:
+            outage = self._outage
+            if outage is None:
+                return
+            reason, until = outage
+            if monotonic() >= until:
+                self._outage = reason, monotonic() + self._retry_s  # this call tries
+                return
+        raise DirectoryNotConnected(reason)
+
+    def _lost(self, error: DirectoryNotConnected) -> None:
+        with self._condition:
+            known = self._outage is not None
+            self._outage = error.detail, monotonic() + self._retry_s
+        if not known:
+            log.error("the directory does not answer: %s", error.detail)
+
+    def _works(self) -> None:
+        with self._condition:
+            known, self._outage = self._outage, None
+        if known is not None:
+            log.info("the directory answers again: %s", self.where)

@@ -1,0 +1,71 @@
+"""Reads of a store that waits for a network: in threads, so that the event loop never waits.
+
+A store of our own answers within microseconds, and its calls are answered in the event loop. An
+Active Directory answers over a network, or not at all; each of its readers takes a thread as long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from mqis.protocol.budget import Budget, Charge
+from mqis.protocol.ports import Store, View
+from mqis.runtime.directory.walks import Begin, LookupWalks, WalkResult, advance, charged
+
+T = TypeVar("T")
+
+#: Calls that are read at the same time; others wait.
+THREADS: Final = 32
+#: The duration of a walk's slice; between two of them its memory is charged.
+SLICE_S: Final = 0.05
+
+
+class StoreReaders:
+    """The threads in which a server reads its store."""
+
+    def __init__(self, store: Store, threads: int = THREADS) -> None:
+        self._store = store
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="mqis-read")
+
+    async def ask(self, question: Callable[[View], T]) -> T:
+        """The result of a function over a view of its own."""
+
+        def ask() -> T:
+            with self._store.read() as view:
+                return question(view)
+
+        return await self.run(ask)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class ThreadedWalks(LookupWalks):
+    """Walks whose slices run in threads."""
+
+    def __init__(self, store: Store, readers: StoreReaders, places: Budget) -> None:
+        super().__init__(store.read, places)
+        self._readers = readers
+
+    def at_once(self, begin: Begin[T], charge: Charge) -> WalkResult[T] | None:
+        """Nothing is done at once: the answer takes a network."""
+        return None
+
+    async def in_slices(self, begin: Begin[T], charge: Charge) -> T:
+        async with self._place(charge.caller):
+            with self._view() as view:
+                walk: Generator[int, None, T] = begin(view)
+                try:
+                    while True:
+                        added, done = await self._readers.run(lambda: advance(walk, SLICE_S))
+                        charged(charge, added)
+                        if done is not None:
+                            return done.value
+                finally:  # ends the query below the walk, wherever it has come to
+                    await self._readers.run(walk.close)

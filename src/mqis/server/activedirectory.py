@@ -1,0 +1,57 @@
+"""The store of a pass-through server, from its configuration (MS-MQDSSM).
+
+Such a server keeps nothing itself: Active Directory replicates, so a role of our own replication
+is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from mqis.config.file import ConfigError
+from mqis.config.sections import Config, ConfiguredRole, StoreSection
+from mqis.config.stores import directory_urls
+from mqis.runtime.activedirectory.store import ActiveDirectoryStore
+from mqis.runtime.ldap.binding import LdapLogin
+from mqis.runtime.ldap.passwords import LdapPasswordError, find_password
+from mqis.runtime.ldap.settings import LdapSettings
+from mqis.runtime.ldap.tls import TlsSettings
+
+
+def open_directory(
+    config: Config, environment: Mapping[str, str] = os.environ
+) -> ActiveDirectoryStore | None:
+    """Returns the store if the configuration names an Active Directory; None if it does not."""
+    if not directory_urls(config.store.url):
+        return None
+    if config.server.role is not ConfiguredRole.NONE:
+        raise ConfigError(
+            f"server.role: {config.server.role.value} is a role of our own replication, and an "
+            "Active Directory as the store replicates by itself; set server.role to none"
+        )
+    settings = ldap_settings(config.store, environment)
+    return ActiveDirectoryStore(settings, sites_allowed=config.store.sites)
+
+
+def ldap_settings(section: StoreSection, environment: Mapping[str, str]) -> LdapSettings:
+    """The settings of the connection; ``ConfigError`` if a password is missing."""
+    file = Path(section.password_file) if section.password_file else None
+    try:
+        password = (
+            find_password(section.user, file, "store.password_file", environment)
+            if section.user
+            else None
+        )
+    except LdapPasswordError as error:
+        raise ConfigError(f"store.user: {error}") from error
+    return LdapSettings(
+        servers=directory_urls(section.url),
+        login=LdapLogin(section.user, password),
+        tls=TlsSettings(
+            Path(section.ca_file) if section.ca_file else None, section.server_name or None
+        ),
+        connect_timeout_s=section.timeout_s,
+        operation_timeout_s=5.0 * section.timeout_s,
+    )

@@ -1,0 +1,64 @@
+"""A pass-through server and, beside it, a server with a store of its own that holds the same."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from mqis.protocol.ldap.urls import LdapUrl
+from mqis.runtime.activedirectory.reading import ForestReader
+from mqis.runtime.activedirectory.store import ActiveDirectoryStore
+from mqis.runtime.directory.readers import StoreReaders
+from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.settings import LdapSettings
+from mqis.storage.memory import MemoryStore
+from mqis.testing.activedirectory import ScriptedDomain
+from tests.runtime.activedirectory.estate import Estate
+from tests.runtime.directory.serving import ADMIN, Caller, serving
+
+
+@dataclass
+class Passing:
+    """``through`` calls the pass-through server, ``own`` the other one."""
+
+    estate: Estate
+    store: ActiveDirectoryStore
+    through: Caller
+    own: Caller
+
+
+def settings_for(server: ScriptedDomain) -> LdapSettings:
+    return LdapSettings((LdapUrl.parse(server.url),), connect_timeout_s=5, operation_timeout_s=5)
+
+
+async def copied(server: ScriptedDomain) -> MemoryStore:
+    """A store of our own with everything that the directory has."""
+    store, client = MemoryStore(), LdapDirectoryClient(DomainControllers(settings_for(server)))
+    reader = await ForestReader.open(client)
+    with store.write() as tx:
+        async for obj in reader.objects():
+            tx.insert(obj)
+    await client.close()
+    return store
+
+
+@asynccontextmanager
+async def passing() -> AsyncIterator[Passing]:
+    async with ScriptedDomain.of() as server:
+        estate = Estate(server)
+        own = await copied(server)
+        store = ActiveDirectoryStore(settings_for(server), sites_allowed=True)
+        readers = StoreReaders(store, 4)
+        try:
+            async with (
+                serving(store=store, readers=readers) as far,
+                serving(store=own) as near,
+                far.caller(ADMIN) as through,
+                near.caller(ADMIN) as beside,
+            ):
+                yield Passing(estate, store, through, beside)
+        finally:
+            readers.close()
+            store.close()

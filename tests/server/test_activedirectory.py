@@ -1,0 +1,114 @@
+"""A server whose store is an Active Directory, from its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqis.client.directory import DirectoryClient
+from mqis.client.servers import ServerAddress
+from mqis.config.file import ConfigError, override
+from mqis.config.sections import Config
+from mqis.protocol.discovery.knowledge import queue_manager_of
+from mqis.runtime.authentication.initiator import LogonCredentials as Secret
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
+from mqis.runtime.rpc.client import Credentials
+from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.server.accounts import AccountsFile
+from mqis.server.activedirectory import open_directory
+from mqis.server.directory_server import DirectoryServer
+from mqis.testing.activedirectory import ScriptedDomain
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.security.sid import ADMINISTRATORS
+from tests.runtime.activedirectory.estate import Estate
+from tests.waiting import in_time
+
+
+def configured(server: ScriptedDomain, tmp_path: Path, **store: Any) -> Config:
+    values = {
+        "server": {"name": "SRV1"},
+        "store": {"url": server.url, **store},
+        "rpc": {"mapper": False},
+        "discovery": {"port": 0, "listen": "127.0.0.1"},
+        "security": {"accounts": str(tmp_path / "accounts.toml")},
+        "monitoring": {"port": 0},
+    }
+    return override(Config(), values, "test")
+
+
+def serve(tmp_path: Path, test: Callable[[Estate, Config], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with ScriptedDomain.of() as server:
+            await test(Estate(server), configured(server, tmp_path))
+
+    asyncio.run(in_time(run()))
+
+
+@pytest.mark.req("MQSD-2.3-01")
+def test_a_server_finds_its_place_and_announces_what_the_directory_has(tmp_path: Path) -> None:
+    async def test(estate: Estate, config: Config) -> None:
+        async with DirectoryServer(config) as running:
+            ready = running.ready
+            assert (ready.enterprise, ready.site, ready.role) == (estate.server.root, "Berlin", "none")
+            assert ready.discovery_port
+            store = open_directory(config)
+            assert store is not None
+
+            def announced() -> Any:
+                with store.read() as view:
+                    return queue_manager_of(view, "SRV1", estate.berlin)
+
+            found = await asyncio.to_thread(announced)
+            assert found.sites == (estate.berlin,)
+            assert found.networks == (estate.berlin,)  # connected networks are sites
+            await asyncio.to_thread(store.close)
+
+    serve(tmp_path, test)
+
+
+@pytest.mark.parametrize("role", ["pec", "psc", "bsc"])
+def test_a_role_of_our_replication_is_refused(tmp_path: Path, role: str) -> None:
+    async def test(estate: Estate, config: Config) -> None:
+        config = override(config, {"server": {"role": role}}, "test")
+        with pytest.raises(ConfigError, match=f"server.role: {role} is a role .* set .* to none"):
+            await DirectoryServer(config).start()
+
+    serve(tmp_path, test)
+
+
+def test_an_account_without_a_password_is_named(tmp_path: Path) -> None:
+    async def test(estate: Estate, config: Config) -> None:
+        config = override(config, {"store": {"user": "mqis@corp.example"}}, "test")
+        with pytest.raises(ConfigError, match=r"store.user: no password for mqis@.*password_file"):
+            open_directory(config, {})
+
+    serve(tmp_path, test)
+
+
+def test_a_directory_that_does_not_answer_ends_the_start_with_its_reason(tmp_path: Path) -> None:
+    async def test(estate: Estate, config: Config) -> None:
+        config = override(config, {"store": {"url": "ldap://127.0.0.1:1"}}, "test")
+        with pytest.raises(Exception, match=r"127\.0\.0\.1:1"):
+            await DirectoryServer(config).start()
+
+    serve(tmp_path, test)
+
+
+def test_callers_read_through_it_by_their_own_rights(tmp_path: Path) -> None:
+    async def test(estate: Estate, config: Config) -> None:
+        accounts = AccountsFile(Path(config.security.accounts))
+        del accounts
+        async with DirectoryServer(config) as running:
+            address = ServerAddress("127.0.0.1", running.ready.port)
+            async with await DirectoryClient.connect(address) as client:
+                found = await client.get_properties(
+                    ObjectType.QUEUE, "srv1\\orders", [PropId.Q_QUOTA]
+                )
+                assert [value.value for value in found] == [7]
+
+    serve(tmp_path, test)
