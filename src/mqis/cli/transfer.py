@@ -15,7 +15,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from mqis.admin.activedirectory.exporting import LdifOptions, export_ldif
 from mqis.admin.activedirectory.ldif import import_ldif, is_ldif
 from mqis.admin.activedirectory.notes import TransferNotes
-from mqis.admin.activedirectory.online import import_online
 from mqis.admin.activedirectory.taking import EstateResult
 from mqis.admin.transfer import (
     ImportResult,
@@ -27,6 +26,7 @@ from mqis.admin.transfer import (
 from mqis.admin.transfer import Progress as Callback
 from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
 from mqis.cli.ldif_options import LdifExportOptions
+from mqis.cli.localpaths import refuse_uri
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, opened, store_url
 from mqis.cli.output import counted, error_console, print_json, print_warning, say
@@ -71,14 +71,14 @@ def import_(
     url = store_url(store, config)
     read = _reader(sources, restore=restore, directory=directory)
     try:
-        with claimed(url, create=True) as target, _bar("importing") as progress:
+        with claimed(url, create=True) as target, progress_bar("importing") as progress:
             result = read(target, progress)
     except StoreInUse as error:
         raise StoreInUse(
             f"{error}. To add objects while it runs, create them through it: mqis create --server"
         ) from error
     if json:
-        print_json(_as_json(result.imported) | _notes_as_json(result.notes))
+        print_json(_as_json(result.imported) | notes_as_json(result.notes))
     else:
         say(_summary(result.imported))
         show_notes(result.notes)
@@ -94,7 +94,11 @@ def _reader(
     if online:
         if len(sources) > 1:
             raise typer.BadParameter("import one Active Directory at a time")
+        from mqis.admin.activedirectory.online import import_online  # noqa: PLC0415 -- it is slow
+
         return partial(import_online, directory.connecting(*sources))
+    for source in sources:
+        refuse_uri(source)
     paths = [Path(source) for source in sources]
     if all(map(is_ldif, paths)):
         return lambda store, progress: import_ldif(store, paths, progress)
@@ -126,17 +130,17 @@ def export(
     if ldif.ldif is not None:
         if access.is_wanted:
             raise typer.BadParameter("--ldif writes a store, not a server's directory")
-        with opened(store_url(store, config)) as source, _bar("exporting") as progress:
+        with opened(store_url(store, config)) as source, progress_bar("exporting") as progress:
             _write_ldif(source, ldif, progress, json=json)
         return
     if access.is_wanted:
         if store is not None:
             raise typer.BadParameter("--store and --server exclude each other")
-        with connected(access.login()) as remote, _bar("exporting") as progress:
+        with connected(access.login()) as remote, progress_bar("exporting") as progress:
             write = partial(_export_server, remote, progress, permissions=permissions)
             _write(file, write, "as the user sees them", json=json)
     else:
-        with opened(store_url(store, config)) as source, _bar("exporting") as progress:
+        with opened(store_url(store, config)) as source, progress_bar("exporting") as progress:
             write = partial(export_store, source, progress=progress)
             _write(file, write, "tombstones included", json=json)
 
@@ -171,7 +175,7 @@ def _write_ldif(source: Store, ldif: LdifExportOptions, progress: Callback, *, j
         else:
             records = write_export(ldif.ldif, write)
     if json and records is not None:
-        print_json({"file": str(ldif.ldif), "records": records} | _notes_as_json(notes))
+        print_json({"file": str(ldif.ldif), "records": records} | notes_as_json(notes))
         return
     if records is not None:
         say(f"wrote {ldif.ldif}: {counted(records, 'record')}")
@@ -185,7 +189,7 @@ def _ldif_of(
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Callback]:
+def progress_bar(what: str) -> Iterator[Callback]:
     """Shows a progress bar on stderr if that is a terminal."""
     target = error_console()
     columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
@@ -202,7 +206,7 @@ def _as_json(result: ImportResult) -> dict[str, object]:
     }
 
 
-def _notes_as_json(notes: TransferNotes) -> dict[str, object]:
+def notes_as_json(notes: TransferNotes) -> dict[str, object]:
     if not notes:
         return {}
     return {"notes": [{"what": n.what, "count": n.count, "examples": n.examples} for n in notes]}

@@ -17,6 +17,7 @@ from mqis.protocol.activedirectory.importing import (
     network_of,
     readable_link,
     type_of,
+    without_unfit,
 )
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
@@ -96,6 +97,16 @@ def test_the_sites_of_a_machine_have_one_order() -> None:
     assert bare.value(P.QM_SITE_IDS) == (NO_SITE,)
     assert bare.value(P.QM_CNS) == ()
     assert not is_placed(bare)
+
+
+def test_values_that_a_store_refuses_are_left_out() -> None:
+    found = entry(MACHINE, "mSMQConfiguration", mSMQSites=(SITE1.raw,))
+    certificates = LdapEntry("CN=SRV1", (("mSMQSignCertificates", (b"no keys",)),))
+    made = imported_object(found, ObjectType.MACHINE, SOURCES, certificates)
+    kept, unfit = without_unfit(made)
+    assert unfit == (P.QM_SIGN_PKS,)
+    assert set(made.properties) - set(kept.properties) == {P.QM_SIGN_PKS}
+    assert without_unfit(kept) == (kept, ())
 
 
 def test_a_site_gets_its_gates_and_is_a_network_too() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from mqis.admin.activedirectory.connecting import (
@@ -20,6 +21,7 @@ from mqis.admin.activedirectory.connecting import (
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.activedirectory.taking import EstateResult, EstateTaker
 from mqis.admin.transfer import Progress, silent
+from mqis.protocol.activedirectory.conditions import class_filter
 from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES, ROOT_ATTRIBUTES, Forest
 from mqis.protocol.activedirectory.importing import (
@@ -34,9 +36,9 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapDirectory, LdapQuery
 from mqis.protocol.ports import Store
+from mqis.runtime.activedirectory.reading import CONTROLS
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import ResultCode, SearchScope
-from mqis.wire.ldap.controls import SdFlags, extended_dn, sd_flags
 from mqis.wire.ldap.filters import And, Equality, Filter, GreaterOrEqual, Or, Present
 from mqis.wire.ldap.responses import SearchEntry
 from mqis.wire.mqds.objecttype import ObjectType
@@ -45,9 +47,6 @@ from mqis.wire.mqds.propid import PropId
 CHANGED = "entries changed while they were read: import again, or follow changes with a mirror"
 NO_ENTERPRISE = "this Active Directory has no CN=MsmqServices: Message Queuing was never installed"
 
-#: Owner, group and permissions: who asks for the audit list as well gets nothing at all.
-_PARTS = SdFlags.OWNER | SdFlags.GROUP | SdFlags.DACL
-_CONTROLS = (sd_flags(_PARTS), extended_dn())
 _PAGE = 500
 _CLUSTERED = b"MSClusterVirtualServer"
 
@@ -151,7 +150,7 @@ class EstateReading:
             SearchScope.SUBTREE,
             _filter(object_type),
             import_columns(object_type),
-            _CONTROLS,
+            CONTROLS,
             _PAGE,
         )
         async for entry in self._search(query):
@@ -163,8 +162,9 @@ class EstateReading:
     async def _search(self, query: LdapQuery) -> AsyncIterator[SearchEntry]:
         """A base that does not exist has no entries: CN=MsmqServices may never have been made."""
         try:
-            async for entry in self.client.search(query):
-                yield entry
+            async with aclosing(self.client.search(query)) as found:
+                async for entry in found:
+                    yield entry
         except LdapRefused as error:
             if error.code != ResultCode.NO_SUCH_OBJECT:
                 raise
@@ -216,11 +216,9 @@ class EstateReading:
 
 
 def _filter(object_type: ObjectType) -> Filter:
-    wanted: Filter = Equality("objectClass", LDAP_CLASSES[object_type].encode())
-    if object_type is not ObjectType.USER:
-        return wanted
-    person = Equality("objectCategory", b"person")
-    return And((wanted, person, Present("mSMQDigests")))
+    """Of users, those with certificates: most never used Message Queuing."""
+    certified = (Present("mSMQDigests"),) if object_type is ObjectType.USER else ()
+    return And((*class_filter(object_type), *certified))
 
 
 def _as_entry(found: SearchEntry) -> LdapEntry:

@@ -17,6 +17,7 @@ from mqis.protocol.activedirectory.importing import (
     imported_object,
     is_placed,
     network_of,
+    without_unfit,
 )
 from mqis.protocol.directory.export_format import ExportHeader
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
@@ -59,7 +60,9 @@ class EstateTaker:
     ) -> DirectoryObject | None:
         """Creates the object of an entry; None if it was left out."""
         try:
-            made = imported_object(entry, object_type, sources, computer)
+            made, unfit = without_unfit(imported_object(entry, object_type, sources, computer))
+            for propid in unfit:
+                self._notes.tell(f"PROPID_{propid.name} does not fit: left out", _named(entry))
             self._create.entry(made, 0)
             if object_type is ObjectType.SITE:
                 self._create.entry(network_of(made), 0)

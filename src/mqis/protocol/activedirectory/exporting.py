@@ -27,7 +27,8 @@ from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.directory.paths import QueuePath
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.wire.guid import Guid
-from mqis.wire.ldap.changes import AddEntry, Attributes, EntryChange
+from mqis.wire.ldap.attributes import AttributeRows
+from mqis.wire.ldap.changes import AddEntry, EntryChange
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -74,7 +75,7 @@ class ExportedEntry:
 def computer_entry(machine: DirectoryObject, places: ExportPlaces) -> AddEntry:
     """The account of a machine's computer, with the signing keys of the machine."""
     name = machine.path or ""
-    rows: Attributes = (
+    rows: AttributeRows = (
         ("objectClass", (b"computer",)),
         ("sAMAccountName", (f"{name.upper()}$".encode(),)),
         ("userAccountControl", (_DISABLED_COMPUTER,)),
@@ -157,7 +158,7 @@ def _settings(creation: EntryCreation, machine: Guid, facts: PlanFacts) -> Itera
 def _lost(
     obj: DirectoryObject, made: AddEntry, places: ExportPlaces, computer: LdapEntry | None
 ) -> Iterator[PropId]:
-    rows: Attributes = (*made.attributes, ("cn", (_leaf(made).encode(),)))
+    rows: AttributeRows = (*made.attributes, ("cn", (_leaf(made).encode(),)))
     if obj.type is ObjectType.QUEUE and isinstance(owner := obj.value(PropId.Q_QMID), Guid):
         rows += (("parentGUID", (owner.raw,)),)
     view = EntryView(

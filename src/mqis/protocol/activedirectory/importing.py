@@ -17,6 +17,8 @@ from mqis.protocol.activedirectory.reading import KEPT, columns_of, read_propert
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
 from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.write_mapping import stored_value
+from mqis.protocol.errors import DirectoryError
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -119,6 +121,26 @@ def imported_object(
     return _unplaced(object_type, entry.guid, properties)
 
 
+def without_unfit(obj: DirectoryObject) -> tuple[DirectoryObject, tuple[PropId, ...]]:
+    """The object without values that a store of our own refuses, and the properties that had them.
+
+    The signing keys of most computers are certificates, for example (E-MQDSSM-22).
+    """
+    unfit = tuple(PropId(propid) for propid in obj.properties if not _fits(obj, PropId(propid)))
+    if not unfit:
+        return obj, ()
+    kept = {propid: value for propid, value in obj.properties.items() if propid not in unfit}
+    return _unplaced(obj.type, obj.id, kept), unfit
+
+
+def _fits(obj: DirectoryObject, propid: PropId) -> bool:
+    try:
+        stored_value(propid, obj.properties[propid])
+    except DirectoryError:
+        return False
+    return True
+
+
 def _named(entry: LdapEntry) -> LdapEntry:
     """With its cn, which records that add an entry leave to its name."""
     if entry.values("cn"):
@@ -173,7 +195,7 @@ def is_placed(machine: DirectoryObject) -> bool:
 def network_of(site: DirectoryObject) -> DirectoryObject:
     """The connected network that a site is at the same time (MS-MQDS 3.1.6.12)."""
     foreign = site.value(PropId.S_FOREIGN) == 1
-    properties = {
+    properties: dict[int, PropVariant] = {
         PropId.CN_NAME: prop(PropId.CN_NAME, site.path),
         PropId.CN_PROTOCOLID: prop(PropId.CN_PROTOCOLID, 5 if foreign else 1),
     }
