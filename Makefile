@@ -159,7 +159,7 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 
 $(VENV)/.pipeline: $(VENV)/.run requirements/pipeline.lock
 	@echo "installing Spark, which takes a few minutes" >&2
-	@$(LOCKED) --no-binary pyspark -r requirements/pipeline.lock
+	@$(LOCKED) --use-pep517 --no-binary pyspark -r requirements/pipeline.lock
 	@touch $@
 
 lock: ## resolve the locks anew (needs uv)
