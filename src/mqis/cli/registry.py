@@ -47,8 +47,9 @@ COMMAND_GROUPS: Final = {
         "send": ("send", "Send a message and compare its path with the route"),
     },
     "Keep and move data": {
-        "export": ("transfer", "Write a directory as JSON Lines"),
-        "import": ("transfer", "Read an export into a store: all of it, or nothing"),
+        "export": ("transfer", "Write a directory as JSON Lines or LDIF"),
+        "import": ("transfer", "Read an export, LDIF or Active Directory into a store"),
+        "publish": ("publish", "Put a store into an Active Directory: plan, then write"),
         "diff": ("diff", "Compare exports, stores, servers or moments"),
         "backup": ("backup", "Back up one server while it runs"),
         "restore": ("backup", "Restore a stopped server from a backup"),

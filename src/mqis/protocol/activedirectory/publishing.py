@@ -1,0 +1,68 @@
+"""Objects of another directory in this one: identifiers translated, tombstones reanimated."""
+
+from __future__ import annotations
+
+from mqis.protocol.activedirectory.importing import guids_in
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.errors import ProtocolError
+from mqis.wire.guid import Guid
+from mqis.wire.ldap.changes import (
+    AddEntry,
+    AttributeChange,
+    EntryChange,
+    ModifyEntry,
+    ModifyKind,
+)
+from mqis.wire.ldap.names import guid_name
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
+
+#: Properties with identifiers of sites and machines.
+_SINGLE = (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)
+_LISTS = (PropId.QM_SITE_IDS, PropId.QM_OUTFRS, PropId.QM_INFRS, PropId.L_GATES)
+#: A tombstone keeps its class; the directory keeps identifiers and writes descriptors itself.
+_KEPT = frozenset({"objectclass", "objectguid", "ntsecuritydescriptor"})
+
+
+class Renumbering:
+    """The identifiers that a directory has given to objects, by those that they had elsewhere."""
+
+    def __init__(self) -> None:
+        self._given: dict[Guid, Guid] = {}
+
+    def note(self, before: Guid, now: Guid) -> None:
+        self._given[before] = now
+
+    def of(self, guid: Guid) -> Guid:
+        return self._given.get(guid, guid)
+
+    def translated(self, obj: DirectoryObject) -> DirectoryObject:
+        """The object with the identifiers that are valid here."""
+        changes = {}
+        for propid in _SINGLE:
+            value = obj.value(propid)
+            if isinstance(value, Guid):
+                changes[int(propid)] = prop(propid, self.of(value))
+        for propid in _LISTS:
+            if propid in obj.properties:
+                listed = tuple(self.of(guid) for guid in guids_in(obj.value(propid)))
+                changes[int(propid)] = prop(propid, listed)
+        return obj.with_properties(changes, obj.seq) if changes else obj
+
+
+def reanimation(deleted: Guid, made: EntryChange) -> ModifyEntry:
+    """Puts a deleted entry back at the place and with the attributes of ``made``.
+
+    The request goes out with the show-deleted control. It has to bring every attribute that the
+    class needs, for a tombstone has lost most of them (MS-ADTS 3.1.1.5.3.7.2).
+    """
+    if not isinstance(made, AddEntry):
+        raise ProtocolError("only an entry that could be made can be put back")
+    changes = [
+        AttributeChange(ModifyKind.DELETE, "isDeleted"),
+        AttributeChange(ModifyKind.REPLACE, "distinguishedName", (made.name.encode(),)),
+    ]
+    for attribute, values in made.attributes:
+        if attribute.lower() not in _KEPT:
+            changes.append(AttributeChange(ModifyKind.REPLACE, attribute, values))
+    return ModifyEntry(guid_name(deleted), tuple(changes))
