@@ -57,6 +57,7 @@ COMMAND_GROUPS: Final = {
     "Find and repair faults": {
         "doctor": ("doctor", "Look for problems, and say what to do about them"),
         "check": ("check", "Look for faults in a directory's contents"),
+        "estate": ("estate", "Look for faults of an estate in Active Directory"),
         "logs": ("logs", "Show the logs of servers, merged by time"),
         "trace": ("trace", "Follow one change from the call to the last replica"),
         "journal": ("journal", "Follow, show and verify the journal of a server"),
