@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from mqis.wire.ldap.codes import ModifyOperation, SearchScope
+from mqis.wire.ldap.changes import (
+    AddEntry,
+    AttributeChange,
+    DeleteEntry,
+    ModifyEntry,
+    ModifyKind,
+    RenameEntry,
+)
+from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.controls import LdapControl
 from mqis.wire.ldap.filters import (
     And,
@@ -21,12 +29,7 @@ from mqis.wire.ldap.filters import (
 from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import (
     Abandon,
-    AddRequest,
-    DeleteRequest,
     ExtendedRequest,
-    Modification,
-    ModifyRequest,
-    RenameRequest,
     SaslBind,
     SearchRequest,
     SimpleBind,
@@ -97,16 +100,16 @@ operations = st.one_of(
         st.booleans(),
     ),
     st.builds(
-        ModifyRequest,
+        ModifyEntry,
         names,
         st.lists(
-            st.builds(Modification, st.sampled_from(ModifyOperation), attributes, values),
+            st.builds(AttributeChange, st.sampled_from(ModifyKind), attributes, values),
             max_size=3,
         ).map(tuple),
     ),
-    st.builds(AddRequest, names, rows),
-    st.builds(DeleteRequest, names),
-    st.builds(RenameRequest, names, names, st.booleans(), st.none() | names),
+    st.builds(AddEntry, names, rows),
+    st.builds(DeleteEntry, names),
+    st.builds(RenameEntry, names, names, st.booleans(), st.none() | names),
     st.builds(Abandon, sizes),
     st.builds(ExtendedRequest, names, maybe),
     st.builds(BindResponse, results, maybe),

@@ -16,25 +16,33 @@ import ssl
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
+from typing import Self
 
 from mqis.wire.errors import WireError
-from mqis.wire.ldap.codes import ModifyOperation, ResultCode, SearchScope
+from mqis.wire.ldap.attributes import Values
+from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, ModifyKind, RenameEntry
+from mqis.wire.ldap.codes import ResultCode, SearchScope
 from mqis.wire.ldap.controls import PAGED_RESULTS, LdapControl, PagedResults, find_control
-from mqis.wire.ldap.filters import And, Equality, Filter, Not, Or, Present
+from mqis.wire.ldap.filters import (
+    And,
+    Equality,
+    Filter,
+    GreaterOrEqual,
+    LessOrEqual,
+    Not,
+    Or,
+    Present,
+)
 from mqis.wire.ldap.messages import LdapMessage, LdapOperation, MessageStream
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.ldap.requests import (
     START_TLS,
-    AddRequest,
-    DeleteRequest,
     ExtendedRequest,
-    ModifyRequest,
-    RenameRequest,
     SaslBind,
     SearchRequest,
     SimpleBind,
     Unbind,
-    Values,
 )
 from mqis.wire.ldap.responses import (
     AddResponse,
@@ -96,7 +104,7 @@ class ScriptedDirectory:
     _server: asyncio.Server | None = None
     _open: set[asyncio.StreamWriter] = field(default_factory=set)
 
-    async def __aenter__(self) -> ScriptedDirectory:
+    async def __aenter__(self) -> Self:
         context = self.tls if self.ldaps else None
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
         return self
@@ -180,16 +188,19 @@ class ScriptedDirectory:
                 code = ResultCode.SUCCESS if known else ResultCode.PROTOCOL_ERROR
                 return [ExtendedResponse(LdapResult(code), name)]
             case SearchRequest() as request:
-                return self._search(request, find_control(message.controls, PAGED_RESULTS))
-            case AddRequest() | ModifyRequest() | DeleteRequest() | RenameRequest() as change:
-                return [self._change(change)]
+                return self._search(request, message.controls)
+            case AddEntry() | ModifyEntry() | DeleteEntry() | RenameEntry() as change:
+                return [self._change(change, message.controls)]
         return []
 
-    def _search(self, request: SearchRequest, paging: bytes | None) -> ScriptedAnswer:
+    def _search(self, request: SearchRequest, controls: tuple[LdapControl, ...]) -> ScriptedAnswer:
         if request.base and not any(_same(e.name, request.base) for e in self.entries):
             return [SearchDone(LdapResult(ResultCode.NO_SUCH_OBJECT))]
         found = [e for e in self.entries if _in_scope(e, request) and _matches(e, request.filter)]
         shown = [self._shown(e, request.attributes) for e in found]
+        return self._paged(shown, find_control(controls, PAGED_RESULTS))
+
+    def _paged(self, shown: list[SearchEntry], paging: bytes | None) -> ScriptedAnswer:
         if paging is None:
             cut = len(shown) > self.page_limit
             code = ResultCode.SIZE_LIMIT_EXCEEDED if cut else ResultCode.SUCCESS
@@ -218,10 +229,12 @@ class ScriptedDirectory:
         return f"{name};range={low}-{end}", values[low:high]
 
     def _change(
-        self, request: AddRequest | ModifyRequest | DeleteRequest | RenameRequest
+        self,
+        request: AddEntry | ModifyEntry | DeleteEntry | RenameEntry,
+        controls: tuple[LdapControl, ...],
     ) -> LdapOperation:
         at = next((i for i, e in enumerate(self.entries) if _same(e.name, request.name)), None)
-        if not isinstance(request, AddRequest):
+        if not isinstance(request, AddEntry):
             return self._change_existing(request, at)
         if at is not None:
             return AddResponse(LdapResult(ResultCode.ENTRY_ALREADY_EXISTS))
@@ -229,19 +242,19 @@ class ScriptedDirectory:
         return AddResponse()
 
     def _change_existing(
-        self, request: ModifyRequest | DeleteRequest | RenameRequest, at: int | None
+        self, request: ModifyEntry | DeleteEntry | RenameEntry, at: int | None
     ) -> LdapOperation:
         result = LdapResult(ResultCode.NO_SUCH_OBJECT if at is None else ResultCode.SUCCESS)
         match request:
-            case ModifyRequest():
+            case ModifyEntry():
                 if at is not None:
                     self.entries[at] = _modified(self.entries[at], request)
                 return ModifyResponse(result)
-            case DeleteRequest():
+            case DeleteEntry():
                 if at is not None:
                     del self.entries[at]
                 return DeleteResponse(result)
-            case RenameRequest(name, leaf, _, parent):
+            case RenameEntry(name, leaf, _, parent):
                 if at is not None:
                     above = str(DistinguishedName.parse(name).parent) if parent is None else parent
                     self.entries[at] = SearchEntry(f"{leaf},{above}", self.entries[at].attributes)
@@ -254,12 +267,17 @@ def _encoded(number: int, item: LdapOperation | tuple[LdapOperation, LdapControl
     return LdapMessage(number, item).encode()
 
 
+@lru_cache(maxsize=10_000)
+def name_of(text: str) -> DistinguishedName:
+    return DistinguishedName.parse(text)
+
+
 def _same(one: str, other: str) -> bool:
-    return DistinguishedName.parse(one).key == DistinguishedName.parse(other).key
+    return name_of(one).key == name_of(other).key
 
 
 def _in_scope(found: SearchEntry, request: SearchRequest) -> bool:
-    name, base = DistinguishedName.parse(found.name), DistinguishedName.parse(request.base)
+    name, base = name_of(found.name), name_of(request.base)
     if request.scope is SearchScope.BASE:
         return name.key == base.key
     if request.scope is SearchScope.ONE_LEVEL:
@@ -267,7 +285,7 @@ def _in_scope(found: SearchEntry, request: SearchRequest) -> bool:
     return name.is_below(base)
 
 
-def _matches(found: SearchEntry, node: Filter) -> bool:
+def _matches(found: SearchEntry, node: Filter) -> bool:  # noqa: PLR0911  one for each kind
     match node:
         case And(items):
             return all(_matches(found, item) for item in items)
@@ -277,22 +295,31 @@ def _matches(found: SearchEntry, node: Filter) -> bool:
             return not _matches(found, item)
         case Equality(attribute, value):
             return value.lower() in (v.lower() for v in found.values(attribute))
+        case GreaterOrEqual(attribute, value):
+            return any(_number(v) >= _number(value) for v in found.values(attribute))
+        case LessOrEqual(attribute, value):
+            return any(_number(v) <= _number(value) for v in found.values(attribute))
         case Present(attribute):
             return attribute.lower() == "objectclass" or bool(found.values(attribute))
     raise WireError(f"the server for tests does not know {type(node).__name__}", 0)
 
 
-def _modified(found: SearchEntry, request: ModifyRequest) -> SearchEntry:
+def _number(value: bytes) -> tuple[int, bytes]:
+    """Orders values: numbers as such, before everything else."""
+    return (int(value), b"") if value.lstrip(b"-").isdigit() else (1 << 64, value.lower())
+
+
+def _modified(found: SearchEntry, request: ModifyEntry) -> SearchEntry:
     rows = {name.lower(): (name, values) for name, values in found.attributes}
     for change in request.changes:
         name, values = rows.get(change.attribute.lower(), (change.attribute, ()))
-        match change.operation:
-            case ModifyOperation.ADD:
+        match change.kind:
+            case ModifyKind.ADD:
                 values = (*values, *change.values)
-            case ModifyOperation.DELETE:
+            case ModifyKind.DELETE:
                 gone = change.values or values
                 values = tuple(v for v in values if v not in gone)
-            case ModifyOperation.REPLACE:
+            case ModifyKind.REPLACE:
                 values = change.values
         rows[change.attribute.lower()] = (name, values)
     return SearchEntry(found.name, tuple(row for row in rows.values() if row[1]))

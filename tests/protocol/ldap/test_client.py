@@ -14,16 +14,13 @@ from mqis.protocol.ldap.errors import (
     LdapViolation,
 )
 from mqis.wire.errors import WireError
+from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, RenameEntry
 from mqis.wire.ldap.messages import MAXIMUM_ID, LdapMessage, LdapOperation
 from mqis.wire.ldap.requests import (
     START_TLS,
     Abandon,
-    AddRequest,
-    DeleteRequest,
     ExtendedRequest,
     LdapRequest,
-    ModifyRequest,
-    RenameRequest,
     SaslBind,
     SearchRequest,
     SimpleBind,
@@ -52,10 +49,10 @@ PAIRS: list[tuple[LdapRequest, LdapOperation]] = [
     (BIND, BindResponse(OK)),
     (SaslBind("GSS-SPNEGO", b""), BindResponse(OK)),
     (SearchRequest(""), SearchDone()),
-    (ModifyRequest("a", ()), ModifyResponse()),
-    (AddRequest("a", ()), AddResponse()),
-    (DeleteRequest("a"), DeleteResponse()),
-    (RenameRequest("a", "b"), RenameResponse()),
+    (ModifyEntry("a", ()), ModifyResponse()),
+    (AddEntry("a", ()), AddResponse()),
+    (DeleteEntry("a"), DeleteResponse()),
+    (RenameEntry("a", "b"), RenameResponse()),
     (ExtendedRequest("1.2"), ExtendedResponse(OK)),
 ]
 
@@ -98,7 +95,7 @@ def test_an_answer_of_another_kind_ends_the_connection(
 
 def test_answers_come_in_any_order() -> None:
     client = LdapClient()
-    first, second = client.send(SearchRequest("a")), client.send(DeleteRequest("b"))
+    first, second = client.send(SearchRequest("a")), client.send(DeleteEntry("b"))
     data = answer(second, DeleteResponse()) + answer(first, ENTRY)
     data += answer(first, SearchReference(("ldap://x",))) + answer(first, SearchDone())
     for at in range(len(data)):
@@ -223,7 +220,7 @@ def test_reading_stops_at_the_limit_and_goes_on_when_answers_are_taken() -> None
 def test_reading_goes_on_for_an_operation_without_an_answer() -> None:
     """Somebody who reads a search may need another answer before the next entry."""
     client = LdapClient(buffer_limit=300)
-    number, other = client.send(SearchRequest("")), client.send(DeleteRequest("b"))
+    number, other = client.send(SearchRequest("")), client.send(DeleteEntry("b"))
     for _ in range(5):
         client.receive(answer(number, ENTRY))
     assert client.buffered > 300
@@ -235,7 +232,7 @@ def test_reading_goes_on_for_an_operation_without_an_answer() -> None:
 @pytest.mark.parametrize("finished", [False, True])
 def test_an_operation_that_nobody_reads_fails_at_last(finished: bool) -> None:
     client = LdapClient(buffer_limit=300)
-    number, other = client.send(SearchRequest("")), client.send(DeleteRequest("b"))
+    number, other = client.send(SearchRequest("")), client.send(DeleteEntry("b"))
     while client.buffered < 1150:
         client.receive(answer(number, ENTRY))
     third = client.send(SearchRequest("c"))

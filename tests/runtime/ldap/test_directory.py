@@ -24,11 +24,26 @@ from mqis.runtime.ldap.opening import LdapUnreachable
 from mqis.runtime.ldap.servers import DomainControllers, LocatedServer
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.ldap import LdapFault, ScriptedDirectory, entry
-from mqis.wire.ldap.codes import ModifyOperation, ResultCode, SearchScope
-from mqis.wire.ldap.controls import PAGED_RESULTS, LdapControl, notification, tree_delete
+from mqis.wire.ldap.changes import (
+    AddEntry,
+    AttributeChange,
+    DeleteEntry,
+    ModifyEntry,
+    ModifyKind,
+    RenameEntry,
+)
+from mqis.wire.ldap.codes import ResultCode, SearchScope
+from mqis.wire.ldap.controls import (
+    PAGED_RESULTS,
+    LdapControl,
+    SdFlags,
+    notification,
+    sd_flags,
+    tree_delete,
+)
 from mqis.wire.ldap.filters import Equality
 from mqis.wire.ldap.messages import LdapMessage
-from mqis.wire.ldap.requests import Abandon, Modification, SearchRequest
+from mqis.wire.ldap.requests import Abandon, SearchRequest
 from mqis.wire.ldap.responses import LdapResult, SearchDone, SearchEntry, SearchReference
 
 ROOT = "DC=x"
@@ -133,20 +148,21 @@ def test_changes() -> None:
         async with ScriptedDirectory(forest()) as server:
             directory = client(server)
             name = f"CN=q,{ROOT}"
-            await directory.add(name, (("cn", (b"q",)),))
+            await directory.apply(AddEntry(name, (("cn", (b"q",)),)))
             with pytest.raises(LdapRefused, match=r"add CN=q,DC=x: .* entryAlreadyExists \(68\)"):
-                await directory.add(name, ())
-            replace_label = Modification(ModifyOperation.REPLACE, "label", (b"l",))
-            await directory.modify(name, [replace_label])
+                await directory.apply(AddEntry(name, ()))
+            replace_label = AttributeChange(ModifyKind.REPLACE, "label", (b"l",))
+            await directory.apply(ModifyEntry(name, (replace_label,), descriptor_parts=4))
+            assert server.received[-1].controls == (sd_flags(SdFlags.DACL),)
             found = await directory.read(name)
             assert found is not None
             assert found.values("label") == (b"l",)
-            await directory.rename(name, "CN=r")
+            await directory.apply(RenameEntry(name, "CN=r"))
             assert await directory.read(name) is None
-            await directory.delete(f"CN=r,{ROOT}", tree=True)
+            await directory.apply(DeleteEntry(f"CN=r,{ROOT}", tree=True))
             assert server.received[-1].controls == (tree_delete,)
             with pytest.raises(LdapRefused, match="noSuchObject"):
-                await directory.delete(name)
+                await directory.apply(DeleteEntry(name))
             await directory.close()
 
     run(test)
@@ -197,7 +213,7 @@ def test_a_change_is_not_repeated() -> None:
         async with ScriptedDirectory(forest()) as server:
             server.on_message = lambda message: [LdapFault.CLOSE]
             with pytest.raises(LdapConnectionLost):
-                await client(server).delete("CN=a")
+                await client(server).apply(DeleteEntry("CN=a"))
             assert len(server.received) == 1
 
     run(test)

@@ -9,18 +9,21 @@ from hypothesis import strategies as st
 from mqis.wire.errors import WireError
 from mqis.wire.ldap import ber
 from mqis.wire.ldap.ber import BerReader
-from mqis.wire.ldap.codes import ModifyOperation, SearchScope, code_name
+from mqis.wire.ldap.changes import (
+    AddEntry,
+    AttributeChange,
+    DeleteEntry,
+    ModifyEntry,
+    ModifyKind,
+    RenameEntry,
+)
+from mqis.wire.ldap.codes import SearchScope, code_name
 from mqis.wire.ldap.filter_ber import decode_filter, encode_filter
 from mqis.wire.ldap.filters import MAXIMUM_DEPTH, Filter, Not, Present, parse_filter
 from mqis.wire.ldap.messages import LdapMessage, MessageStream
 from mqis.wire.ldap.requests import (
     Abandon,
-    AddRequest,
-    DeleteRequest,
     ExtendedRequest,
-    Modification,
-    ModifyRequest,
-    RenameRequest,
     SaslBind,
     SearchRequest,
     SimpleBind,
@@ -50,16 +53,16 @@ VECTORS = [
         "30290201046324 04000a01000a0100020101020102010100870b6f626a656374436c61737330040402636e",
     ),
     (
-        LdapMessage(5, ModifyRequest("x", (Modification(ModifyOperation.REPLACE, "a", (b"b",)),))),
+        LdapMessage(5, ModifyEntry("x", (AttributeChange(ModifyKind.REPLACE, "a", (b"b",)),))),
         "3019 020105 6614 040178 300f 300d 0a0102 3008 040161 3103040162",
     ),
     (
-        LdapMessage(6, AddRequest("x", (("a", (b"b",)),))),
+        LdapMessage(6, AddEntry("x", (("a", (b"b",)),))),
         "3014 020106 680f 040178 300a 3008 040161 3103 040162",
     ),
-    (LdapMessage(7, DeleteRequest("dc=x")), "3009 020107 4a0464633d78"),
+    (LdapMessage(7, DeleteEntry("dc=x")), "3009 020107 4a0464633d78"),
     (
-        LdapMessage(8, RenameRequest("x", "y", True, "z")),
+        LdapMessage(8, RenameEntry("x", "y", True, "z")),
         "3011 020108 6c0c 040178 040179 0101ff 80017a",
     ),
     (LdapMessage(9, Abandon(8)), "3006 020109 500108"),

@@ -53,7 +53,7 @@ def conditions_of(
     object_type: ObjectType, restrictions: Iterable[Restriction], references: References
 ) -> Conditions:
     """Returns the filter and the residue; ``references`` has the names of the compared sites."""
-    items: list[Filter] = list(_class_of(object_type))
+    items: list[Filter] = list(class_filter(object_type))
     residue = []
     for restriction in restrictions:
         made = _filter_of(restriction, references)
@@ -64,7 +64,8 @@ def conditions_of(
     return Conditions(And(tuple(items)), tuple(residue))
 
 
-def _class_of(object_type: ObjectType) -> Iterable[Filter]:
+def class_filter(object_type: ObjectType) -> Iterable[Filter]:
+    """The conditions that entries of a type meet."""
     yield Equality("objectClass", LDAP_CLASSES[object_type].encode())
     if object_type is ObjectType.USER:  # a computer is a user by its class
         yield Equality("objectCategory", b"person")

@@ -11,6 +11,7 @@ from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.types.link import MAX_LINK_COST
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.names import ExtendedName
 from mqis.wire.mqds.keys import PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propvariant import Value
@@ -165,7 +166,7 @@ def referred_list(attribute: str) -> ReadValue:
 
 def names_in(attribute: str) -> ReadValue:
     def read(view: EntryView) -> Value:
-        return tuple(value.decode() for value in view.entry.values(attribute))
+        return tuple(map(_plain, view.entry.values(attribute)))
 
     return read
 
@@ -173,9 +174,14 @@ def names_in(attribute: str) -> ReadValue:
 def name_in(attribute: str) -> ReadValue:
     def read(view: EntryView) -> Value:
         values = view.entry.values(attribute)
-        return values[0].decode() if values else None
+        return _plain(values[0]) if values else None
 
     return read
+
+
+def _plain(name: bytes) -> str:
+    """A name without the identifiers that the extended-DN control puts before it."""
+    return str(ExtendedName.parse(name.decode()).name)
 
 
 def gates(view: EntryView) -> Value:

@@ -32,17 +32,14 @@ from mqis.protocol.ldap.errors import (
     LdapOverflow,
     LdapViolation,
 )
+from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, RenameEntry
 from mqis.wire.ldap.controls import LdapControl
 from mqis.wire.ldap.messages import MAXIMUM_ID, MAXIMUM_MESSAGE, LdapMessage, MessageStream
 from mqis.wire.ldap.requests import (
     START_TLS,
     Abandon,
-    AddRequest,
-    DeleteRequest,
     ExtendedRequest,
     LdapRequest,
-    ModifyRequest,
-    RenameRequest,
     SaslBind,
     SearchRequest,
     SimpleBind,
@@ -66,10 +63,10 @@ _ANSWERS: Final[dict[type[LdapRequest], tuple[type, ...]]] = {
     SimpleBind: (BindResponse,),
     SaslBind: (BindResponse,),
     SearchRequest: (SearchEntry, SearchReference, SearchDone),
-    ModifyRequest: (ModifyResponse,),
-    AddRequest: (AddResponse,),
-    DeleteRequest: (DeleteResponse,),
-    RenameRequest: (RenameResponse,),
+    ModifyEntry: (ModifyResponse,),
+    AddEntry: (AddResponse,),
+    DeleteEntry: (DeleteResponse,),
+    RenameEntry: (RenameResponse,),
     ExtendedRequest: (ExtendedResponse,),
 }
 #: How far over its limit the machine goes for an operation that still waits.

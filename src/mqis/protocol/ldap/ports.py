@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.changes import EntryChange, RenameEntry
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.controls import LdapControl
 from mqis.wire.ldap.filters import Filter
 from mqis.wire.ldap.names import guid_name
-from mqis.wire.ldap.requests import EVERYTHING, AttributeRows, Modification
+from mqis.wire.ldap.requests import EVERYTHING
 from mqis.wire.ldap.responses import SearchEntry
 
 
@@ -35,7 +36,7 @@ class LdapDirectory(Protocol):
     by their GUID.
     """
 
-    def search(self, query: LdapQuery) -> AsyncIterator[SearchEntry]:
+    def search(self, query: LdapQuery) -> AsyncGenerator[SearchEntry, None]:
         """Yields the entries found, with all values of their attributes."""
 
     async def read(
@@ -46,22 +47,10 @@ class LdapDirectory(Protocol):
     ) -> SearchEntry | None:
         """Returns one entry by its name or GUID; None if there is none."""
 
-    async def add(
-        self, name: str, attributes: AttributeRows, controls: Sequence[LdapControl] = ()
-    ) -> None: ...
-
-    async def modify(
-        self,
-        name: str | Guid,
-        changes: Sequence[Modification],
-        controls: Sequence[LdapControl] = (),
-    ) -> None: ...
-
-    async def delete(self, name: str | Guid, *, tree: bool = False) -> None:
-        """Deletes an entry; with ``tree`` everything below it as well."""
-
-    async def rename(self, name: str | Guid, new_leaf: str, parent: str | None = None) -> None:
-        """Gives an entry another first part, such as ``CN=orders``, or another parent."""
+    async def apply(
+        self, change: EntryChange | RenameEntry, controls: Sequence[LdapControl] = ()
+    ) -> None:
+        """Makes one change; ``controls`` go beside the change's own."""
 
     async def close(self) -> None: ...
 

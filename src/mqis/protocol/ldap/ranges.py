@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqis.protocol.ldap.errors import LdapViolation
-from mqis.wire.ldap.requests import Values
+from mqis.wire.ldap.attributes import Values
 from mqis.wire.ldap.responses import SearchEntry
 
 _RANGE = re.compile(r"(?P<name>[^;]+);range=(?P<low>[0-9]{1,9})-(?P<high>[0-9]{1,9}|\*)", re.I)

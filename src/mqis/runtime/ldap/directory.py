@@ -19,16 +19,15 @@ from mqis.runtime.ldap.opening import open_connection
 from mqis.runtime.ldap.searching import SearchOutcome, search
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.wire.guid import Guid
-from mqis.wire.ldap.codes import ResultCode, SearchScope
-from mqis.wire.ldap.controls import LdapControl, tree_delete
-from mqis.wire.ldap.requests import (
-    AddRequest,
-    AttributeRows,
-    DeleteRequest,
-    Modification,
-    ModifyRequest,
-    RenameRequest,
+from mqis.wire.ldap.changes import (
+    AddEntry,
+    DeleteEntry,
+    EntryChange,
+    ModifyEntry,
+    RenameEntry,
 )
+from mqis.wire.ldap.codes import ResultCode, SearchScope
+from mqis.wire.ldap.controls import LdapControl
 from mqis.wire.ldap.responses import (
     AddResponse,
     DeleteResponse,
@@ -37,8 +36,8 @@ from mqis.wire.ldap.responses import (
     SearchEntry,
 )
 
-_Change = AddRequest | ModifyRequest | DeleteRequest | RenameRequest
 _Changed = AddResponse | ModifyResponse | DeleteResponse | RenameResponse
+_VERBS = {AddEntry: "add", ModifyEntry: "modify", DeleteEntry: "delete", RenameEntry: "rename"}
 
 
 class LdapDirectoryClient:
@@ -102,45 +101,28 @@ class LdapDirectoryClient:
             raise
         return found[0] if found else None
 
-    async def add(
-        self, name: str, attributes: AttributeRows, controls: Sequence[LdapControl] = ()
+    async def apply(
+        self, change: EntryChange | RenameEntry, controls: Sequence[LdapControl] = ()
     ) -> None:
-        await self._change(AddRequest(name, attributes), controls, f"add {name}")
-
-    async def modify(
-        self,
-        name: str | Guid,
-        changes: Sequence[Modification],
-        controls: Sequence[LdapControl] = (),
-    ) -> None:
-        request = ModifyRequest(entry_name(name), tuple(changes))
-        await self._change(request, controls, f"modify {request.name}")
-
-    async def delete(self, name: str | Guid, *, tree: bool = False) -> None:
-        request = DeleteRequest(entry_name(name))
-        await self._change(request, (tree_delete,) if tree else (), f"delete {request.name}")
-
-    async def rename(self, name: str | Guid, new_leaf: str, parent: str | None = None) -> None:
-        request = RenameRequest(entry_name(name), new_leaf, parent=parent)
-        await self._change(request, (), f"rename {request.name}")
-
-    async def close(self) -> None:
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
-
-    async def _change(self, request: _Change, controls: Sequence[LdapControl], what: str) -> None:
         connection = await self.connection()
         try:
             message = await connection.request(
-                request, tuple(controls), timeout_s=self._settings.operation_timeout_s
+                change,
+                (*change.controls, *controls),
+                timeout_s=self._settings.operation_timeout_s,
             )
         except LdapConnectionLost:
             connection.abort()
             raise
         answer = message.operation
         if isinstance(answer, _Changed) and answer.result.code != ResultCode.SUCCESS:
+            what = f"{_VERBS[type(change)]} {change.name}"
             raise LdapRefused(f"{connection.where}: {what}", answer.result)
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
 
     # --- referrals --------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Result codes (RFC 4511 appendix A), search scopes and the operations of a modification."""
+"""Result codes (RFC 4511 appendix A) and search scopes."""
 
 from __future__ import annotations
 
@@ -55,14 +55,6 @@ class SearchScope(IntEnum):
     BASE = 0
     ONE_LEVEL = 1
     SUBTREE = 2
-
-
-class ModifyOperation(IntEnum):
-    """The change of one attribute (RFC 4511 4.6)."""
-
-    ADD = 0
-    DELETE = 1
-    REPLACE = 2
 
 
 def code_name(code: int) -> str:

@@ -40,7 +40,7 @@ _DESCRIPTION = re.compile(r"[A-Za-z][A-Za-z0-9-]*(?:;[A-Za-z0-9=*-]+)*|[0-9]+(?:
 _SAFE = re.compile(
     rb"(?:[\x01-\x09\x0b\x0c\x0e-\x1f\x21-\x39\x3b\x3d-\x7f][\x01-\x09\x0b\x0c\x0e-\x7f]*)?"
 )
-_KINDS = {kind.value: kind for kind in ModifyKind}
+_KINDS = {kind.name.lower(): kind for kind in ModifyKind}
 
 
 class LdifError(WireError):
@@ -78,7 +78,7 @@ def _record_lines(record: EntryChange) -> Iterator[str]:
         case ModifyEntry():
             yield "changetype: modify\n"
             for change in record.changes:
-                yield _line(change.kind.value, change.attribute.encode())
+                yield _line(change.kind.name.lower(), change.attribute.encode())
                 yield from (_line(change.attribute, value) for value in change.values)
                 yield "-\n"
         case _:

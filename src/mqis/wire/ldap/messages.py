@@ -13,15 +13,12 @@ from typing import Final
 from mqis.wire.errors import WireError
 from mqis.wire.ldap import ber
 from mqis.wire.ldap.ber import CONSTRUCTED, CONTEXT, SEQUENCE, BerReader
+from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, RenameEntry
 from mqis.wire.ldap.controls import LdapControl
 from mqis.wire.ldap.requests import (
     Abandon,
-    AddRequest,
-    DeleteRequest,
     ExtendedRequest,
     LdapRequest,
-    ModifyRequest,
-    RenameRequest,
     SaslBind,
     SearchRequest,
     Unbind,
@@ -56,10 +53,10 @@ _OPERATIONS: Final[dict[int, Callable[[BerReader], LdapOperation]]] = {
         for operation in (
             Unbind,
             SearchRequest,
-            ModifyRequest,
-            AddRequest,
-            DeleteRequest,
-            RenameRequest,
+            ModifyEntry,
+            AddEntry,
+            DeleteEntry,
+            RenameEntry,
             Abandon,
             ExtendedRequest,
             BindResponse,

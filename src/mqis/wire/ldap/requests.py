@@ -1,7 +1,8 @@
-"""The requests of a client (RFC 4511 4.2 to 4.12). Compare is left out: nothing here uses it.
+"""The requests of a client (RFC 4511 4.2 to 4.12); those that change entries are in ``changes``.
 
-Each class has its tag, the layout above it, ``encode`` for the whole element, and ``decode`` for
-its contents, so that a server for tests can read what a client sent.
+Compare is left out: nothing here uses it. Each class has its tag, the layout above it, ``encode``
+for the whole element, and ``decode`` for its contents, so that a server for tests can read what a
+client sent.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from mqis.wire.ldap import ber
-from mqis.wire.ldap.ber import APPLICATION, CONSTRUCTED, CONTEXT, SET, BerReader
-from mqis.wire.ldap.codes import ModifyOperation, SearchScope
+from mqis.wire.ldap.ber import APPLICATION, CONSTRUCTED, CONTEXT, BerReader
+from mqis.wire.ldap.changes import EntryChange, RenameEntry
+from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.filter_ber import decode_filter, encode_filter
 from mqis.wire.ldap.filters import Filter, Present
 
@@ -19,12 +21,7 @@ _REQUEST: Final = APPLICATION | CONSTRUCTED
 _VERSION: Final = 3
 _SIMPLE: Final = CONTEXT
 _SASL: Final = CONTEXT | CONSTRUCTED | 3
-_NEW_SUPERIOR: Final = CONTEXT
 _REQUEST_NAME, _REQUEST_VALUE = CONTEXT, CONTEXT | 1
-
-#: The values of one attribute, or of many.
-Values = tuple[bytes, ...]
-AttributeRows = tuple[tuple[str, Values], ...]
 
 EVERYTHING: Final = Present("objectClass")
 
@@ -133,111 +130,6 @@ class SearchRequest:
         return cls(base, SearchScope(scope), node, tuple(attributes), *sizes, types_only)
 
 
-# ModifyRequest ::= [APPLICATION 6] SEQUENCE { object LDAPDN, changes SEQUENCE OF SEQUENCE {
-#     operation ENUMERATED, modification PartialAttribute } }
-@dataclass(frozen=True, slots=True)
-class Modification:
-    """The change of one attribute."""
-
-    operation: ModifyOperation
-    attribute: str
-    values: Values = ()
-
-    def encode(self) -> bytes:
-        change = encode_attribute(self.attribute, self.values)
-        return ber.sequence(ber.enumerated(self.operation), change)
-
-    @classmethod
-    def decode(cls, reader: BerReader) -> Modification:
-        operation = reader.integer("the operation of a change", ber.ENUMERATED)
-        if operation not in list(ModifyOperation):
-            raise reader.error(f"{operation} is not an operation of a change")
-        return cls(ModifyOperation(operation), *decode_attribute(reader))
-
-
-@dataclass(frozen=True, slots=True)
-class ModifyRequest:
-    name: str
-    changes: tuple[Modification, ...]
-
-    TAG: ClassVar[int] = _REQUEST | 6
-
-    def encode(self) -> bytes:
-        changes = ber.sequence(*(change.encode() for change in self.changes))
-        return ber.element(self.TAG, ber.text(self.name), changes)
-
-    @classmethod
-    def decode(cls, reader: BerReader) -> ModifyRequest:
-        name, rows, changes = reader.text("a name"), reader.enter("changes"), []
-        while rows.tag >= 0:
-            row = rows.enter("a change")
-            changes.append(Modification.decode(row))
-            row.expect_end("a change")
-        return cls(name, tuple(changes))
-
-
-# AddRequest ::= [APPLICATION 8] SEQUENCE { entry LDAPDN, attributes SEQUENCE OF Attribute }
-@dataclass(frozen=True, slots=True)
-class AddRequest:
-    name: str
-    attributes: AttributeRows
-
-    TAG: ClassVar[int] = _REQUEST | 8
-
-    def encode(self) -> bytes:
-        return ber.element(self.TAG, ber.text(self.name), encode_attributes(self.attributes))
-
-    @classmethod
-    def decode(cls, reader: BerReader) -> AddRequest:
-        return cls(reader.text("a name"), decode_attributes(reader))
-
-
-# DelRequest ::= [APPLICATION 10] LDAPDN
-@dataclass(frozen=True, slots=True)
-class DeleteRequest:
-    name: str
-
-    TAG: ClassVar[int] = APPLICATION | 10
-
-    def encode(self) -> bytes:
-        return ber.text(self.name, self.TAG)
-
-    @classmethod
-    def decode(cls, reader: BerReader) -> DeleteRequest:
-        return cls(reader.rest_text("a name"))
-
-
-# ModifyDNRequest ::= [APPLICATION 12] SEQUENCE { entry LDAPDN, newrdn RelativeLDAPDN,
-#     deleteoldrdn BOOLEAN, newSuperior [0] LDAPDN OPTIONAL }
-@dataclass(frozen=True, slots=True)
-class RenameRequest:
-    """ModifyDNRequest: another name, or another place if ``parent`` is given."""
-
-    name: str
-    new_leaf: str
-    delete_old_leaf: bool = True
-    parent: str | None = None
-
-    TAG: ClassVar[int] = _REQUEST | 12
-
-    def encode(self) -> bytes:
-        return ber.element(
-            self.TAG,
-            ber.text(self.name),
-            ber.text(self.new_leaf),
-            ber.boolean(self.delete_old_leaf),
-            b"" if self.parent is None else ber.text(self.parent, _NEW_SUPERIOR),
-        )
-
-    @classmethod
-    def decode(cls, reader: BerReader) -> RenameRequest:
-        names = reader.text("a name"), reader.text("a new name")
-        delete_old_leaf, parent = reader.boolean("deleteoldrdn"), None
-        if reader.tag == _NEW_SUPERIOR:
-            parent = reader.text("a new parent", _NEW_SUPERIOR)
-        return cls(*names, delete_old_leaf, parent)
-
-
 # AbandonRequest ::= [APPLICATION 16] MessageID
 @dataclass(frozen=True, slots=True)
 class Abandon:
@@ -284,35 +176,8 @@ LdapRequest = (
     | SaslBind
     | Unbind
     | SearchRequest
-    | ModifyRequest
-    | AddRequest
-    | DeleteRequest
-    | RenameRequest
+    | EntryChange
+    | RenameEntry
     | Abandon
     | ExtendedRequest
 )
-
-
-# PartialAttribute ::= SEQUENCE { type AttributeDescription, vals SET OF OCTET STRING }
-def encode_attribute(name: str, values: Values) -> bytes:
-    return ber.sequence(ber.text(name), ber.element(SET, *map(ber.octet_string, values)))
-
-
-def decode_attribute(reader: BerReader) -> tuple[str, Values]:
-    row = reader.enter("an attribute")
-    name, found, values = row.text("the name of an attribute"), row.enter("values", SET), []
-    while found.tag >= 0:
-        values.append(found.octets("a value"))
-    row.expect_end("an attribute")
-    return name, tuple(values)
-
-
-def encode_attributes(rows: AttributeRows) -> bytes:
-    return ber.sequence(*(encode_attribute(name, values) for name, values in rows))
-
-
-def decode_attributes(reader: BerReader) -> AttributeRows:
-    rows, found = reader.enter("attributes"), []
-    while rows.tag >= 0:
-        found.append(decode_attribute(rows))
-    return tuple(found)

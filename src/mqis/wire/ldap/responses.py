@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, TypeVar
 
 from mqis.wire.ldap import ber
+from mqis.wire.ldap.attributes import AttributeRows, Values, decode_attributes, encode_attributes
 from mqis.wire.ldap.ber import APPLICATION, CONSTRUCTED, CONTEXT, BerReader
 from mqis.wire.ldap.codes import ResultCode, code_name
-from mqis.wire.ldap.requests import AttributeRows, Values, decode_attributes, encode_attributes
 
 _RESPONSE: Final = APPLICATION | CONSTRUCTED
 _REFERRAL: Final = CONTEXT | CONSTRUCTED | 3

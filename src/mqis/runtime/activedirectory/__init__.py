@@ -1,0 +1,1 @@
+"""The directory in an Active Directory: read and changed over LDAP."""
