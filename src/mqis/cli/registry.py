@@ -49,6 +49,7 @@ COMMAND_GROUPS: Final = {
     "Keep and move data": {
         "export": ("transfer", "Write a directory as JSON Lines"),
         "import": ("transfer", "Read an export into a store: all of it, or nothing"),
+        "mirror": ("mirror", "Keep a store equal to an Active Directory"),
         "diff": ("diff", "Compare exports, stores, servers or moments"),
         "backup": ("backup", "Back up one server while it runs"),
         "restore": ("backup", "Restore a stopped server from a backup"),
