@@ -38,7 +38,7 @@ from mqis.wire.ldap.filters import Equality, Or
 from mqis.wire.mqds.objecttype import ObjectType
 
 #: Objects of one transaction, and reads at the same time.
-_BATCH = 500
+_BATCH = 200
 _TOGETHER = 50
 _KINDS = (
     ObjectType.QUEUE,
