@@ -16,6 +16,7 @@ from mqis.protocol.security.masks import QueueRights, generic_mapping
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.mqds.certificates import UserSignCerts, digest_of
+from mqis.wire.mqds.keys import BASE_PROVIDER, PublicKey, PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.acl import Acl, allow
 from mqis.wire.security.descriptor import SecurityDescriptor
@@ -86,6 +87,11 @@ def computer(name: str, address: str, *, flags: int = 4096, names: bool = True) 
     )
 
 
+def keys(number: int) -> bytes:
+    """The public keys of a queue manager, which no other one has."""
+    return PublicKeys((PublicKey(BASE_PROVIDER, 1, b"key of %d" % number),)).to_bytes()
+
+
 def machine(name: str, number: int, at: Guid, *, routing: bool = False) -> AddEntry:
     flag = "TRUE" if routing else "FALSE"
     return made(
@@ -96,7 +102,7 @@ def machine(name: str, number: int, at: Guid, *, routing: bool = False) -> AddEn
         mSMQSites=at,
         mSMQRoutingServices=flag,
         mSMQServiceType=int(routing),
-        mSMQEncryptKey=b"key of %d" % number,
+        mSMQEncryptKey=keys(number),
     )
 
 

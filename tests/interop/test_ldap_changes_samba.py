@@ -39,6 +39,7 @@ pytestmark = pytest.mark.interop
 
 DOMAIN = "DC=corp,DC=example"
 SERVICES = f"CN=Services,CN=Configuration,{DOMAIN}"
+PLACE = f"CN=Users,{DOMAIN}"
 CONTAINER = (("objectClass", (b"container",)),)
 
 
@@ -61,7 +62,7 @@ def described(kind: ModifyKind, value: bytes) -> AttributeChange:
 
 
 def test_an_entry_from_its_birth_to_its_tombstone(domain: Path) -> None:
-    name = f"CN=a\\,b*()\\\\ grün,{SERVICES}"
+    name = f"CN=a\\,b*()\\\\ grün,{PLACE}"
 
     async def test() -> None:
         directory = client(domain)
@@ -79,10 +80,10 @@ def test_an_entry_from_its_birth_to_its_tombstone(domain: Path) -> None:
             await directory.apply(swap)
         await directory.apply(RenameEntry(guid_name(guid), "CN=renamed"))
         assert await directory.read(name) is None
-        await directory.apply(AddEntry(f"CN=below,CN=renamed,{SERVICES}", CONTAINER))
+        await directory.apply(AddEntry(f"CN=below,CN=renamed,{PLACE}", CONTAINER))
         with pytest.raises(LdapRefused, match="notAllowedOnNonLeaf"):
             await directory.apply(DeleteEntry(guid_name(guid)))
-        await directory.apply(DeleteEntry(f"CN=renamed,{SERVICES}", tree=True))
+        await directory.apply(DeleteEntry(f"CN=renamed,{PLACE}", tree=True))
         assert await directory.read(guid, ["cn"]) is None
         dead = await directory.read(guid, ["isDeleted"], [controls.show_deleted])
         assert dead is not None

@@ -157,9 +157,10 @@ class FollowedDomain(ScriptedDomain):
         if not self.may_dirsync:
             return [SearchDone(LdapResult(ResultCode.INSUFFICIENT_ACCESS_RIGHTS))]
         after = int(asked.cookie or b"0")
+        everything = SearchRequest(request.base, request.scope, request.filter)
         found = [
             e
-            for e in super()._search(request, ())
+            for e in super()._search(everything, ())
             if isinstance(e, SearchEntry) and int((e.values("uSNChanged") or (b"0",))[0]) > after
         ]
         return [*found, (SearchDone(), DirSync(0, 0, b"%d" % self.usn).control())]

@@ -28,7 +28,7 @@ class MirroredEstate:
 
     def __init__(self, server: FollowedDomain, store: Store, client: LdapDirectoryClient) -> None:
         self.server, self.store, self.client = server, store, client
-        self.mirror = EstateMirror(client, store, "corp.example")
+        self.mirror = EstateMirror(client, store, "corp.example", sweep_share=float("inf"))
         self.berlin = server.add_site("Berlin")
         self.paris = server.add_site("Paris")
         self.computer = server.add_computer("SRV1")

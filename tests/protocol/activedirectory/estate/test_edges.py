@@ -29,6 +29,7 @@ from tests.estate.planted import (
     computer,
     faults,
     guid,
+    keys,
     link,
     machine,
     made,
@@ -109,7 +110,7 @@ def test_what_does_not_concern_message_queuing_is_ignored() -> None:
 
 
 def test_equal_keys_and_equal_identities_betray_clones() -> None:
-    key = changed(machine("WS9", 50, BERLIN), mSMQEncryptKey=b"key of 20")
+    key = changed(machine("WS9", 50, BERLIN), mSMQEncryptKey=keys(20))
     twin = [computer("WS8", "10.1.0.8"), machine("WS8", 20, BERLIN)]
     report = examined([*sound(), computer("WS9", "10.1.0.7"), key, *twin])
     found = sorted(finding.detail for finding in report.findings)

@@ -87,11 +87,15 @@ class EstateMirror:
         store: Store,
         owner: str,
         after_commit: Callable[[], None] | None = None,
+        *,
+        sweep_share: float = 0.05,
     ) -> None:
+        """``sweep_share`` is the part of the time that looking for deletions may take."""
         self._client = client
         self._store = store
         self._owner = owner
         self._after_commit = after_commit
+        self._sweep_share = sweep_share
         self._unreadable: list[str] = []
         self._swept = 0.0
         self._pause_s = 0.0
@@ -127,20 +131,24 @@ class EstateMirror:
         result = MirrorRound(cursor, why)
         seen: set[tuple[ObjectType, Guid]] = set()
         late: list[DirectoryObject] = []
+        await self._expect_visible(reader, server)
         async for batch in _batches(reader, IN_ORDER):
             seen |= {(obj.type, obj.id) for obj in batch}
             late += await asyncio.to_thread(self._write, batch, (), None, server, result.counts)
         await self._expect(server)
-        if not any(kind in (ObjectType.SITE, ObjectType.ENTERPRISE) for kind, _ in seen):
-            raise LdapError(
-                f"{server.host}: the account sees neither sites nor the enterprise; nothing is "
-                "deleted. Give it the right to read the configuration"
-            )
         gone = await self._confirmed(await asyncio.to_thread(self._unseen, seen))
         await asyncio.to_thread(self._write, late, gone, cursor, server, result.counts)
         self._was_swept(0.0)
         result.unreadable = self._unreadable
         return result
+
+    async def _expect_visible(self, reader: ForestReader, server: ServerIdentity) -> None:
+        """Without the enterprise the account may see nothing at all, which is no deletion."""
+        if await self._client.read(str(reader.forest.enterprise), ("objectGUID",)) is None:
+            raise LdapError(
+                f"{server.host}: the account does not see {reader.forest.enterprise}; nothing is "
+                "compared or deleted. Give it the right to read the configuration"
+            )
 
     def _unseen(self, seen: set[tuple[ObjectType, Guid]]) -> set[Guid]:
         with self._store.read() as view:
@@ -253,9 +261,8 @@ class EstateMirror:
         return gone
 
     def _was_swept(self, took_s: float) -> None:
-        """Looking for deletions takes at most a twentieth of the time."""
         self._swept = monotonic()
-        self._pause_s = 20 * took_s
+        self._pause_s = took_s / self._sweep_share
 
     # --- the store --------------------------------------------------------------------------------
 

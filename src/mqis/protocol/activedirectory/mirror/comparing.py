@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from mqis.protocol.activedirectory.reading import KEPT
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.write_mapping import event_update
 from mqis.wire.errors import WireError
@@ -14,7 +13,7 @@ from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
-from mqis.wire.propvariant import PropVariant, Value
+from mqis.wire.propvariant import PropVariant
 
 #: The place of a machine that names no site. No site has this identifier; the null GUID is refused.
 NO_SITE: Final = Guid(b"\xff" * 16)
@@ -38,7 +37,7 @@ def _settled(propid: int, variant: PropVariant, owner: Guid) -> PropVariant:
     value = variant.value
     if isinstance(value, tuple) and all(isinstance(item, Guid) for item in value):
         return PropVariant(variant.vt, tuple(sorted(value)))  # type: ignore[type-var]
-    if propid == PropId.U_SIGN_CERT and isinstance(value, bytes) and value:
+    if propid == PropId.U_SIGN_CERT and isinstance(value, bytes):
         return PropVariant(variant.vt, _listed(value, owner))
     return variant
 
@@ -46,7 +45,8 @@ def _settled(propid: int, variant: PropVariant, owner: Guid) -> PropVariant:
 def _listed(value: bytes, owner: Guid) -> bytes:
     """A list of certificates; a bare certificate gets the user's identifier in it."""
     try:
-        return UserSignCerts.from_property(value, owner).to_bytes()
+        listed = UserSignCerts.from_property(value, owner) if value else UserSignCerts(())
+        return listed.to_bytes()
     except WireError:
         return value
 
@@ -64,25 +64,10 @@ def _network(site: DirectoryObject) -> DirectoryObject:
 def changed_properties(old: DirectoryObject, new: DirectoryObject) -> dict[int, PropVariant]:
     """Returns the stored properties that make ``old`` equal to ``new``.
 
-    A property that is gone becomes empty: an update cannot remove one.
+    A property of an entry always has a value, because every attribute has a default. What the store
+    itself adds to a new object is left as it is.
     """
     wanted = event_update(old, new.properties)
-    for propid in old.properties:
-        if propid in KEPT and propid not in wanted and old.value(propid):
-            wanted[propid] = prop(propid, _empty(old.value(propid)))
     return {
         propid: value for propid, value in wanted.items() if old.properties.get(propid) != value
     }
-
-
-def _empty(value: Value) -> Value:
-    match value:
-        case str():
-            return ""
-        case bytes():
-            return b""
-        case tuple():
-            return ()
-        case Guid():
-            return Guid.NULL
-    return 0
