@@ -131,24 +131,16 @@ class EstateMirror:
         result = MirrorRound(cursor, why)
         seen: set[tuple[ObjectType, Guid]] = set()
         late: list[DirectoryObject] = []
-        await self._expect_visible(reader, server)
         async for batch in _batches(reader, IN_ORDER):
             seen |= {(obj.type, obj.id) for obj in batch}
             late += await asyncio.to_thread(self._write, batch, (), None, server, result.counts)
         await self._expect(server)
+        _expect_sites(seen, server)
         gone = await self._confirmed(await asyncio.to_thread(self._unseen, seen))
         await asyncio.to_thread(self._write, late, gone, cursor, server, result.counts)
         self._was_swept(0.0)
         result.unreadable = self._unreadable
         return result
-
-    async def _expect_visible(self, reader: ForestReader, server: ServerIdentity) -> None:
-        """Without the enterprise the account may see nothing at all, which is no deletion."""
-        if await self._client.read(str(reader.forest.enterprise), ("objectGUID",)) is None:
-            raise LdapError(
-                f"{server.host}: the account does not see {reader.forest.enterprise}; nothing is "
-                "compared or deleted. Give it the right to read the configuration"
-            )
 
     def _unseen(self, seen: set[tuple[ObjectType, Guid]]) -> set[Guid]:
         with self._store.read() as view:
@@ -296,6 +288,15 @@ _ALL_KINDS = Or(
         Equality("objectClass", b"user"),
     )
 )
+
+
+def _expect_sites(seen: set[tuple[ObjectType, Guid]], server: ServerIdentity) -> None:
+    """Every forest has a site. Without one the account sees too little to tell what is deleted."""
+    if not any(kind is ObjectType.SITE for kind, _ in seen):
+        raise LdapError(
+            f"{server.host}: the account sees no site, so nothing is deleted from the mirror; give "
+            "it the right to read the configuration"
+        )
 
 
 def _kind(entry: LdapEntry) -> ObjectType | None:
