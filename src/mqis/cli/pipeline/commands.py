@@ -340,7 +340,7 @@ def stream(
     if place.into:
         raise typer.BadParameter("a stream keeps its state in a directory: give --tables")
     journals = journals or journals_of(place.run)
-    with opened_tables(place, journals) as opened:
+    with opened_tables(place, journals, may_be_empty=True) as opened:
         from mqis.pipeline.streaming import follow  # noqa: PLC0415
         from mqis.pipeline.streaming import stream as job  # noqa: PLC0415
         from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415

@@ -36,21 +36,28 @@ def check_spark() -> None:
 
 
 @contextmanager
-def opened_tables(place: TableOptions, *inputs: str) -> Iterator[TableStore]:
+def opened_tables(
+    place: TableOptions, *inputs: str, may_be_empty: bool = False
+) -> Iterator[TableStore]:
     """Opens the tables in one Spark session, with a progress bar.
 
-    The amount of data in them and in ``inputs`` decides the options that Java is started with.
+    ``inputs`` are journals, exports and captures. A place that cannot be read or, unless it
+    ``may_be_empty``, has nothing to read is an error before Spark starts. The amount of data in
+    tables and inputs decides the options that Java is started with.
     """
     from mqis.pipeline.locations import input_places  # noqa: PLC0415
 
     directory, settings = place.directory, place.settings
-    for listed in inputs:  # a wrong place is reported before Spark starts
+    for listed in inputs:
         input_places(listed)
     check_spark()
     from mqis.pipeline.catalogs import table_store  # noqa: PLC0415
+    from mqis.pipeline.inputs import PipelineInputs  # noqa: PLC0415
     from mqis.pipeline.session import Engine, is_large, session  # noqa: PLC0415
     from mqis.pipeline.watching import watched  # noqa: PLC0415
 
+    if not place.remote:  # a Spark Connect server reads places of its own computer
+        PipelineInputs(*inputs).check(may_be_empty=may_be_empty)
     large = is_large(directory, *inputs)
     if place.into:
         settings = {"spark.sql.catalogImplementation": "hive"} | settings
