@@ -22,7 +22,7 @@ def write(directory: Path, name: str, *rows: dict[str, object]) -> None:
 
 def test_the_same_rows_of_other_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    ours = [{"file": LOCAL, "n": 1}, {"file": None, "n": 2}]
+    ours: list[dict[str, object]] = [{"file": LOCAL, "n": 1}, {"file": None, "n": 2}]
     write(first, "errors", *ours)
     write(second, "errors", ours[1], {"file": STORED, "n": 1})
     assert main([str(first), str(second)]) == 0
