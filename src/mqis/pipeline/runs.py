@@ -19,7 +19,7 @@ from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.network import unpacked
 
 #: The tables that each kind of input gives.
-_OF_JOURNALS = ("records", "segments", "snapshots", "snapshot_partitions")
+_OF_JOURNALS = ("segments", "records", "repeats", "snapshots", "snapshot_partitions")
 _OF_EXPORTS = ("objects", "partitions")
 _OF_CAPTURES = ("packets",)
 _INGESTED = (*_OF_JOURNALS, *_OF_EXPORTS, *_OF_CAPTURES, "errors", "journals", "evidence")

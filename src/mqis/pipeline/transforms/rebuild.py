@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
+from mqis.pipeline.mapping import mapped
 from mqis.pipeline.transforms.bodies import carried
 from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
@@ -55,7 +56,7 @@ def folded(changes: DataFrame) -> DataFrame:
 
 def snapshot_changes(lines: DataFrame) -> DataFrame:
     """Converts the lines of snapshots to changes that create every object (``schemas.FOLDED``)."""
-    return lines.select("line").mapInArrow(_parse, schemas.FOLDED)
+    return mapped(lines, ["line"], _parse, schemas.FOLDED)
 
 
 def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -101,10 +102,9 @@ def lines(changes: DataFrame, points: DataFrame) -> DataFrame:
         .groupBy(*_OBJECT)
         .agg(F.collect_list(F.struct("propid", "raw")).alias("properties"))
     )
-    whole = fates.join(values, _OBJECT, "left").select(
-        *_OBJECT, "seq", "command", "object_type", "properties"
-    )
-    return whole.mapInArrow(_format, schemas.LINES)
+    whole = fates.join(values, _OBJECT, "left")
+    needed = (*_OBJECT, "seq", "command", "object_type", "properties")
+    return mapped(whole, needed, _format, schemas.LINES)
 
 
 def _format(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

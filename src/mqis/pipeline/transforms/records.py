@@ -162,21 +162,34 @@ def known_by_others(records: DataFrame, snapshots: DataFrame, ids: DataFrame) ->
 
 def each_once(records: DataFrame) -> DataFrame:
     """Each record once by server and number; of several, the one of the first file."""
-    same = Window.partitionBy("server", "server_id", "lsn").orderBy("file", "offset")
-    first = records.withColumn("copy", F.row_number().over(same)).filter("copy = 1")
-    return first.select(*schemas.RECORDS.fieldNames())
+    return _numbered(records).filter("copy = 1").select(*schemas.RECORDS.fieldNames())
 
 
-def conflicts(records: DataFrame) -> DataFrame:
-    """The numbers of records that differ from file to file: (server, first, last, count)."""
-    names = schemas.RECORDS.fieldNames()
-    content = [name for name in names if name not in ("file", "offset")]
-    digests = records.select("server", "server_id", "lsn", F.xxhash64(*content).alias("digest"))
-    copies = digests.groupBy("server", "server_id", "lsn").agg(
-        F.count_distinct("digest").alias("copies")
+def repeats(records: DataFrame) -> DataFrame:
+    """The records that ``each_once`` leaves out (``schemas.REPEATS``)."""
+    return _numbered(records).filter("copy > 1").select(*schemas.REPEATS.fieldNames())
+
+
+def _numbered(records: DataFrame) -> DataFrame:
+    """Adds ``copy``, which is 1 for a record to keep, its file and whether it has this content."""
+    together = Window.partitionBy("server", "server_id", "lsn").orderBy("file", "offset")
+    names = (name for name in schemas.RECORDS.fieldNames() if name not in ("file", "offset"))
+    return records.withColumn("digest", F.xxhash64(*names)).select(
+        *schemas.RECORDS.fieldNames(),
+        F.row_number().over(together).alias("copy"),
+        F.first("file").over(together).alias("kept"),
+        (F.first("digest").over(together) == F.col("digest")).alias("same"),
     )
+
+
+def conflicts(repeats: DataFrame) -> DataFrame:
+    """The numbers of records that differ from file to file: (server, first, last, count)."""
     return (
-        copies.filter("copies > 1")
+        repeats.filter("not same")
         .groupBy("server", "server_id")
-        .agg(F.min("lsn").alias("first"), F.max("lsn").alias("last"), F.count("*").alias("count"))
+        .agg(
+            F.min("lsn").alias("first"),
+            F.max("lsn").alias("last"),
+            F.count_distinct("lsn").alias("count"),
+        )
     )

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.content import digests
+from mqis.pipeline.mapping import mapped
 from mqis.pipeline.transforms.causes import EXPLAINED, Cause
 from mqis.pipeline.transforms.expressions import listed_properties, travels_as
 from mqis.pipeline.transforms.rebuild import folded, lines
@@ -141,8 +142,8 @@ def journaled(explained: DataFrame, made: DataFrame, numbers: DataFrame) -> Data
     )
     owners = keys.select(*_OBJECT[:2]).distinct()
     own = _renamed(numbers, "authority", "at").join(owners, _OBJECT[:2])
-    rebuilt = lines(folded(concerned), own.select("partition", "at")).select("line")
-    held = rebuilt.mapInArrow(_parse, schemas.JOURNALED_STATE)
+    rebuilt = lines(folded(concerned), own.select("partition", "at"))
+    held = mapped(rebuilt, ["line"], _parse, schemas.JOURNALED_STATE)
     sets = F.flatten(F.collect_list(F.transform("properties", lambda p: travels_as(p["propid"]))))
     known = concerned.groupBy("authority", "partition", F.col("object_id").alias("id")).agg(
         F.max(F.col("command") == int(Command.CREATE)).alias("born"), sets.alias("set")
