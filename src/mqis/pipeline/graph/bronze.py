@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.graph.registry import step, stream, table
+from mqis.pipeline.registry import step, stream, table
 from mqis.pipeline.transforms.records import each_once
 from mqis.pipeline.transforms.records import repeats as repeated
 

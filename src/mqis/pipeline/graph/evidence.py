@@ -14,7 +14,7 @@ from mqis.pipeline import schemas
 from mqis.pipeline.evidence.inventory import judge_input
 from mqis.pipeline.evidence.recognition import unrecognised
 from mqis.pipeline.graph.facts import facts, judged
-from mqis.pipeline.graph.registry import step, table
+from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms import records as reductions
 from mqis.pipeline.transforms.current import value
 from mqis.wire.mqds.objecttype import ObjectType
@@ -29,12 +29,6 @@ _VERDICT = StructType(
 
 def _hex(*names: str) -> list[Column]:
     return [F.hex(name).alias(name) for name in names]
-
-
-@step
-def extents(records: DataFrame) -> DataFrame:
-    """The records of each file, divided by partition and by sender."""
-    return reductions.parts(records)
 
 
 def _listed(segments: DataFrame) -> DataFrame:

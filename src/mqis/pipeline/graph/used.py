@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
 from mqis.pipeline.evidence.findings import EvidenceKind
-from mqis.pipeline.graph.registry import step, view
+from mqis.pipeline.registry import step, view
 
 CLOCKS = (EvidenceKind.CLOCK_AHEAD.value, EvidenceKind.CLOCK_BEHIND.value)
 _UNUSED = (EvidenceKind.STRANGER.value, EvidenceKind.MISNAMED_EXPORT.value)

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
+from mqis.pipeline.registry import step
 from mqis.pipeline.transforms.expressions import body_number, body_octets
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.wire.journal import RecordKind, RecordState
@@ -26,6 +27,12 @@ def messages(records: DataFrame, state: RecordState, *operations: MessageOperati
     return records.filter(chosen)
 
 
+def changes_in(records: DataFrame, *states: RecordState) -> DataFrame:
+    """The records of changes in one of some states."""
+    is_change = F.col("kind") == int(RecordKind.CHANGE)
+    return records.filter(is_change & F.col("state").isin([int(state) for state in states]))
+
+
 def accepted(records: DataFrame, operation: MessageOperation) -> DataFrame:
     """The messages that were received and not refused."""
     refused = messages(records, RecordState.REFUSED).select(
@@ -35,7 +42,8 @@ def accepted(records: DataFrame, operation: MessageOperation) -> DataFrame:
     return came.join(refused, ["server", "message_source", "message_ordinal"], "left_anti")
 
 
-def parts(records: DataFrame) -> DataFrame:
+@step
+def extents(records: DataFrame) -> DataFrame:
     """The records of each file, divided by partition (of changes) and by sender (of messages)."""
     change = F.col("kind") == int(RecordKind.CHANGE)
     local = change & (F.col("state") == int(RecordState.LOCAL))
@@ -69,7 +77,7 @@ def parts(records: DataFrame) -> DataFrame:
 def sendings(records: DataFrame, extents: DataFrame) -> DataFrame:
     """When the senders queued received messages: (sender, receiver, sent_us, received_us).
 
-    Of each file and sender, the first and the last message (``parts``) are looked at.
+    Of each file and sender, the first and the last message (``extents``) are looked at.
     """
     ends = [
         extents.filter("sender is not null").select(
@@ -125,10 +133,8 @@ def unrecorded(records: DataFrame, makers: DataFrame) -> DataFrame:
     ``makers`` are the (server, partition) to look at. A change that the server applied counts as
     well: it may have taken office behind it. Larger jumps are made on purpose.
     """
-    states = [int(RecordState.LOCAL), int(RecordState.APPLIED)]
-    changes = records.filter(
-        (F.col("kind") == int(RecordKind.CHANGE)) & F.col("state").isin(states)
-    ).join(F.broadcast(makers), ["server", "partition"], "left_semi")
+    advancing = changes_in(records, RecordState.LOCAL, RecordState.APPLIED)
+    changes = advancing.join(F.broadcast(makers), ["server", "partition"], "left_semi")
     earlier = (
         Window.partitionBy("server", "partition")
         .orderBy("lsn")

@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.mapping import mapped
+from mqis.pipeline.registry import table
 from mqis.pipeline.transforms.network import RoutingArrays, unpacked
 from mqis.protocol.routing.bulk.allpairs import all_pairs
 from mqis.protocol.routing.bulk.columns import GateColumns, gate_columns
@@ -41,6 +42,7 @@ _WHAT_IF: pa.Schema = to_arrow_schema(schemas.WHAT_IF, timezone="UTC")
 # --- routes ---------------------------------------------------------------------------------------
 
 
+@table(schemas.ROUTES, requires="objects")
 def routes(network: DataFrame) -> DataFrame:
     """Cost, next hop and path of every pair of sites; null without a route.
 
@@ -126,11 +128,13 @@ def _steps(found: GateColumns, here: Ints, column: Ints) -> Ints:
 # --- failures -------------------------------------------------------------------------------------
 
 
+@table(schemas.WHAT_IF, requires="objects")
 def what_if(network: DataFrame) -> DataFrame:
     """The effect of the failure of every single link and gate (``schemas.WHAT_IF``)."""
     last = F.col("failures") - 1
     spread = _spread(network.filter("failures > 0"), last)
-    return mapped(spread, _SPREAD, _fail, schemas.WHAT_IF)
+    found = mapped(spread, _SPREAD, _fail, schemas.WHAT_IF)
+    return found.orderBy(F.desc("cut_off"), F.desc("dearer_by"), "kind", "name").coalesce(1)
 
 
 def _fail(batches: Batches) -> Batches:
