@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pyspark
 
 from mqis.pipeline.java import java_home
+from mqis.pipeline.session import worker_python
 from mqis.runtime.freeports import free_port
 from tests.waiting import DEADLINE_S, wait_until
 
@@ -25,7 +25,7 @@ def environment() -> dict[str, str]:
     return os.environ | {
         "JAVA_HOME": str(java_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": worker_python(),
     }
 
 
