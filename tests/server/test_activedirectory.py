@@ -14,16 +14,15 @@ from mqis.client.servers import ServerAddress
 from mqis.config.file import ConfigError, override
 from mqis.config.sections import Config
 from mqis.protocol.discovery.knowledge import queue_manager_of
-from mqis.runtime.authentication.initiator import LogonCredentials as Secret
-from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials
-from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.server.accounts import AccountsFile
+from mqis.protocol.errors import DirectoryError
 from mqis.server.activedirectory import open_directory
 from mqis.server.directory_server import DirectoryServer
 from mqis.testing.activedirectory import ScriptedDomain
+from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.security.acl import Acl
+from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import ADMINISTRATORS
 from tests.runtime.activedirectory.estate import Estate
 from tests.waiting import in_time
@@ -34,7 +33,7 @@ def configured(server: ScriptedDomain, tmp_path: Path, **store: Any) -> Config:
         "server": {"name": "SRV1"},
         "store": {"url": server.url, **store},
         "rpc": {"mapper": False},
-        "discovery": {"port": 0, "listen": "127.0.0.1"},
+        "discovery": {"enabled": True, "port": 0, "listen": "127.0.0.1"},
         "security": {"accounts": str(tmp_path / "accounts.toml")},
         "monitoring": {"port": 0},
     }
@@ -54,7 +53,11 @@ def test_a_server_finds_its_place_and_announces_what_the_directory_has(tmp_path:
     async def test(estate: Estate, config: Config) -> None:
         async with DirectoryServer(config) as running:
             ready = running.ready
-            assert (ready.enterprise, ready.site, ready.role) == (estate.server.root, "Berlin", "none")
+            assert (ready.enterprise, ready.site, ready.role) == (
+                estate.server.root,
+                "Berlin",
+                "none",
+            )
             assert ready.discovery_port
             store = open_directory(config)
             assert store is not None
@@ -101,14 +104,16 @@ def test_a_directory_that_does_not_answer_ends_the_start_with_its_reason(tmp_pat
 
 def test_callers_read_through_it_by_their_own_rights(tmp_path: Path) -> None:
     async def test(estate: Estate, config: Config) -> None:
-        accounts = AccountsFile(Path(config.security.accounts))
-        del accounts
+        nobody = SecurityDescriptor(owner=ADMINISTRATORS, dacl=Acl(()))
+        estate.add_queue("secret", nTSecurityDescriptor=nobody.to_bytes())
         async with DirectoryServer(config) as running:
             address = ServerAddress("127.0.0.1", running.ready.port)
-            async with await DirectoryClient.connect(address) as client:
-                found = await client.get_properties(
-                    ObjectType.QUEUE, "srv1\\orders", [PropId.Q_QUOTA]
-                )
-                assert [value.value for value in found] == [7]
+            async with await DirectoryClient.connect([address]) as client:
+                found = await client.get(ObjectType.QUEUE, [PropId.Q_QUOTA], "srv1\\orders")
+                assert found[PropId.Q_QUOTA].value == 7
+                with pytest.raises(DirectoryError) as refused:
+                    await client.get(ObjectType.QUEUE, [PropId.Q_QUOTA], "srv1\\secret")
+                # Who may not read an object does not learn that it is there.
+                assert refused.value.hresult == HResult.MQDS_OBJECT_NOT_FOUND
 
     serve(tmp_path, test)
