@@ -72,7 +72,8 @@ class Existing:
 
     names: dict[Guid, DistinguishedName] = field(default_factory=dict)
     guids: dict[str, Guid] = field(default_factory=dict)
-    deleted: set[Guid] = field(default_factory=set)
+    #: The names of tombstones.
+    deleted: dict[Guid, str] = field(default_factory=dict)
     computers: dict[str, LdapEntry | None] = field(default_factory=dict)
 
     def add(self, guid: Guid, name: DistinguishedName) -> None:
@@ -134,7 +135,7 @@ class Publishing:
         if entry.guid is None:
             return
         if entry.text("isDeleted") == "TRUE":
-            self._existing.deleted.add(entry.guid)
+            self._existing.deleted[entry.guid] = entry.name
             return
         try:
             self._existing.add(entry.guid, entry.distinguished_name)
@@ -171,7 +172,7 @@ class Publishing:
             creation, forest, facts = await self._creation(obj)
             made = plan_creation(creation, forest, facts)
             if step.action is PublishAction.PUT_BACK:
-                back = reanimation(obj.id, made.change)
+                back = reanimation(self._existing.deleted[obj.id], made.change)
                 await self._reader.client.apply(back, (show_deleted,))
                 self._existing.add(obj.id, entry_name(creation, forest, facts))
             else:

@@ -13,7 +13,6 @@ from mqis.wire.ldap.changes import (
     ModifyEntry,
     ModifyKind,
 )
-from mqis.wire.ldap.names import guid_name
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 
@@ -50,11 +49,12 @@ class Renumbering:
         return obj.with_properties(changes, obj.seq) if changes else obj
 
 
-def reanimation(deleted: Guid, made: EntryChange) -> ModifyEntry:
+def reanimation(tombstone: str, made: EntryChange) -> ModifyEntry:
     """Puts a deleted entry back at the place and with the attributes of ``made``.
 
-    The request goes out with the show-deleted control. It has to bring every attribute that the
-    class needs, for a tombstone has lost most of them (MS-ADTS 3.1.1.5.3.7.2).
+    ``tombstone`` is its name now; Samba does not take its GUID here. The request goes out with the
+    show-deleted control. It has to bring every attribute that the class needs, for a tombstone has
+    lost most of them (MS-ADTS 3.1.1.5.3.7.2).
     """
     if not isinstance(made, AddEntry):
         raise ProtocolError("only an entry that could be made can be put back")
@@ -65,4 +65,4 @@ def reanimation(deleted: Guid, made: EntryChange) -> ModifyEntry:
     for attribute, values in made.attributes:
         if attribute.lower() not in _KEPT:
             changes.append(AttributeChange(ModifyKind.REPLACE, attribute, values))
-    return ModifyEntry(guid_name(deleted), tuple(changes))
+    return ModifyEntry(tombstone, tuple(changes))
