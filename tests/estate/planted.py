@@ -16,7 +16,7 @@ from mqis.protocol.security.masks import QueueRights, generic_mapping
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.mqds.certificates import UserSignCerts, digest_of
-from mqis.wire.mqds.keys import BASE_PROVIDER, PublicKey, PublicKeys
+from mqis.wire.mqds.keys import KeyAlgorithm, RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.acl import Acl, allow
 from mqis.wire.security.descriptor import SecurityDescriptor
@@ -89,7 +89,7 @@ def computer(name: str, address: str, *, flags: int = 4096, names: bool = True) 
 
 def keys(number: int) -> bytes:
     """The public keys of a queue manager, which no other one has."""
-    return PublicKeys((PublicKey(BASE_PROVIDER, 1, b"key of %d" % number),)).to_bytes()
+    return key_list(RsaPublicKey(KeyAlgorithm.CALG_RSA_KEYX, 65537, (1 << 1023) + number, 1024))
 
 
 def machine(name: str, number: int, at: Guid, *, routing: bool = False) -> AddEntry:

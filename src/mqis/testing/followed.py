@@ -100,8 +100,8 @@ class FollowedDomain(ScriptedDomain):
         elif isinstance(request, RenameEntry):
             self._follow_rename(before)
         else:
-            name = self._resolved(request.name)
-            touched = None if name is None else self._entry(name)
+            found = self._resolved(request.name)
+            touched = None if found is None else self._entry(found)
             if touched is not None:
                 self._touch(Guid(touched.values("objectGUID")[0]))
         return answer

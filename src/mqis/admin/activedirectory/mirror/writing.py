@@ -178,5 +178,5 @@ def machines_that_name(view: View, gone: set[Guid]) -> set[Guid]:
         machine.id
         for machine in view.objects(ObjectType.MACHINE)
         for propid in (PropId.QM_OUTFRS, PropId.QM_INFRS)
-        if isinstance(named := machine.value(propid), tuple) and gone.intersection(named)  # type: ignore[arg-type]
+        if isinstance(named := machine.value(propid), tuple) and gone.intersection(named)
     }

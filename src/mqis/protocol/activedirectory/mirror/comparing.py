@@ -54,7 +54,7 @@ def _listed(value: bytes, owner: Guid) -> bytes:
 def _network(site: DirectoryObject) -> DirectoryObject:
     """The connected network that a site is at the same time (MS-MQDS 3.1.6.12)."""
     foreign = site.value(PropId.S_FOREIGN) == 1
-    properties = {
+    properties: dict[int, PropVariant] = {
         PropId.CN_NAME: prop(PropId.CN_NAME, site.path),
         PropId.CN_PROTOCOLID: prop(PropId.CN_PROTOCOLID, 5 if foreign else 1),
     }
