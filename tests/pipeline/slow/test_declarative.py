@@ -47,15 +47,17 @@ def spark_pipelines(project: Path) -> None:
         "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     command = Path(sys.executable).with_name("spark-pipelines")
-    done = subprocess.run(
-        [str(command), "run", "--conf", "spark.sql.catalogImplementation=hive"],
-        cwd=project,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    log = project / "log"
+    with log.open("wb") as out:
+        done = subprocess.run(
+            [str(command), "run", "--conf", "spark.sql.catalogImplementation=hive"],
+            cwd=project,
+            env=env,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    assert done.returncode == 0, log.read_text("utf-8", "replace")[-9000:]
 
 
 def init(project: Path, *inputs: str) -> None:

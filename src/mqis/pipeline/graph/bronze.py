@@ -101,10 +101,7 @@ def packets(captured: DataFrame) -> DataFrame:
 
 @table(schemas.ERRORS)
 def errors(
-    segments: DataFrame,
-    objects: DataFrame,
-    packets: DataFrame,
-    snapshot_errors: DataFrame | None,
+    segments: DataFrame, objects: DataFrame, packets: DataFrame, snapshot_errors: DataFrame | None
 ) -> DataFrame:
     """Everything in the input that could not be read."""
     damage = segments.select("server", "file", F.explode("damage").alias("place")).select(

@@ -124,10 +124,7 @@ def exported_keys(
 
 @step
 def reached_numbers(
-    extents: DataFrame,
-    partitions: DataFrame,
-    records: DataFrame,
-    snapshot_partitions: DataFrame,
+    extents: DataFrame, partitions: DataFrame, records: DataFrame, snapshot_partitions: DataFrame
 ) -> DataFrame:
     """(server, partition, number): the numbers that journals reached.
 

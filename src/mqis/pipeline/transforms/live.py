@@ -14,11 +14,7 @@ from mqis.pipeline.transforms.expressions import body_number, body_octets, guid_
 from mqis.pipeline.transforms.records import accepted, changes_in, messages
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
-from mqis.wire.mqdsrp.layout import (
-    SYNC_REPLY_FROM_AT,
-    SYNC_REPLY_PARTITION_AT,
-    SYNC_REPLY_TO_AT,
-)
+from mqis.wire.mqdsrp.layout import SYNC_REPLY_FROM_AT, SYNC_REPLY_PARTITION_AT, SYNC_REPLY_TO_AT
 from mqis.wire.mqdsrp.messages import MessageOperation
 
 #: The columns of a record that are kept; ``digest`` is that of a message's body.

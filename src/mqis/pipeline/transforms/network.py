@@ -67,8 +67,7 @@ def _link_name(snapshot: Snapshot, names: tuple[str, ...], link: object) -> str:
 def routing_objects(held_objects: DataFrame) -> DataFrame:
     """Sites, links, machines that route, and machines that are named as gates but do not."""
     routes = F.coalesce(
-        value(PropId.QM_SERVICE).cast("int").bitwiseAND(int(ServiceBits.ROUTING)) != 0,
-        F.lit(False),
+        value(PropId.QM_SERVICE).cast("int").bitwiseAND(int(ServiceBits.ROUTING)) != 0, F.lit(False)
     )
     is_machine = F.col("type") == int(ObjectType.MACHINE)
     is_site = F.col("type") == int(ObjectType.SITE)

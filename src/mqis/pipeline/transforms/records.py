@@ -11,11 +11,7 @@ from mqis.pipeline.transforms.expressions import body_number, body_octets
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqdsrp.layout import (
-    SYNC_REPLY_FROM_AT,
-    SYNC_REPLY_PARTITION_AT,
-    SYNC_REPLY_TO_AT,
-)
+from mqis.wire.mqdsrp.layout import SYNC_REPLY_FROM_AT, SYNC_REPLY_PARTITION_AT, SYNC_REPLY_TO_AT
 from mqis.wire.mqdsrp.messages import MessageOperation
 
 
@@ -146,10 +142,7 @@ def unrecorded(records: DataFrame, makers: DataFrame) -> DataFrame:
     local = F.col("state") == int(RecordState.LOCAL)
     jump = F.col("seq") - F.col("known")
     return numbered.filter(local & (jump > 1) & (jump < SKIPPED)).select(
-        "server",
-        "partition",
-        (F.col("known") + 1).alias("first"),
-        (F.col("seq") - 1).alias("last"),
+        "server", "partition", (F.col("known") + 1).alias("first"), (F.col("seq") - 1).alias("last")
     )
 
 
