@@ -8,12 +8,9 @@ from typing import Annotated
 
 import typer
 
-from mqis.admin.activedirectory.connecting import (
-    PASSWORD,
-    PASSWORD_FILE,
-    ConnectingOptions,
-)
+from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.runtime.ldap.binding import BindMethod
+from mqis.runtime.ldap.passwords import PASSWORD, PASSWORD_FILE
 
 LdapUserOption = Annotated[
     str,
