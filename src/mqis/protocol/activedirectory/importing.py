@@ -8,7 +8,7 @@ needs from other entries.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
@@ -46,10 +46,6 @@ _TYPES: Final = {
 }
 #: Left out of an object whose entry has no such attribute, instead of refusing the entry.
 _OPTIONAL: Final = frozenset({"ntsecuritydescriptor", "whencreated", "whenchanged", "parentguid"})
-#: Left out if it says nothing: a store of our own does not keep these defaults.
-_SILENT: Final = frozenset(
-    {PropId.Q_MULTICAST_ADDRESS, PropId.QM_GROUP_IN_CLUSTER, PropId.QM_ADDRESS, PropId.E_PECNAME}
-)
 _IMPORTED: Final = {
     kind: tuple(
         row.id
@@ -169,7 +165,7 @@ def _present(entry: LdapEntry, object_type: ObjectType) -> Iterable[PropId]:
 
 
 def _tells(propid: int, value: PropVariant) -> bool:
-    return propid not in _SILENT or bool(value.value)
+    return not ATTRIBUTE_ROWS[PropId(propid)].quiet or bool(value.value)
 
 
 def _placed(properties: Mapping[int, PropVariant]) -> dict[int, PropVariant]:
@@ -199,7 +195,7 @@ def network_of(site: DirectoryObject) -> DirectoryObject:
         PropId.CN_NAME: prop(PropId.CN_NAME, site.path),
         PropId.CN_PROTOCOLID: prop(PropId.CN_PROTOCOLID, 5 if foreign else 1),
     }
-    return _unplaced(ObjectType.CN, site.id, properties)
+    return replace(site, type=ObjectType.CN, properties=properties)
 
 
 def gates_of_sites(

@@ -13,12 +13,8 @@ from mqis.wire.ldap.changes import (
     ModifyEntry,
     ModifyKind,
 )
-from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import PropVariant
 
-#: Properties with identifiers of sites and machines.
-_SINGLE = (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)
-_LISTS = (PropId.QM_SITE_IDS, PropId.QM_OUTFRS, PropId.QM_INFRS, PropId.L_GATES)
 #: A tombstone keeps its class; the directory keeps identifiers and writes descriptors itself.
 _KEPT = frozenset({"objectclass", "objectguid", "ntsecuritydescriptor"})
 
@@ -37,15 +33,13 @@ class Renumbering:
 
     def translated(self, obj: DirectoryObject) -> DirectoryObject:
         """The object with the identifiers that are valid here."""
-        changes = {}
-        for propid in _SINGLE:
-            value = obj.value(propid)
+        changes: dict[int, PropVariant] = {}
+        for propid, variant in obj.properties.items():
+            value = variant.value
             if isinstance(value, Guid):
-                changes[int(propid)] = prop(propid, self.of(value))
-        for propid in _LISTS:
-            if propid in obj.properties:
-                listed = tuple(self.of(guid) for guid in guids_in(obj.value(propid)))
-                changes[int(propid)] = prop(propid, listed)
+                changes[propid] = PropVariant(variant.vt, self.of(value))
+            elif named := guids_in(value):
+                changes[propid] = PropVariant(variant.vt, tuple(map(self.of, named)))
         return obj.with_properties(changes, obj.seq) if changes else obj
 
 

@@ -31,6 +31,7 @@ from mqis.protocol.activedirectory.row import (
     Use,
     computed,
     constant,
+    quiet,
     stored,
 )
 from mqis.protocol.directory.types.columns import UNLIMITED
@@ -88,7 +89,7 @@ _QUEUE = (
     stored(P.Q_NAME_SUFFIX, TEXT, "mSMQQueueNameExt", "", _NONE),
     computed(P.Q_PATHNAME_DNS, made.qualified_queue_path, "mSMQQueueNameExt",
         computer="dNSHostName"),
-    stored(P.Q_MULTICAST_ADDRESS, TEXT, "MSMQ-MulticastAddress", "", _ALL),
+    quiet(stored(P.Q_MULTICAST_ADDRESS, TEXT, "MSMQ-MulticastAddress", "", _ALL)),
     computed(P.Q_ADS_PATH, made.directory_path),
     stored(P.Q_SECURITY, made.descriptor(ObjectType.QUEUE), _SECURITY, None, _NONE),
     stored(P.Q_OBJ_SECURITY, made.descriptor(ObjectType.QUEUE), _SECURITY, None, _NONE),
@@ -100,7 +101,7 @@ _MACHINE = (
     stored(P.QM_MACHINE_ID, GUID, "objectGUID", None, _FIND),
     computed(P.QM_PATHNAME, made.computer_name),
     computed(P.QM_ENCRYPTION_PK, made.encryption_key(BASE_PROVIDER), "mSMQEncryptKey"),
-    constant(P.QM_ADDRESS, b""),
+    quiet(constant(P.QM_ADDRESS, b"")),
     # Connected networks are made of sites.
     stored(P.QM_CNS, GUIDS, "mSMQSites", (), _NONE),
     _many(P.QM_OUTFRS, "mSMQOutRoutingServers"),
@@ -134,7 +135,7 @@ _MACHINE = (
     # Written to the computer's entry, with the digests of its certificates.
     computed(P.QM_SIGN_PKS, made.signing_keys, computer="mSMQSignCertificates"),
     computed(P.QM_OWNER_SID, made.owner, _SECURITY),
-    computed(P.QM_GROUP_IN_CLUSTER, made.clustered, computer="servicePrincipalName"),
+    quiet(computed(P.QM_GROUP_IN_CLUSTER, made.clustered, computer="servicePrincipalName")),
     stored(P.QM_SECURITY, made.descriptor(ObjectType.MACHINE), _SECURITY, None, _NONE),
     computed(P.QM_SIGN_PK, made.signing_keys, computer="mSMQSignCertificates"),
     stored(P.QM_ENCRYPT_PK, OCTETS, "mSMQEncryptKey", b"", _ALL),
@@ -174,7 +175,7 @@ _ENTERPRISE = (
     stored(P.E_NAMESTYLE, FLAG, "mSMQNameStyle", 0, _CHANGE),
     # mSMQCSPName holds a Y or N of another meaning (E-MQDSSM-26).
     constant(P.E_CSP_NAME, None),
-    constant(P.E_PECNAME, ""),
+    quiet(constant(P.E_PECNAME, "")),
     constant(P.E_S_INTERVAL1, None),
     constant(P.E_S_INTERVAL2, None),
     constant(P.E_PARTITIONID, Guid.NULL),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
+from mqis.protocol.activedirectory.importing import NO_SITE, network_of
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.write_mapping import event_update
 from mqis.wire.errors import WireError
@@ -14,9 +14,6 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
-
-#: The place of a machine that names no site. No site has this identifier; the null GUID is refused.
-NO_SITE: Final = Guid(b"\xff" * 16)
 
 
 def mirrored(obj: DirectoryObject) -> tuple[DirectoryObject, ...]:
@@ -30,7 +27,7 @@ def mirrored(obj: DirectoryObject) -> tuple[DirectoryObject, ...]:
     if obj.type is ObjectType.MACHINE and not kept[PropId.QM_SITE_IDS].value:
         kept[PropId.QM_SITE_IDS] = prop(PropId.QM_SITE_IDS, (NO_SITE,))
     made = replace(obj, properties=kept)
-    return (made, _network(made)) if obj.type is ObjectType.SITE else (made,)
+    return (made, network_of(made)) if obj.type is ObjectType.SITE else (made,)
 
 
 def _settled(propid: int, variant: PropVariant, owner: Guid) -> PropVariant:
@@ -49,16 +46,6 @@ def _listed(value: bytes, owner: Guid) -> bytes:
         return listed.to_bytes()
     except WireError:
         return value
-
-
-def _network(site: DirectoryObject) -> DirectoryObject:
-    """The connected network that a site is at the same time (MS-MQDS 3.1.6.12)."""
-    foreign = site.value(PropId.S_FOREIGN) == 1
-    properties: dict[int, PropVariant] = {
-        PropId.CN_NAME: prop(PropId.CN_NAME, site.path),
-        PropId.CN_PROTOCOLID: prop(PropId.CN_PROTOCOLID, 5 if foreign else 1),
-    }
-    return replace(site, type=ObjectType.CN, properties=properties)
 
 
 def changed_properties(old: DirectoryObject, new: DirectoryObject) -> dict[int, PropVariant]:
