@@ -67,8 +67,8 @@ def test_a_server_finds_its_place_and_announces_what_the_directory_has(tmp_path:
                     return queue_manager_of(view, "SRV1", estate.berlin)
 
             found = await asyncio.to_thread(announced)
-            assert found.sites == (estate.berlin,)
-            assert found.networks == (estate.berlin,)  # connected networks are sites
+            assert found.site_ids == (estate.berlin,)
+            assert found.connected_networks == (estate.berlin,)  # connected networks are sites
             await asyncio.to_thread(store.close)
 
     serve(tmp_path, test)
