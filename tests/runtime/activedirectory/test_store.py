@@ -46,7 +46,7 @@ def stored(test: Callable[[ActiveDirectoryStore, Estate], None], more: int = 0) 
     asyncio.run(in_time(run()))
 
 
-@pytest.mark.req("MQDS-3.1.6.9-02")
+@pytest.mark.req("MQDS-3.1.6.9-02", "MQDSSM-3.1.6.15-05")
 def test_a_search_that_is_left_asks_for_no_more_pages() -> None:
     def test(store: ActiveDirectoryStore, estate: Estate) -> None:
         with store.read() as view:
@@ -61,7 +61,7 @@ def test_a_search_that_is_left_asks_for_no_more_pages() -> None:
     stored(test, more=600)
 
 
-@pytest.mark.req("MQDS-3.1.6.9-02")
+@pytest.mark.req("MQDS-3.1.6.9-02", "MQDSSM-3.1.1.3-01")
 def test_a_lookup_that_is_broken_off_ends_its_query() -> None:
     ended: list[bool] = []
 
@@ -159,7 +159,7 @@ def test_changes_of_machines_links_and_sites() -> None:
         with store.write() as tx:
             machine = tx.get(ObjectType.MACHINE, estate.machine)
             assert machine is not None
-            change = {P.QM_SERVICE: prop(P.QM_SERVICE, 9), P.QM_QUOTA: prop(P.QM_QUOTA, 5)}
+            change: Any = {P.QM_SERVICE: prop(P.QM_SERVICE, 9), P.QM_QUOTA: prop(P.QM_QUOTA, 5)}
             tx.update(machine, machine.with_properties(change, machine.seq))
             assert there(settings)
             link = tx.get(ObjectType.ROUTINGLINK, estate.link)

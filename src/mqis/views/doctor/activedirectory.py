@@ -34,7 +34,7 @@ def check(config: Config) -> Iterator[Finding]:
     try:
         store = open_directory(config)
     except ConfigError as error:
-        yield _DIRECTORY.error(str(error), "docs/active-directory.md explains the settings")
+        yield _DIRECTORY.error(str(error), "docs/pass-through.md explains the settings")
         return
     if store is not None:
         with closing(store):
