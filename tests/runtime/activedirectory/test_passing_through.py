@@ -213,7 +213,8 @@ async def test_a_lost_directory_is_an_error_and_the_server_lives_on() -> None:
         lost = await caller.call(dscomm.GET_PROPS, asked)
         assert lost.result == HResult.MQ_ERROR_NO_DS
         assert servers.store.connection.outage
-        new = dscomm.CreateObject(ObjectType.QUEUE, "srv1\\new", None, (), (), Guid.NULL)
+        label = (P.Q_LABEL,), (prop(P.Q_LABEL, "New"),)
+        new = dscomm.CreateObject(ObjectType.QUEUE, "srv1\\new", None, *label, Guid.NULL)
         assert (await caller.call(dscomm.CREATE_OBJECT, new)).result == HResult.MQ_ERROR_NO_DS
         with pytest.raises(DirectoryNotConnected), servers.store.read() as view:
             view.get(ObjectType.QUEUE, servers.estate.queues[0])  # at once, without a try
