@@ -67,8 +67,8 @@ def test_a_server_finds_its_place_and_announces_what_the_directory_has(tmp_path:
                     return queue_manager_of(view, "SRV1", estate.berlin)
 
             found = await asyncio.to_thread(announced)
-            assert found.sites == (estate.berlin,)
-            assert found.networks == (estate.berlin,)  # connected networks are sites
+            assert found.site_ids == (estate.berlin,)
+            assert found.connected_networks == (estate.berlin,)  # connected networks are sites
             await asyncio.to_thread(store.close)
 
     serve(tmp_path, test)
@@ -84,6 +84,7 @@ def test_a_role_of_our_replication_is_refused(tmp_path: Path, role: str) -> None
     serve(tmp_path, test)
 
 
+@pytest.mark.req("MQDSSM-1.5-01")
 def test_an_account_without_a_password_is_named(tmp_path: Path) -> None:
     async def test(estate: Estate, config: Config) -> None:
         config = override(config, {"store": {"user": "mqis@corp.example"}}, "test")
@@ -102,6 +103,7 @@ def test_a_directory_that_does_not_answer_ends_the_start_with_its_reason(tmp_pat
     serve(tmp_path, test)
 
 
+@pytest.mark.req("MQDSSM-5.1-02")
 def test_callers_read_through_it_by_their_own_rights(tmp_path: Path) -> None:
     async def test(estate: Estate, config: Config) -> None:
         nobody = SecurityDescriptor(owner=ADMINISTRATORS, dacl=Acl(()))

@@ -109,7 +109,7 @@ class StoreSection:
         metadata=about(
             as_store_url,
             "sqlite:PATH: a file, relative to this one; postgresql://user@host/database: a "
-            "database; ldaps://HOST: an Active Directory, see docs/active-directory.md; memory: "
+            "database; ldaps://HOST: an Active Directory, see docs/pass-through.md; memory: "
             "kept in memory only, lost when the server ends.",
         ),
     )

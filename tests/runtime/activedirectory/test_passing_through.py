@@ -91,7 +91,7 @@ async def test_reads_by_path(kind: ObjectType, path: str, ids: tuple[int, ...]) 
         assert far.values == near.values
 
 
-@pytest.mark.req("MQDS-3.1.6.9-02", "MQSD-2.3-01")
+@pytest.mark.req("MQDSSM-1.4-02", "MQDSSM-1.6-01", "MQDSSM-3.1.6.3-06", "MQDSSM-3.1.6.19-02")
 @scenario
 async def test_the_same_answers_as_a_store_of_our_own() -> None:
     async with passing() as servers:
@@ -132,6 +132,7 @@ async def test_the_same_answers_as_a_store_of_our_own() -> None:
         assert (far.result, far.servers) == (near.result, near.servers)
 
 
+@pytest.mark.req("MQDSSM-3.1.6.3-02", "MQDSSM-3.1.6.4-04")
 @scenario
 async def test_the_same_lookups() -> None:
     counts = []
@@ -164,6 +165,7 @@ async def test_the_same_lookups() -> None:
         assert counts == [2, 1, 1, 1, 1, 1, 2, 1, 1, 1]
 
 
+@pytest.mark.req("MQDSSM-3.1.6.1.2.2-05", "MQDSSM-3.1.6.12-04")
 @scenario
 async def test_a_queue_from_create_to_delete() -> None:
     async with passing() as servers:
@@ -199,6 +201,7 @@ async def test_a_queue_from_create_to_delete() -> None:
         assert server.by_guid(created.guid) is None
 
 
+@pytest.mark.req("MQDSSM-3.1.6.12-01")
 @scenario
 async def test_a_lost_directory_is_an_error_and_the_server_lives_on() -> None:
     async with passing() as servers:
@@ -210,6 +213,9 @@ async def test_a_lost_directory_is_an_error_and_the_server_lives_on() -> None:
         lost = await caller.call(dscomm.GET_PROPS, asked)
         assert lost.result == HResult.MQ_ERROR_NO_DS
         assert servers.store.connection.outage
+        label = (P.Q_LABEL,), (prop(P.Q_LABEL, "New"),)
+        new = dscomm.CreateObject(ObjectType.QUEUE, "srv1\\new", None, *label, Guid.NULL)
+        assert (await caller.call(dscomm.CREATE_OBJECT, new)).result == HResult.MQ_ERROR_NO_DS
         with pytest.raises(DirectoryNotConnected), servers.store.read() as view:
             view.get(ObjectType.QUEUE, servers.estate.queues[0])  # at once, without a try
         server.on_message = None

@@ -19,7 +19,7 @@ from mqis.protocol.ports import Store
 from mqis.server.identity import identify
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import is_in_use, schema_version
-from mqis.views.doctor import archive, files, health, keys, peers, ports, stores
+from mqis.views.doctor import activedirectory, archive, files, health, keys, peers, ports, stores
 from mqis.views.doctor.findings import Area, Finding, Patient, Severity
 from mqis.views.doctor.neighbours import neighbours
 
@@ -70,7 +70,12 @@ def examine_server(file: Path) -> list[Finding]:
 
 
 def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
-    """Opens the store, unless it is of an earlier version: opening would change it."""
+    """Opens the store, unless it is of an earlier version: opening would change it.
+
+    An Active Directory has checks of its own.
+    """
+    if activedirectory.is_served(config):
+        return None, list(activedirectory.check(config))
     path = file_of(config.store.url)
     version = None if path is None or not path.exists() else schema_version(path)
     if version is not None and 0 < version < VERSION:

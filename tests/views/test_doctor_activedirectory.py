@@ -1,0 +1,51 @@
+"""mqis doctor on a server whose store is an Active Directory."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from mqis.testing.activedirectory import ScriptedDomain
+from mqis.views.doctor.examination import examine
+from mqis.views.doctor.findings import Finding, Severity
+from tests.runtime.activedirectory.estate import Estate
+from tests.waiting import in_time
+
+
+def findings(home: Path, **keys: str) -> list[Finding]:
+    """The findings about the directory; ``keys`` are added to the section of the store."""
+
+    async def run() -> list[Finding]:
+        async with ScriptedDomain.of() as server:
+            Estate(server)
+            store = {"url": server.url, **keys}
+            lines = "".join(f'{key} = "{value}"\n' for key, value in store.items())
+            (home / "mqis.toml").write_text(f'[server]\nname = "SRV1"\n[store]\n{lines}')
+            return await asyncio.to_thread(examine, home / "mqis.toml")
+
+    found = asyncio.run(in_time(run()))
+    return [finding for finding in found if finding.area == "active directory"]
+
+
+def test_a_directory_that_answers(tmp_path: Path) -> None:
+    connection, place = findings(tmp_path)
+    assert (connection.severity, place.severity) == (Severity.OK, Severity.OK)
+    assert "answers" in connection.what
+    assert place.what.startswith("the account reads 1 machines and 2 queues")
+    assert place.what.endswith("in Berlin")
+
+
+def test_a_directory_that_does_not(tmp_path: Path) -> None:
+    (error,) = findings(tmp_path, url="ldap://127.0.0.1:1")
+    assert error.severity is Severity.ERROR
+    assert "127.0.0.1:1" in error.what
+
+
+def test_a_password_that_others_read_and_a_wrong_one(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("secret")
+    password.chmod(0o644)
+    warning, error = findings(tmp_path, user="mqis", password_file=str(password))
+    assert warning.severity is Severity.WARNING
+    assert warning.todo == f"chmod 600 {password}"
+    assert error.severity is Severity.ERROR
