@@ -17,6 +17,7 @@ from mqis.protocol.activedirectory.reading import KEPT, columns_of, read_propert
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
 from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.write_mapping import stored_value
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.errors import WireError
@@ -46,10 +47,6 @@ _TYPES: Final = {
 }
 #: Left out of an object whose entry has no such attribute, instead of refusing the entry.
 _OPTIONAL: Final = frozenset({"ntsecuritydescriptor", "whencreated", "whenchanged", "parentguid"})
-#: Left out if it says nothing: a store of our own does not keep these defaults.
-_SILENT: Final = frozenset(
-    {PropId.Q_MULTICAST_ADDRESS, PropId.QM_GROUP_IN_CLUSTER, PropId.QM_ADDRESS, PropId.E_PECNAME}
-)
 _IMPORTED: Final = {
     kind: tuple(
         row.id
@@ -169,12 +166,15 @@ def _present(entry: LdapEntry, object_type: ObjectType) -> Iterable[PropId]:
 
 
 def _tells(propid: int, value: PropVariant) -> bool:
-    return propid not in _SILENT or bool(value.value)
+    """A zero or an empty value that no new object of a store gets says nothing."""
+    row = ROWS[PropId(propid)]
+    return bool(value.value) or row.default is not None or row.required
 
 
 def _placed(properties: Mapping[int, PropVariant]) -> dict[int, PropVariant]:
     """Sites in one order, because values have none; a machine in no site gets ``NO_SITE``."""
-    sites = sorted(guids_in(properties[PropId.QM_SITE_IDS].value))
+    found = properties.get(PropId.QM_SITE_IDS)
+    sites = sorted(guids_in(None if found is None else found.value))
     return {
         PropId.QM_SITE_IDS: prop(PropId.QM_SITE_IDS, tuple(sites) or (NO_SITE,)),
         PropId.QM_CNS: prop(PropId.QM_CNS, tuple(sites)),

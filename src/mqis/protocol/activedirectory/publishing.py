@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.errors import ProtocolError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import (
@@ -14,11 +15,8 @@ from mqis.wire.ldap.changes import (
     ModifyKind,
 )
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import PropVariant, Value
 
-#: Properties with identifiers of sites and machines.
-_SINGLE = (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)
-_LISTS = (PropId.QM_SITE_IDS, PropId.QM_OUTFRS, PropId.QM_INFRS, PropId.L_GATES)
 #: A tombstone keeps its class; the directory keeps identifiers and writes descriptors itself.
 _KEPT = frozenset({"objectclass", "objectguid", "ntsecuritydescriptor"})
 
@@ -37,16 +35,14 @@ class Renumbering:
 
     def translated(self, obj: DirectoryObject) -> DirectoryObject:
         """The object with the identifiers that are valid here."""
-        changes = {}
-        for propid in _SINGLE:
-            value = obj.value(propid)
-            if isinstance(value, Guid):
-                changes[int(propid)] = prop(propid, self.of(value))
-        for propid in _LISTS:
-            if propid in obj.properties:
-                listed = tuple(self.of(guid) for guid in guids_in(obj.value(propid)))
-                changes[int(propid)] = prop(propid, listed)
+        changes: dict[int, PropVariant] = {}
+        for propid, variant in obj.properties.items():
+            if ROWS[PropId(propid)].refers_to is not None:
+                changes[propid] = PropVariant(variant.vt, self._here(variant.value))
         return obj.with_properties(changes, obj.seq) if changes else obj
+
+    def _here(self, value: Value) -> Value:
+        return self.of(value) if isinstance(value, Guid) else tuple(map(self.of, guids_in(value)))
 
 
 def reanimation(tombstone: str, made: EntryChange) -> ModifyEntry:
