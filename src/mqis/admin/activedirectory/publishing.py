@@ -25,9 +25,11 @@ from mqis.protocol.activedirectory.creating import (
 )
 from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import Forest
+from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.activedirectory.publishing import Renumbering, reanimation
-from mqis.protocol.activedirectory.steps import PlanFacts, PlanStep
-from mqis.protocol.activedirectory.view import References
+from mqis.protocol.activedirectory.servers import SERVER_ATTRIBUTES, MachineServices
+from mqis.protocol.activedirectory.steps import ENTRY_ALREADY_EXISTS, PlanFacts, PlanStep
+from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ldap.errors import LdapRefused
@@ -36,10 +38,12 @@ from mqis.protocol.ports import View
 from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.controls import show_deleted
 from mqis.wire.ldap.filters import Or
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 
 #: The types that are written, each after those that it refers to. Sites only if that is asked for.
 _TYPES = (ObjectType.SITE, ObjectType.MACHINE, ObjectType.ROUTINGLINK, ObjectType.QUEUE)
@@ -93,6 +97,7 @@ class Publishing:
         self._sites = sites
         self._existing = Existing()
         self._renumbered = Renumbering()
+        self._planned: set[str] = set()
 
     async def plan(self) -> list[PublishStep]:
         """Returns what happens to each object; nothing is written."""
@@ -112,6 +117,8 @@ class Publishing:
         for at, step in enumerate(listed, 1):
             if step.action in (PublishAction.PUT_BACK, PublishAction.CREATE):
                 done += await self._write(step)
+            elif step.obj.type is ObjectType.MACHINE:
+                await self._complete(step.obj)
             progress(at, len(listed))
         return done
 
@@ -156,13 +163,33 @@ class Publishing:
         if there is not None:
             self._renumbered.note(obj.id, there)
             return PublishStep(obj, PublishAction.SAME_NAME)
-        if obj.type is ObjectType.SITE and not self._sites:
-            what = "sites are missing in the Active Directory: make them there, or use --sites"
-            self._notes.tell(what, obj.path or str(obj.id))
+        missing = self._missing(obj, name)
+        if missing:
+            self._notes.tell(missing, obj.path or str(obj.id))
             return None
+        self._planned.add(str(name).casefold())
         self._existing.names[obj.id] = name  # so that what refers to it can be planned
         put_back = obj.id in self._existing.deleted
         return PublishStep(obj, PublishAction.PUT_BACK if put_back else PublishAction.CREATE)
+
+    def _missing(self, obj: DirectoryObject, name: DistinguishedName) -> str:
+        """The reason why an object cannot be written here; empty if it can."""
+        known = self._existing.names
+        match obj.type:
+            case ObjectType.SITE if not self._sites:
+                return "sites are missing in the Active Directory: make them there, or use --sites"
+            case ObjectType.MACHINE:
+                sites = guids_in(self._renumbered.translated(obj).value(PropId.QM_SITE_IDS))
+                return "" if known.keys() & set(sites) else "cannot be written: its site is missing"
+            case ObjectType.ROUTINGLINK:
+                link = self._renumbered.translated(obj)
+                ends = {link.value(PropId.L_NEIGHBOR1), link.value(PropId.L_NEIGHBOR2)}
+                return "" if ends <= known.keys() else "cannot be written: a site is missing"
+            case ObjectType.QUEUE:
+                machine = str(name.parent).casefold()
+                there = machine in self._planned or machine in self._existing.guids
+                return "" if there else "cannot be written: its machine is missing"
+        return ""
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -178,13 +205,31 @@ class Publishing:
             else:
                 await self._apply(made)
                 await self._numbered(obj, entry_name(creation, forest, facts))
-            identifier = self._renumbered.of(obj.id)
-            for after in plan_after_creation(creation, identifier, facts):
-                await self._apply(after)
+            await self._settings(obj, creation, facts)
         except (DirectoryError, LdapRefused, WireError) as error:
             self._notes.tell(f"was not written: {error}", obj.path or str(obj.id))
             return 0
         return 1
+
+    async def _settings(
+        self, machine: DirectoryObject, creation: EntryCreation, facts: PlanFacts
+    ) -> None:
+        """Adds the settings of a server. Keys of computers stay: each computer writes its own."""
+        for step in plan_after_creation(creation, self._renumbered.of(machine.id), facts):
+            if isinstance(step.change, AddEntry):
+                await self._apply(PlanStep(step.change, frozenset({ENTRY_ALREADY_EXISTS})))
+
+    async def _complete(self, machine: DirectoryObject) -> None:
+        """Adds settings that an interrupted run did not reach, if the entry is that of a server."""
+        creation, forest, facts = await self._creation(machine)
+        if not creation.services.is_server:
+            return
+        found = await self._reader.client.read(self._renumbered.of(machine.id), SERVER_ATTRIBUTES)
+        if found is None:
+            return
+        view = EntryView(LdapEntry(found.name, found.attributes), forest)
+        if MachineServices.of(view).is_server:
+            await self._settings(machine, creation, facts)
 
     async def _apply(self, step: PlanStep) -> None:
         try:
@@ -207,9 +252,7 @@ class Publishing:
     async def _creation(self, obj: DirectoryObject) -> tuple[EntryCreation, Forest, PlanFacts]:
         """The entry to make, with the identifiers that this directory uses."""
         here = self._renumbered.translated(obj)
-        creation = EntryCreation(
-            here.type, here.path or "", here.properties, sites_allowed=self._sites
-        )
+        creation = EntryCreation(here.type, here.path or "", here.properties, sites_allowed=True)
         computer = await self._computer(creation.computer) if creation.computer else None
         wanted = creation.needs().names
         known = self._existing.names

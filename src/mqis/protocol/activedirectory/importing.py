@@ -8,7 +8,7 @@ needs from other entries.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
@@ -17,6 +17,7 @@ from mqis.protocol.activedirectory.reading import KEPT, columns_of, read_propert
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
 from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.write_mapping import stored_value
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.errors import WireError
@@ -165,12 +166,15 @@ def _present(entry: LdapEntry, object_type: ObjectType) -> Iterable[PropId]:
 
 
 def _tells(propid: int, value: PropVariant) -> bool:
-    return not ATTRIBUTE_ROWS[PropId(propid)].quiet or bool(value.value)
+    """A zero or an empty value that no new object of a store gets says nothing."""
+    row = ROWS[PropId(propid)]
+    return bool(value.value) or row.default is not None or row.required
 
 
 def _placed(properties: Mapping[int, PropVariant]) -> dict[int, PropVariant]:
     """Sites in one order, because values have none; a machine in no site gets ``NO_SITE``."""
-    sites = sorted(guids_in(properties[PropId.QM_SITE_IDS].value))
+    found = properties.get(PropId.QM_SITE_IDS)
+    sites = sorted(guids_in(None if found is None else found.value))
     return {
         PropId.QM_SITE_IDS: prop(PropId.QM_SITE_IDS, tuple(sites) or (NO_SITE,)),
         PropId.QM_CNS: prop(PropId.QM_CNS, tuple(sites)),
@@ -195,7 +199,7 @@ def network_of(site: DirectoryObject) -> DirectoryObject:
         PropId.CN_NAME: prop(PropId.CN_NAME, site.path),
         PropId.CN_PROTOCOLID: prop(PropId.CN_PROTOCOLID, 5 if foreign else 1),
     }
-    return replace(site, type=ObjectType.CN, properties=properties)
+    return _unplaced(ObjectType.CN, site.id, properties)
 
 
 def gates_of_sites(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.errors import ProtocolError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import (
@@ -13,7 +14,8 @@ from mqis.wire.ldap.changes import (
     ModifyEntry,
     ModifyKind,
 )
-from mqis.wire.propvariant import PropVariant
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, Value
 
 #: A tombstone keeps its class; the directory keeps identifiers and writes descriptors itself.
 _KEPT = frozenset({"objectclass", "objectguid", "ntsecuritydescriptor"})
@@ -35,12 +37,12 @@ class Renumbering:
         """The object with the identifiers that are valid here."""
         changes: dict[int, PropVariant] = {}
         for propid, variant in obj.properties.items():
-            value = variant.value
-            if isinstance(value, Guid):
-                changes[propid] = PropVariant(variant.vt, self.of(value))
-            elif named := guids_in(value):
-                changes[propid] = PropVariant(variant.vt, tuple(map(self.of, named)))
+            if ROWS[PropId(propid)].refers_to is not None:
+                changes[propid] = PropVariant(variant.vt, self._here(variant.value))
         return obj.with_properties(changes, obj.seq) if changes else obj
+
+    def _here(self, value: Value) -> Value:
+        return self.of(value) if isinstance(value, Guid) else tuple(map(self.of, guids_in(value)))
 
 
 def reanimation(tombstone: str, made: EntryChange) -> ModifyEntry:

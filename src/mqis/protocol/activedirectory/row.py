@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntFlag
 
 from mqis.protocol.activedirectory.codecs import AttributeCodec, Octets
@@ -52,8 +52,6 @@ class AttributeRow:
     #: What the property shows while the attribute is absent; None if that is an error.
     absent: Value = None
     reference: NameReference = NameReference.NONE
-    #: An import leaves an empty value out, as a store of our own does not keep it.
-    quiet: bool = False
 
     @property
     def object_type(self) -> ObjectType:
@@ -77,11 +75,6 @@ class AttributeRow:
         if self.codec is None:
             raise ValueError(f"{self.id.name} is not written as an attribute")
         return self.codec.encode(value)
-
-
-def quiet(row: AttributeRow) -> AttributeRow:
-    """The row of a property that says nothing while it is empty."""
-    return replace(row, quiet=True)
 
 
 def stored(

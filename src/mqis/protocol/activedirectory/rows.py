@@ -31,7 +31,6 @@ from mqis.protocol.activedirectory.row import (
     Use,
     computed,
     constant,
-    quiet,
     stored,
 )
 from mqis.protocol.directory.types.columns import UNLIMITED
@@ -89,7 +88,7 @@ _QUEUE = (
     stored(P.Q_NAME_SUFFIX, TEXT, "mSMQQueueNameExt", "", _NONE),
     computed(P.Q_PATHNAME_DNS, made.qualified_queue_path, "mSMQQueueNameExt",
         computer="dNSHostName"),
-    quiet(stored(P.Q_MULTICAST_ADDRESS, TEXT, "MSMQ-MulticastAddress", "", _ALL)),
+    stored(P.Q_MULTICAST_ADDRESS, TEXT, "MSMQ-MulticastAddress", "", _ALL),
     computed(P.Q_ADS_PATH, made.directory_path),
     stored(P.Q_SECURITY, made.descriptor(ObjectType.QUEUE), _SECURITY, None, _NONE),
     stored(P.Q_OBJ_SECURITY, made.descriptor(ObjectType.QUEUE), _SECURITY, None, _NONE),
@@ -101,7 +100,7 @@ _MACHINE = (
     stored(P.QM_MACHINE_ID, GUID, "objectGUID", None, _FIND),
     computed(P.QM_PATHNAME, made.computer_name),
     computed(P.QM_ENCRYPTION_PK, made.encryption_key(BASE_PROVIDER), "mSMQEncryptKey"),
-    quiet(constant(P.QM_ADDRESS, b"")),
+    constant(P.QM_ADDRESS, b""),
     # Connected networks are made of sites.
     stored(P.QM_CNS, GUIDS, "mSMQSites", (), _NONE),
     _many(P.QM_OUTFRS, "mSMQOutRoutingServers"),
@@ -135,7 +134,7 @@ _MACHINE = (
     # Written to the computer's entry, with the digests of its certificates.
     computed(P.QM_SIGN_PKS, made.signing_keys, computer="mSMQSignCertificates"),
     computed(P.QM_OWNER_SID, made.owner, _SECURITY),
-    quiet(computed(P.QM_GROUP_IN_CLUSTER, made.clustered, computer="servicePrincipalName")),
+    computed(P.QM_GROUP_IN_CLUSTER, made.clustered, computer="servicePrincipalName"),
     stored(P.QM_SECURITY, made.descriptor(ObjectType.MACHINE), _SECURITY, None, _NONE),
     computed(P.QM_SIGN_PK, made.signing_keys, computer="mSMQSignCertificates"),
     stored(P.QM_ENCRYPT_PK, OCTETS, "mSMQEncryptKey", b"", _ALL),
@@ -175,7 +174,7 @@ _ENTERPRISE = (
     stored(P.E_NAMESTYLE, FLAG, "mSMQNameStyle", 0, _CHANGE),
     # mSMQCSPName holds a Y or N of another meaning (E-MQDSSM-26).
     constant(P.E_CSP_NAME, None),
-    quiet(constant(P.E_PECNAME, "")),
+    constant(P.E_PECNAME, ""),
     constant(P.E_S_INTERVAL1, None),
     constant(P.E_S_INTERVAL2, None),
     constant(P.E_PARTITIONID, Guid.NULL),
