@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 #: What comes before a file's name below the inputs, and the settings of a store behind it.
-_PLACE = re.compile(r"(?:[a-z0-9]+:/|/)/?[^\s'?]*?/(journals|exports)/([^\s'?]*)(?:\?[^\s']*)?")
+_PLACE = re.compile(r"(?:[a-z0-9]+:/|/)/?[^\s'?]*?/(journals|exports)/([^\s'?]*)(?:\?[^\s')]*)?")
 
 
 def names(directory: Path) -> list[str]:

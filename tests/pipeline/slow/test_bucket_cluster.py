@@ -21,7 +21,7 @@ from tests.pipeline.slow.cluster import environment, standalone
 from tests.pipeline.slow.mounted import check_mounts, credential, mounted, without
 from tests.s3server import s3_server
 
-SMALL = GeneratePlan(sites=2, machines=4, queues=8, changes=30, seed=11)
+SMALL = GeneratePlan(sites=3, machines=6, queues=20, changes=50, seed=11)
 _RUN = (sys.executable, "-m", "mqis.cli.main", "pipeline", "run")
 COLUMNS = ("server", "difference", "cause", "type", "id", "partition", "seq", "source", "target")
 
