@@ -24,7 +24,7 @@ install: $(VENV)/.dev $(VENV)/.run $(VENV)/.pipeline java ## everything that the
 
 # Types are checked beside the tests: both leave the machine room. What fails is told at the end.
 # Tests wait for events, and give up after three minutes: MQIS_TEST_PATIENCE=4 multiplies that by
-# four, MQIS_EXAMPLES=1000 has properties try more examples than 40. Measuring coverage doubles the
+# four, MQIS_EXAMPLES=1000 has properties try more examples than 25. Measuring coverage doubles the
 # time of a test, so it is for CI and for whoever asks.
 test: lint $(VENV)/.pipeline java ## every gate: style, types, layers, tests (COVERAGE=1: and the floor of the coverage)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=none types pytest
@@ -159,7 +159,7 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 
 $(VENV)/.pipeline: $(VENV)/.run requirements/pipeline.lock
 	@echo "installing Spark, which takes a few minutes" >&2
-	@$(LOCKED) --no-binary pyspark -r requirements/pipeline.lock
+	@$(LOCKED) --use-pep517 --no-binary pyspark -r requirements/pipeline.lock
 	@touch $@
 
 lock: ## resolve the locks anew (needs uv)

@@ -14,6 +14,7 @@ from statistics import median
 
 from bench import backends, flushes
 from bench.backends import Backend, Unavailable
+from bench.between_commits import rows_between_commits
 from bench.enterprise import create_machines, create_queue, create_queues, label, path
 from bench.measure import Sample, contest, timed_alone, timed_tasks
 from bench.results import Aim, Results, Row, ratio
@@ -31,6 +32,8 @@ from mqis.wire.mqds.values import prop
 WRITERS = 16
 LOOKUP = "lookup, label = x"
 _BARE = "bare SELECT by key"
+#: The queues that are read again and again while others are created.
+_OFTEN = 100
 
 
 def _run(run: Run) -> Results:
@@ -55,7 +58,7 @@ def _measure(run: Run, backend: Backend, results: Results) -> None:
     ids = create_queues(backend.store, range(queues))
     numbers = count(queues)
     _writes(run, backend, numbers, results)
-    _reads(run, backend, ids, results)
+    _reads(run, backend, ids, numbers, results)
     _flushes(run, backend, next(numbers), results)
 
 
@@ -149,10 +152,14 @@ def _flushes(run: Run, backend: Backend, first: int, results: Results) -> None:
 # --- reads ----------------------------------------------------------------------------------------
 
 
-def _reads(run: Run, backend: Backend, ids: list[Guid], results: Results) -> None:
+def _reads(
+    run: Run, backend: Backend, ids: list[Guid], numbers: Iterator[int], results: Results
+) -> None:
     run.say(f"stores: {backend.name}, reads")
     table = f"{backend.name}, reads among {len(ids):,} queues and more"
     results.rows += read_rows(run, backend, ids, table)
+    some = reads(backend.store, ids[:_OFTEN])
+    results.rows += rows_between_commits(run, backend, table, some, numbers)
 
 
 def read_rows(

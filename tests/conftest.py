@@ -22,7 +22,7 @@ settings.register_profile(
     "mqis",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-    max_examples=int(os.environ.get("MQIS_EXAMPLES", "40")),
+    max_examples=int(os.environ.get("MQIS_EXAMPLES", "25")),
 )
 settings.load_profile("mqis")
 

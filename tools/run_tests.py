@@ -31,7 +31,8 @@ def command(name: str, part: Part, *, coverage: bool) -> list[str]:
     run = [sys.executable, "-m"]
     if coverage and part.traced:
         run += ["coverage", "run", f"--data-file={_data(name)}", "-m"]
-    return [*run, "pytest", "--part", name, *(str(path) for path in part.paths)]
+    slowest = ("--durations=15", "--durations-min=2")
+    return [*run, "pytest", *slowest, "--part", name, *(str(path) for path in part.paths)]
 
 
 def _data(name: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -20,6 +21,7 @@ from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.requests import NO_RESPONSE
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
+from mqis.sim.caching import check_cached
 from mqis.sim.checkers import CheckedEnterprise, check_announced, check_tombstones
 from mqis.sim.completeness import CompletenessCheck
 from mqis.sim.contents import DigestCheck, check_digests
@@ -32,7 +34,9 @@ from mqis.sim.server import SimServer
 from mqis.sim.traffic import SyncTraffic
 from mqis.sim.violation import Violation
 from mqis.sim.waits import Wait, describe_circle, find_circle
+from mqis.storage.cache import QueryCache
 from mqis.storage.memory import MemoryStore
+from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
@@ -526,3 +530,16 @@ def test_circles_are_found_and_lines_are_not() -> None:
     circle = find_circle(waiting(("a", "b"), ("b", "c"), ("c", "d"), ("d", "b")))
     assert [wait.server for wait in circle] == ["b", "c", "d"]
     assert describe_circle(circle).endswith("d waits for b (why)")
+
+
+def test_a_cache_that_forgets_too_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(SqliteStore(tmp_path / "store.db")) as kept:
+        server = cast(SimServer, SimpleNamespace(name="PSC", disk=SimpleNamespace(store=kept)))
+        with kept.write() as tx:
+            tx.insert(queue(1))
+        check_cached(server)
+        monkeypatch.setattr(QueryCache, "forget", lambda _cache, _commits: None)
+        with kept.write() as tx:
+            tx.update(queue(1), queue(1, label="another"))
+        with pytest.raises(Violation, match="PSC has another queue"):
+            check_cached(server)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mqis.protocol.directory.indexing import key_of
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.ports import Store
-from mqis.storage import cache
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import Store, View
+from mqis.storage import cache, commits
+from mqis.storage.copying import copy_rows
 from mqis.storage.records import MAX_BODY_BYTES
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
@@ -135,12 +141,215 @@ def test_names_differ_in_case_alone(store: SqliteStore) -> None:
         assert view.find(ObjectType.MACHINE, path) is None
 
 
+# --- forgetting only what a commit changed -------------------------------------------------------
+
+
+def put(store: Store, old: DirectoryObject, new: DirectoryObject) -> None:
+    with store.write() as transaction:
+        transaction.update(old, new)
+
+
+@pytest.fixture
+def pair(store: SqliteStore) -> tuple[DirectoryObject, DirectoryObject]:
+    """Two objects in the store, both read in all three ways."""
+    found = labelled(1, "one"), labelled(2, "two")
+    insert(store, *found)
+    for number, obj in enumerate(found, start=1):
+        assert get(store, number) == find(store, obj) == obj
+        assert having(store, str(obj.value(PropId.Q_LABEL))) == [obj]
+    return found
+
+
+Pair = tuple[DirectoryObject, DirectoryObject]
+
+
+def test_a_commit_leaves_the_answers_that_it_does_not_concern(
+    store: SqliteStore, pair: Pair
+) -> None:
+    other = get(store, 2)
+    put(store, pair[0], labelled(1, "three"))
+    assert kept(store) == 3  # those of the other object
+    assert get(store, 2) is find(store, pair[1]) is having(store, "two")[0] is other
+    assert get(store, 1) == labelled(1, "three")
+
+
+def test_a_new_object_is_in_the_lookup_that_it_belongs_to(store: SqliteStore, pair: Pair) -> None:
+    insert(store, labelled(3, "one"))
+    assert having(store, "one") == [pair[0], labelled(3, "one")]
+    put(store, pair[1], labelled(2, "one"))
+    assert having(store, "one") == [pair[0], labelled(2, "one"), labelled(3, "one")]
+
+
+def test_another_process_between_two_own_commits(
+    store: SqliteStore, path: Path, pair: Pair
+) -> None:
+    with closing(SqliteStore(path)) as other:
+        insert(store, labelled(3, "three"))
+        put(other, pair[0], labelled(1, "four"))
+        insert(store, labelled(5, "five"))
+        assert get(store, 1) == labelled(1, "four")
+        assert having(store, "one") == []
+
+
+def test_a_commit_that_fails_gives_its_number_to_another_process(
+    store: SqliteStore, path: Path, pair: Pair
+) -> None:
+    """Otherwise the other process's change would pass for the one that failed."""
+    with suppress(UndoError), store.write() as transaction:
+        transaction.insert(labelled(3, "three"))
+        fail_at_commit(transaction)
+    with closing(SqliteStore(path)) as other:
+        put(other, pair[0], labelled(1, "four"))
+    insert(store, labelled(5, "five"))
+    assert get(store, 1) == labelled(1, "four")
+
+
+def test_a_reader_between_a_failure_and_its_number(
+    store: SqliteStore, path: Path, pair: Pair
+) -> None:
+    """The file is free again before this store has noted that its commit failed."""
+    seen: list[DirectoryObject | None] = []
+    with closing(SqliteStore(path)) as other, suppress(UndoError), store.write() as transaction:
+        transaction.insert(labelled(3, "three"))
+        session = transaction._connection  # type: ignore[attr-defined]
+        roll_back = session._roll_back
+
+        def rolled_back() -> None:
+            del session._roll_back
+            roll_back()
+            put(other, pair[0], labelled(1, "four"))
+            seen.append(get(store, 1))
+
+        session._roll_back = rolled_back
+        fail_at_commit(transaction)
+    assert seen == [labelled(1, "four")]
+
+
+def fail_at_commit(transaction: object) -> None:
+    """Lets the transaction's COMMIT fail, after the commit has got its number."""
+    session = transaction._connection  # type: ignore[attr-defined]
+
+    def failing() -> None:
+        del session._commit
+        raise UndoError
+
+    session._commit = failing
+
+
+def test_an_editor_that_knows_nothing_of_commits(
+    store: SqliteStore, path: Path, pair: Pair
+) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as editor:
+        editor.execute("DELETE FROM objects WHERE id=?", (guid(1).raw,))
+    assert get(store, 1) is None
+    assert get(store, 2) == pair[1]
+
+
+def test_a_part_of_a_group_that_is_undone(store: SqliteStore, pair: Pair) -> None:
+    with store.write() as transaction:
+        with suppress(UndoError), transaction.savepoint():
+            transaction.update(pair[0], labelled(1, "three"))
+            raise UndoError
+        transaction.update(pair[1], labelled(2, "four"))
+    assert (get(store, 1), get(store, 2)) == (pair[0], labelled(2, "four"))
+
+
+def test_rows_that_are_copied_into_the_store(store: SqliteStore, tmp_path: Path) -> None:
+    insert(store, labelled(1, "one"))
+    assert get(store, 1) == labelled(1, "one")
+    with closing(SqliteStore(tmp_path / "source.db")) as source:
+        insert(source, labelled(1, "copied"))
+        copy_rows(source, store, replace=True)
+    assert get(store, 1) == labelled(1, "copied")
+
+
+@pytest.mark.parametrize(("limit", "value"), [("KEPT", 3), ("MAX_CHANGED", 3)])
+def test_changes_beyond_the_limits_clear_the_cache(
+    store: SqliteStore, pair: Pair, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(commits, limit, value)
+    if limit == "KEPT":
+        for number in range(10, 15):
+            insert(store, labelled(number, str(number)))
+        assert len(store._commits.changed) <= value + 1
+    else:
+        insert(store, *(labelled(number, str(number)) for number in range(10, 15)))
+    put(store, pair[0], labelled(1, "three"))
+    assert kept(store) == 0
+    assert get(store, 1) == labelled(1, "three")
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_one_counter_of_commits_it_has_to_be(store: SqliteStore, path: Path, count: int) -> None:
+    insert(store, labelled(1, "one"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as editor:
+        change = "DELETE FROM commits" if count == 0 else "INSERT INTO commits VALUES (9, x'')"
+        editor.execute(change)
+    complaint = f"the store has {count} counters of commits instead of one"
+    assert complaint in store.check()
+    assert get(store, 1) == labelled(1, "one")
+    with pytest.raises(StorageError, match=complaint):
+        insert(store, labelled(2, "two"))
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["own", "other", "failed"]), st.integers(1, 4), st.integers(0, 3)),
+    max_size=25,
+)
+
+
+@given(STEPS)
+def test_cached_answers_are_always_those_of_the_tables(steps: list[tuple[str, int, int]]) -> None:
+    """Two processes change the same few objects; label 0 deletes one."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "store.db")
+        with closing(SqliteStore(path)) as own, closing(SqliteStore(path)) as other:
+            for who, number, label in steps:
+                change(other if who == "other" else own, number, label, failed=who == "failed")
+                for found in (answers(own), answers(other)):
+                    assert found == afresh(own)
+
+
+def change(store: SqliteStore, number: int, label: int, *, failed: bool) -> None:
+    with suppress(UndoError), store.write() as transaction:
+        old = transaction.get(QUEUE, guid(number))
+        new = labelled(number, str(label))
+        if old is None:
+            transaction.insert(new)
+        elif label:
+            transaction.update(old, new)
+        else:
+            transaction.delete(old)
+        if failed:
+            fail_at_commit(transaction)
+
+
+def answers(store: SqliteStore) -> list[object]:
+    with store.read() as view:
+        return all_answers(view)
+
+
+def afresh(store: SqliteStore) -> list[object]:
+    with store.read_afresh() as view:
+        return all_answers(view)
+
+
+def all_answers(view: View) -> list[object]:
+    paths = [labelled(number, "").path or "" for number in range(1, 5)]
+    keys = [key_of(str(label)) or b"" for label in range(4)]
+    return [
+        [view.get(QUEUE, guid(number)) for number in range(1, 5)],
+        [view.find(QUEUE, path) for path in paths],
+        [list(view.having(QUEUE, PropId.Q_LABEL, key)) for key in keys],
+    ]
+
+
 # --- bounds ---------------------------------------------------------------------------------------
 
 
 def kept(store: SqliteStore) -> int:
     (session,) = store._readers.idle
-    return len(session.answers().found)  # type: ignore[attr-defined]
+    return len(session.answers(store._commits).found)  # type: ignore[attr-defined]
 
 
 def test_full_it_starts_anew(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:

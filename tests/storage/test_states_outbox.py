@@ -416,7 +416,7 @@ def test_a_state_that_is_not_bytes(sqlite_file: Database) -> None:
     assert faults(sqlite_file) == ["state 6b is damaged: key and value have to be bytes"]
 
 
-@pytest.mark.parametrize("table", ["states", "outbox", "outbox_last"])
+@pytest.mark.parametrize("table", ["states", "outbox", "outbox_last", "commits"])
 def test_a_missing_table(filled: Database, table: str) -> None:
     with closing(filled.open()) as store:
         filled.execute(f"DROP TABLE {table}")

@@ -29,6 +29,7 @@ from mqis.protocol.replication.effects import (
 from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim import bootstrap, checkers, steps
+from mqis.sim.caching import check_cached
 from mqis.sim.completeness import CompletenessCheck
 from mqis.sim.contents import DigestCheck, check_digests
 from mqis.sim.history import NumberHistory
@@ -247,6 +248,7 @@ class World:
                 self._answered(request, result)
             case ChangeApplied(_, partition, seq):
                 checkers.check_announced(self.history, server.name, partition, seq)
+                check_cached(server)
             case Refusal(sender, reason, text):
                 self.note("refused", f"{server.name}: from {sender}: {text}")
                 if reason is RefusalReason.NOT_APPLIED:

@@ -1,4 +1,4 @@
-"""A cache of one connection's query results, valid until another connection commits.
+"""A cache of one connection's query results, each valid until a commit changes it.
 
 A directory is read far more often than it changes, and a third of a read is spent in Python's
 database interface and the index trees. Objects never change, so all readers can share them.
@@ -6,11 +6,12 @@ database interface and the index trees. Objects never change, so all readers can
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.storage.commits import Changed
 from mqis.storage.records import MAX_BODY_BYTES
 from mqis.storage.session import DatabaseConnection
 from mqis.storage.sql import SqlView
@@ -28,10 +29,12 @@ MAX_ANSWER = 16
 class QueryCache:
     """Cached results by query: type and path, type and identifier, or type, property and key."""
 
-    __slots__ = ("_objects", "found")
+    __slots__ = ("_objects", "_queries", "found")
 
     def __init__(self) -> None:
         self.found: dict[tuple[Any, ...], Any] = {}
+        #: The queries whose results have an object, by its type and identifier.
+        self._queries: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
         self._objects = 0
 
     def keep(self, query: tuple[Any, ...], answer: Any, objects: Sequence[DirectoryObject]) -> None:
@@ -41,8 +44,24 @@ class QueryCache:
         self._objects += len(objects)
         if self._objects > MAX_OBJECTS:
             self.found.clear()
+            self._queries.clear()
             self._objects = len(objects)
         self.found[query] = answer
+        for obj in objects:
+            self._queries.setdefault((obj.type, obj.id.raw), []).append(query)
+
+    def forget(self, commits: Iterable[Changed]) -> None:
+        """Drops the results that these commits have made wrong.
+
+        No query is cached that found nothing, so a new object can only be missing in the result for
+        one of its keys. The queries of the other objects in a dropped result stay listed; they are
+        dropped as well when the cache starts over.
+        """
+        for changed in commits:
+            for entry in changed.entries:
+                self.found.pop(entry, None)
+                for query in self._queries.pop(entry, ()):
+                    self.found.pop(query, None)
 
 
 def _is_small(obj: DirectoryObject) -> bool:

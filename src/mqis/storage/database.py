@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import Transaction, View
+from mqis.storage.commits import CommitLog, NextCommit
 from mqis.storage.condition import StoreCondition
 from mqis.storage.pool import Pool
 from mqis.storage.rowfaults import database_faults
@@ -24,10 +25,13 @@ class DatabaseStore(ABC):
     BEGIN_READ: ClassVar[str]
     BEGIN_WRITE: ClassVar[str]
     BLOB: ClassVar[str]
+    #: Readers have caches, which need to know what a commit changes.
+    CACHED: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._write_lock = Lock()
         self.condition = StoreCondition()
+        self._commits = CommitLog()
         admit_reader, admit_writer = self.condition.admit_reader, self.condition.admit_writer
         self._readers = Pool(self._watched(self._connect), self.BEGIN_READ, admit_reader)
         self._writers = Pool(self._watched(self._connect_writer), self.BEGIN_WRITE, admit_writer)
@@ -50,12 +54,23 @@ class DatabaseStore(ABC):
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._write_lock, self._writers.transaction() as session:
-            transaction = SqlTransaction(session)
+        with self._writing() as (session, commit):
+            transaction = SqlTransaction(session, commit.changed)
             yield transaction
             if self.condition.damage is not None:  # found by one of the operations just now
                 self.condition.admit_writer()
             transaction.finish()  # which raises an error for damage that it finds itself
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[DatabaseSession, NextCommit]]:
+        with (
+            self._write_lock,
+            self._commits.next() as commit,
+            self._writers.transaction() as session,
+        ):
+            yield session, commit
+            if self.CACHED:
+                commit.count(session)
 
     @contextmanager
     def read_afresh(self) -> Iterator[View]:
@@ -70,7 +85,8 @@ class DatabaseStore(ABC):
     @contextmanager
     def writing(self) -> Iterator[DatabaseConnection]:
         """Yields a connection with the write lock held; commits at the end."""
-        with self._write_lock, self._writers.transaction() as session:
+        with self._writing() as (session, commit):
+            commit.changed.all()
             yield session
 
     def check(self) -> list[str]:

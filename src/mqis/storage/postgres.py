@@ -66,6 +66,7 @@ _TABLES = {
     "states",
     "outbox",
     "outbox_last",
+    "commits",
 }
 
 

@@ -115,6 +115,13 @@ def _tombstones_by_partition(connection: DatabaseConnection, blob: str) -> None:
         connection.run(statement)
 
 
+def _commits(connection: DatabaseConnection, blob: str) -> None:
+    """Counts commits, and says who made the last one, so that caches know what they miss."""
+    number = "INTEGER" if blob == "BLOB" else "BIGINT"
+    connection.run(f"CREATE TABLE commits (number {number} NOT NULL, writer {blob} NOT NULL)")
+    connection.run("INSERT INTO commits (number, writer) VALUES (0, ?)", (b"",))
+
+
 STEPS: tuple[Step, ...] = (
     _objects_tombstones_partitions,
     _lookup_keys,
@@ -122,6 +129,7 @@ STEPS: tuple[Step, ...] = (
     _owner_keys,
     _digests,
     _tombstones_by_partition,
+    _commits,
 )
 VERSION = len(STEPS)
 

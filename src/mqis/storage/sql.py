@@ -22,6 +22,7 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import Change
 from mqis.protocol.replication.digest import with_object, without_object
+from mqis.storage.commits import Changed
 from mqis.storage.outbox import OutboxTail, last_lsn, read_outbox, trim_outbox
 from mqis.storage.records import (
     cached_object,
@@ -214,8 +215,9 @@ class SqlView:
 class SqlTransaction(SqlView):
     """A ``ports.Transaction``: the statements that change something."""
 
-    def __init__(self, connection: DatabaseConnection) -> None:
+    def __init__(self, connection: DatabaseConnection, changed: Changed) -> None:
         super().__init__(connection)
+        self._changed = changed
         self._depth = 0
         self._tail = OutboxTail(connection)
         # Every change of a group takes a number, most of them in one partition. So partitions that
@@ -255,7 +257,9 @@ class SqlTransaction(SqlView):
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             row,
         )
-        self._add_keys(obj, index_keys(obj))
+        keys = list(index_keys(obj))
+        self._add_keys(obj, keys)
+        self._changed.add(obj, keys)
         summed = self._summed.get(obj.partition, _NOTHING)
         self._summed[obj.partition] = with_object(summed, obj, row[6])
 
@@ -272,6 +276,7 @@ class SqlTransaction(SqlView):
         before, after = set(index_keys(old)), set(index_keys(new))
         self._drop_keys(old, before - after)
         self._add_keys(new, sorted(after - before))
+        self._changed.add(new, after - before)
         summed = self._summed
         if old.partition == new.partition and old.properties is new.properties:
             return  # a full synchronisation marks it
@@ -284,6 +289,7 @@ class SqlTransaction(SqlView):
         if not self._run(sql, (obj.type, obj.id.raw)):
             raise StorageError(f"{obj.type.label} {obj.id} is not in the store")
         self._drop_keys(obj, index_keys(obj))
+        self._changed.add(obj, ())
         summed = self._summed.get(obj.partition, _NOTHING)
         self._summed[obj.partition] = without_object(summed, obj)
 

@@ -17,6 +17,7 @@ from typing import Any
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import View
 from mqis.storage.cache import CachedView, QueryCache
+from mqis.storage.commits import CommitLog
 from mqis.storage.database import DatabaseStore
 from mqis.storage.session import BUSY_TIMEOUT_S, DatabaseSession
 
@@ -57,7 +58,7 @@ class _SqliteSession(DatabaseSession):
     def __init__(self, path: Path, *, create: bool) -> None:
         super().__init__()
         self._path = path
-        self._version = 0
+        self._version = self._number = 0
         self._answers = QueryCache()
         mode = "rwc" if create else "rw"
         try:
@@ -78,14 +79,19 @@ class _SqliteSession(DatabaseSession):
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
-    def answers(self) -> QueryCache:
+    def answers(self, commits: CommitLog) -> QueryCache:
         """The cached results for the file as this transaction sees it.
 
         ``data_version`` changes when another connection, of any process, has committed.
         """
         version: int = self.run("PRAGMA data_version")[0][0]
         if version != self._version:
-            self._version, self._answers = version, QueryCache()
+            self._version = version
+            self._number, changes = commits.since(self._number, self)
+            if changes is None:
+                self._answers = QueryCache()
+            else:
+                self._answers.forget(changes)
         return self._answers
 
     def run_until(self, sql: str, deadline: float) -> list[Any]:
@@ -116,17 +122,13 @@ class _SqliteSession(DatabaseSession):
         return kind(f"{self._path}: {reason}{error}")
 
 
-def _cached_view(session: DatabaseSession) -> CachedView:
-    assert isinstance(session, _SqliteSession)
-    return CachedView(session, session.answers())
-
-
 class SqliteStore(DatabaseStore):
     """A ``ports.Store`` in a file. Closing the last connection merges the log into the file."""
 
     BEGIN_READ = "BEGIN"
     BEGIN_WRITE = "BEGIN IMMEDIATE"
     BLOB = "BLOB"
+    CACHED = True
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path)
@@ -142,7 +144,11 @@ class SqliteStore(DatabaseStore):
         self._create = False  # a file that vanishes later is an error; do not create a new store
 
     def read(self) -> AbstractContextManager[View]:
-        return self._readers.lend(_cached_view)
+        return self._readers.lend(self._cached_view)
+
+    def _cached_view(self, session: DatabaseSession) -> CachedView:
+        assert isinstance(session, _SqliteSession)
+        return CachedView(session, session.answers(self._commits))
 
     def copy_to(self, path: Path) -> None:
         """Copies the current store to a new file, without blocking others."""
