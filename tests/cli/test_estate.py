@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
+from mqis.admin.activedirectory.estate.sources import check_directory, check_ldif
 from mqis.runtime.ldap.binding import BindMethod
 from mqis.testing.ldap import ScriptedDirectory
-from mqis.views.estate.sources import check_directory, check_ldif
 from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.ldif import read_ldif, write_ldif
 from mqis.wire.ldap.responses import SearchEntry

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
+from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.admin.activedirectory.mirror.round import MirrorInterrupted
 from mqis.admin.activedirectory.mirror.writing import read_cursor
 from mqis.cli.estate import repairs_of
@@ -12,7 +13,6 @@ from mqis.protocol.activedirectory.estate.examining import EstateReport
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, EstateFinding
 from mqis.protocol.ldap.errors import LdapError
 from mqis.runtime.ldap.binding import BindMethod
-from mqis.views.estate.sources import check_directory
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import DeleteEntry
 from mqis.wire.ldap.ldif import read_ldif

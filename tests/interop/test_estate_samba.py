@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
+from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.cli.estate import repairs_of
 from mqis.protocol.activedirectory.estate.examining import EstateReport
-from mqis.views.estate.sources import check_directory
 from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.ldif import write_ldif
 from tests.estate.planted import faults, sound

@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
+from mqis.admin.activedirectory.estate.sources import addresses_of, check_directory, check_ldif
+from mqis.admin.activedirectory.estate.stored import check_stored
 from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
 from mqis.cli.spread import spread
 from mqis.protocol.activedirectory.estate.examining import EstateReport
-from mqis.views.estate.sources import addresses_of, check_directory, check_ldif
-from mqis.views.estate.stored import check_stored
 from mqis.wire.errors import MqisError
 
 _VERSION = "version: 1\n"

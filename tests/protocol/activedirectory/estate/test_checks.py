@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import pytest
 
+from mqis.admin.activedirectory.estate.sources import expiry_of
 from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.estate.examining import EstateReport, examine_estate
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
 from mqis.protocol.activedirectory.estate.gathering import EstateGathering
-from mqis.views.estate.sources import expiry_of
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, EntryChange, ModifyEntry, ModifyKind
 from mqis.wire.ldap.ldif import read_ldif
 from tests.estate.planted import faults, sound

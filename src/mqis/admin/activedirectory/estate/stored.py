@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from time import time
 
+from mqis.admin.activedirectory.estate.sources import expiry_of
 from mqis.protocol.activedirectory.estate.access import messages_open_for
 from mqis.protocol.activedirectory.estate.examining import EstateReport, examine_estate
 from mqis.protocol.activedirectory.estate.facts import (
@@ -25,7 +26,6 @@ from mqis.protocol.directory.certificates import certificates_of
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.ports import View
-from mqis.views.estate.sources import expiry_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName
