@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
-from mqis.admin.estate.sources import check_directory, check_ldif
+from mqis.admin.activedirectory.estate.sources import check_directory, check_ldif
 from mqis.runtime.ldap.binding import BindMethod
 from mqis.testing.ldap import ScriptedDirectory
 from mqis.wire.ldap.changes import AddEntry

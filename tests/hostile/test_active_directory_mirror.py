@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
+from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.admin.activedirectory.mirror.round import MirrorInterrupted
 from mqis.admin.activedirectory.mirror.writing import read_cursor
-from mqis.admin.estate.sources import check_directory
+from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.cli.estate import repairs_of
 from mqis.protocol.activedirectory.estate.examining import EstateReport
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, EstateFinding

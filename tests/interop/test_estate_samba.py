@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
-from mqis.admin.estate.sources import check_directory
+from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.cli.estate import repairs_of
 from mqis.protocol.activedirectory.estate.examining import EstateReport
 from mqis.wire.ldap.changes import AddEntry

@@ -130,7 +130,8 @@ def test_rounds(domain: Path, *, reader: bool) -> None:
         assert first.unreadable == []
         assert first.cursor.sees_deletions is not reader
         assert first.cursor.mode == ("dirsync_readable" if reader else "dirsync")
-        label = AttributeChange(ModifyKind.REPLACE, "mSMQLabelEx", (b"Mirrored *()\\",))
+        text = f"Seen by {options(domain, reader=reader).user} *()\\".encode()
+        label = AttributeChange(ModifyKind.REPLACE, "mSMQLabelEx", (text,))
         await add(admin, "new")
         await admin.apply(ModifyEntry(f"CN=orders,{HOST}", (label,)))
         assert (await mirror.round()).counts.written == 2

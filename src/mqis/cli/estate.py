@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from mqis.admin.estate.sources import addresses_of, check_directory, check_ldif
-from mqis.admin.estate.stored import check_stored
+from mqis.admin.activedirectory.estate.sources import addresses_of, check_directory, check_ldif
+from mqis.admin.activedirectory.estate.stored import check_stored
 from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import cell, console, counted, print_error, print_json, say, table

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from mqis.admin.estate.sources import expiry_of
+from mqis.admin.activedirectory.estate.sources import expiry_of
 from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.estate.examining import EstateReport, examine_estate
 from mqis.protocol.activedirectory.estate.findings import EstateCheck

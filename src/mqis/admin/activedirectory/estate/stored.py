@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from time import time
 
-from mqis.admin.estate.sources import expiry_of
+from mqis.admin.activedirectory.estate.sources import expiry_of
 from mqis.protocol.activedirectory.estate.access import messages_open_for
 from mqis.protocol.activedirectory.estate.examining import EstateReport, examine_estate
 from mqis.protocol.activedirectory.estate.facts import (
