@@ -8,7 +8,6 @@ from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.admin.activedirectory.mirror.round import MirrorInterrupted
 from mqis.admin.activedirectory.mirror.writing import read_cursor
-from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.cli.estate import repairs_of
 from mqis.protocol.activedirectory.estate.examining import EstateReport
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, EstateFinding

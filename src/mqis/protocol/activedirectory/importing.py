@@ -8,7 +8,7 @@ needs from other entries.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
@@ -199,7 +199,7 @@ def network_of(site: DirectoryObject) -> DirectoryObject:
         PropId.CN_NAME: prop(PropId.CN_NAME, site.path),
         PropId.CN_PROTOCOLID: prop(PropId.CN_PROTOCOLID, 5 if foreign else 1),
     }
-    return _unplaced(ObjectType.CN, site.id, properties)
+    return replace(site, type=ObjectType.CN, properties=properties)
 
 
 def gates_of_sites(
