@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mqis.protocol.activedirectory.mirror.comparing import NO_SITE, changed_properties, mirrored
+from mqis.protocol.activedirectory.importing import NO_SITE
+from mqis.protocol.activedirectory.mirror.comparing import changed_properties, mirrored
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.certificates import UserSignCerts
