@@ -31,21 +31,31 @@ def credential() -> dict[str, str]:
 
 
 @contextmanager
-def mounted(server: S3Server, bucket: str, point: Path) -> Iterator[None]:
+def mounted(server: S3Server, bucket: str, point: Path, cache: Path) -> Iterator[None]:
     """Mounts the bucket for the block.
 
     Everybody has to use this one mount: S3 has no empty directories, so only the mount knows those.
+    A file is written to a cache first, because Java closes copies of open files when it starts a
+    process, and without a cache that would end the upload.
     """
     settings = f"provider=Rclone,env_auth=true,endpoint='http://127.0.0.1:{server.port}'"
     command = [rclone(), "mount", f":s3,{settings}:{bucket}", str(point), "--config", "/dev/null"]
-    process = subprocess.Popen(command, env=os.environ | credential())
+    cached = ["--vfs-cache-mode", "writes", "--vfs-write-back", "1s", "--cache-dir", str(cache)]
+    process = subprocess.Popen([*command, *cached], env=os.environ | credential())
     try:
         wait_until(lambda: os.path.ismount(point) or process.poll() is not None, "the mount")
         assert process.poll() is None
         yield
+        wait_until(lambda: files_in(point) == files_in(server.root / bucket), "all files stored")
     finally:
         process.terminate()
         process.wait(DEADLINE_S)
+
+
+def files_in(directory: Path) -> set[tuple[Path, int]]:
+    """The files below a directory, with their sizes."""
+    found = (path for path in directory.rglob("*") if path.is_file())
+    return {(path.relative_to(directory), path.stat().st_size) for path in found}
 
 
 def without(hidden: Path) -> list[str]:

@@ -75,7 +75,7 @@ def test_workers_that_see_only_the_bucket(computers: Computers) -> None:
         for kind in ("journals", "exports"):
             shutil.move(made / kind, root / "bucket" / kind)
         with (
-            mounted(server, "bucket", computers.bucket),
+            mounted(server, "bucket", computers.bucket, computers.driver / "cache"),
             standalone(computers.worker, without(computers.driver)) as master,
         ):
             assert list(computers.driver.iterdir())
