@@ -83,8 +83,9 @@ chaos: $(VENV)/.dev ## five servers, killed and cut off from each other (CHANGES
 soak: $(VENV)/.dev ## five servers under load, killed at random (MINUTES=30)
 	@$(PY) tools/soak_enterprise.py --minutes $(or $(MINUTES),30)
 
-proof: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline finds every planted fault and no other (SERVERS=200 CHANGES=1000000)
-	@$(PY) tools/pipeline_proof.py --servers $(or $(SERVERS),200) --changes $(or $(CHANGES),1000000)
+proof: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline finds every planted fault and no other (SERVERS=200 CHANGES=1000000, PLACE=s3://... for its inputs)
+	@$(PY) tools/pipeline_proof.py --servers $(or $(SERVERS),200) --changes $(or $(CHANGES),1000000) \
+		$(if $(PLACE),--place "$(PLACE)")
 
 story: $(VENV)/.dev $(VENV)/.pipeline java ## an administrator's week on a running enterprise (SITES=20 MACHINES=200 QUEUES=3000, PAGE=docs/story.md)
 	@$(PY) -m tools.story --sites $(or $(SITES),20) --machines $(or $(MACHINES),200) \

@@ -17,6 +17,7 @@ from random import Random
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from bench.earlier import COMMIT, NAME, EarlierPipeline, earlier_pipeline
 from bench.environment import load
 from bench.measure import Sample, contest, once
 from bench.results import Aim, Results, Row
@@ -45,9 +46,17 @@ def _run(run: Run) -> Results:
     journals = _journals(run)
     memory = "1g" if run.quick else "4g"
     # As the commands do with large inputs: with Java's optimising compiler.
-    with session(Engine(master="local[2]", memory=memory, large=not run.quick)) as spark:
-        _reading(run, results, spark, journals)
-        _decoding(run, results, spark, journals)
+    large = not run.quick
+    engine = Engine(master="local[2]", memory=memory, large=large)
+    with session(engine) as spark:
+        code = run.directory / "pipeline-earlier"
+        with earlier_pipeline(code, journals, memory, large=large) as earlier:
+            if earlier is None:
+                results.notes.append(
+                    f"no ratios to the earlier way: commit {COMMIT} is not in this repository"
+                )
+            _reading(run, results, spark, journals, earlier)
+            _decoding(run, results, spark, journals, earlier)
         _auditing(run, results, spark)
         _routing(run, results, spark)
     if run.quick:
@@ -55,6 +64,14 @@ def _run(run: Run) -> Results:
     else:
         _scaling(run, results, journals)
     return results
+
+
+def _times(results: Results, what: str, times: float, ours: Row) -> None:
+    """The aim of a rate that is so many times that of the earlier way."""
+    if ours.peer == NAME and ours.ratio is not None:
+        measured = f"{ours.ratio:.2f}x"
+        goal = f"{times}x the earlier {what} a second"
+        results.aims.append(Aim(goal, measured, ours.ratio >= times))
 
 
 def _loaded(results: Results, what: str) -> None:
@@ -77,7 +94,13 @@ def _journals(run: Run) -> Path:
     return journals
 
 
-def _reading(run: Run, results: Results, spark: SparkSession, journals: Path) -> None:
+def _reading(
+    run: Run,
+    results: Results,
+    spark: SparkSession,
+    journals: Path,
+    earlier: EarlierPipeline | None,
+) -> None:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     from mqis.pipeline import schemas, sources  # noqa: PLC0415
@@ -101,16 +124,20 @@ def _reading(run: Run, results: Results, spark: SparkSession, journals: Path) ->
             name: scanned(lambda: sources.journal(spark, str(journals), columns)),
             "Spark, the same as Parquet": scanned(lambda: tables.read("records")),
             peer: lambda: once(lambda: _walked(journals)),
-        },
+        }
+        | ({NAME: earlier.headers} if earlier else {}),
     )
     bytes_each = size / ingested.operations
     for contender, rounds in found.items():
         beside = None if contender == peer else (peer, found[peer])
+        if contender == name and earlier:
+            beside = NAME, found[NAME]
         results.rows.append(
             Row.of("reading a journal", contender, rounds, peer=beside, size=bytes_each)
         )
     results.rows.append(Row.of("reading a journal", "ingest to Parquet", [ingested]))
     _loaded(results, "reading a journal")
+    _times(results, "record headers", 1.5, results.rows[0])
     rate = results.rows[0].per_second
     results.aims.append(Aim("500,000 record headers a second", f"{rate:,.0f}", rate >= 500_000))
 
@@ -132,7 +159,13 @@ _NUMBERS = (
 )
 
 
-def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -> None:
+def _decoding(
+    run: Run,
+    results: Results,
+    spark: SparkSession,
+    journals: Path,
+    earlier: EarlierPipeline | None,
+) -> None:
     """Measures decoding of all changes in the journals: made, sent or received.
 
     The source decodes them, or it hands over the bodies and a transform decodes them.
@@ -168,13 +201,17 @@ def _decoding(run: Run, results: Results, spark: SparkSession, journals: Path) -
             behind: counted(lambda: carried(sources.journal(spark, str(journals), NEEDED))),
             parquet: counted(lambda: kept),
             process: lambda: once(lambda: _decoded(journals)),
-        },
+        }
+        | ({NAME: earlier.changes} if earlier else {}),
     )
     table = "decoding changes with all properties"
+    before = NAME if earlier else behind
     for name in (whole, numbers):
-        results.rows.append(Row.of(table, name, found[name], peer=(behind, found[behind])))
+        results.rows.append(Row.of(table, name, found[name], peer=(before, found[before])))
+    _times(results, "decoded changes", 1.3, results.rows[-2])
+    _times(results, "decoded changes, with numbers only now,", 2.0, results.rows[-1])
     rates = [row.per_second for row in results.rows[-2:]]
-    for name in (behind, parquet, process):
+    for name in (behind, parquet, process, *([NAME] if earlier else [])):
         results.rows.append(Row.of(table, name, found[name], peer=(process, found[process])))
     _loaded(results, "decoding changes")
     each = f"{properties[0]:.1f} properties each"

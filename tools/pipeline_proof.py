@@ -102,10 +102,25 @@ def stored(directory: Path, place: Place) -> None:
     """Copies all files below a directory to a place."""
     for file, _ in listed(directory, recursive=True):
         assert isinstance(file, Path)
-        target = place
-        for part in file.relative_to(directory).parts:
-            target = target / part
-        put_at(file, target)
+        put_at(file, place_of(file, directory, place))
+
+
+def place_of(file: Path, directory: Path, place: Place) -> Place:
+    """The place of the copy of a file below a directory."""
+    for part in file.relative_to(directory).parts:
+        place = place / part
+    return place
+
+
+def moved(made: Manifest, directory: Path, place: Place) -> Manifest:
+    """The manifest of the copies: the planted faults have the names of their files in it."""
+    changed = dict(made)
+    for kind in ("damage", "evidence"):
+        changed[kind] = [
+            row | {"file": row["file"] and str(place_of(Path(row["file"]), directory, place))}
+            for row in made[kind]
+        ]
+    return changed
 
 
 def prove(
@@ -149,7 +164,7 @@ def prove(
                 lag(tables)
             with step("hygiene") as progress, watched(spark, progress):
                 hygiene(tables)
-            _judge(proof, made, tables)
+            _judge(proof, moved(made, directory / "made", inputs), tables)
         with step("hygiene of one export"):
             proof.judged.append(_judged_alone(made, directory / "made/exports"))
     proof.peak_mib = peak.mib

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,10 +42,12 @@ def start_domain(directory: Path) -> None:
 
 
 @contextmanager
-def samba_domain(directory: Path, *settings: str) -> Iterator[Path]:
+def samba_domain(
+    directory: Path, *settings: str, before_start: Callable[[Path], None] | None = None
+) -> Iterator[Path]:
     """Serves a fresh forest in ``directory``; skips where Samba, root or the ports are missing.
 
-    ``settings`` are further lines of smb.conf.
+    ``settings`` are further lines of smb.conf. ``before_start`` may fill the databases.
     """
     if shutil.which("ldapsearch") is None:
         pytest.skip("ldapsearch is missing (Debian: apt install ldap-utils)")
@@ -55,6 +57,8 @@ def samba_domain(directory: Path, *settings: str) -> Iterator[Path]:
     conf = directory / "etc/smb.conf"
     lines = "".join(f"\n{line}" for line in settings)
     conf.write_text(conf.read_text().replace("[global]", f"[global]{lines}", 1))
+    if before_start is not None:
+        before_start(directory)
     start_domain(directory)
     try:
         yield directory

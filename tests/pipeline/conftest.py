@@ -15,6 +15,8 @@ from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.runs import ingest
 from mqis.pipeline.session import Engine, open_session
 from mqis.pipeline.tables import TableDirectory
+from mqis.places import remote
+from tests.s3server import KEY, SECRET, S3Server, s3_server
 
 #: Three sites, five servers.
 PLAN = GeneratePlan(sites=3, machines=12, queues=60, changes=2000, seed=7, faults=2)
@@ -43,10 +45,24 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
+        # The S3 servers of tests; Java has the environment of the time when it was started.
+        "spark.executorEnv.AWS_ACCESS_KEY_ID": KEY,
+        "spark.executorEnv.AWS_SECRET_ACCESS_KEY": SECRET,
     }
     session = open_session(Engine(master="local[2]", memory="1g", settings=few), "mqis tests")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """A real S3 server with an empty bucket, and its credential in the environment."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    remote.forget_systems()
+    with s3_server(tmp_path / "s3", "bucket") as server:
+        yield server
+    remote.forget_systems()
 
 
 @pytest.fixture(scope="session")

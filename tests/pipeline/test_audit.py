@@ -12,7 +12,13 @@ from mqis.pipeline.building import TableBuilder
 from mqis.pipeline.runs import Audited, audit
 from mqis.pipeline.settling import settled
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.causes import carriers, causes, changes_of, hops, traced
+from mqis.pipeline.transforms.causes import (
+    carriers,
+    explained_differences,
+    hops,
+    made_changes,
+    traced_differences,
+)
 from mqis.pipeline.transforms.divergence import differences, suspects
 from mqis.pipeline.transforms.expressions import guid_text
 from mqis.protocol.directory.export_format import parse_entry, parse_header
@@ -131,7 +137,8 @@ def test_what_a_missing_journal_would_tell_is_unknown(
     found = settled(differences(suspects(of_lost, copies), copies))
     records = tables.read("records").filter(F.col("server") != lost["target"])
     whole = settled(tables.read("journals").filter(F.col("server") != lost["target"]))
-    of_change = settled(traced(found, changes_of(found, records), whole))
+    of_change = settled(traced_differences(found, made_changes(found, records), whole))
     ways = settled(hops(of_change, made.frame("authorities"), made.frame("members")))
-    rows = causes(of_change, ways, carriers(ways, records), records, whole).collect()
+    told = carriers(ways, records)
+    rows = explained_differences(of_change, ways, told, records, whole).collect()
     assert [(row.difference, row.cause) for row in rows] == [(lost["difference"], "unknown")]

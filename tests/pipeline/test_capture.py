@@ -30,12 +30,10 @@ REPLICATION = QueueName.at_destination(1)
 ACK = m.PscAck(SOURCE, SOURCE, SOURCE, SequenceNumber(2**64 - 2), "psc\ud800")
 
 
-@pytest.fixture(scope="module")
-def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real OleTx session, replication, and three files that are damaged."""
-    directory = tmp_path_factory.mktemp("captures")
+def write_captures(directory: Path) -> None:
+    """Writes a real OleTx session, replication, and three files that are damaged."""
+    (directory / "below").mkdir(parents=True)
     (directory / "oletx.pcap").write_bytes(oletx())
-    (directory / "below").mkdir()
     message = user_message(7, REPLICATION, m.encode_message(ACK))
     made = capture(frames_of(MQQB, [(True, message), (True, message)]))
     (directory / "below" / "replication.pcapng").write_bytes(made)
@@ -43,6 +41,12 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "empty.pcap").write_bytes(b"")
     (directory / "strange.pcap").write_bytes(b"something else")
     (directory / "notes.txt").write_bytes(b"not looked at")
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("captures")
+    write_captures(directory)
     return directory
 
 

@@ -12,9 +12,9 @@ from mqis.pipeline import schemas
 from mqis.pipeline.building import TableBuilder
 from mqis.pipeline.catalogs import CatalogTables
 from mqis.pipeline.graph import TABLES, TableKind
-from mqis.pipeline.graph.registry import table
 from mqis.pipeline.inputs import PipelineInputs
 from mqis.pipeline.project import write_project
+from mqis.pipeline.registry import table
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory, TableError
 from tests.pipeline.conftest import Enterprise

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import DataSource
 
+from mqis.pipeline.inputs import snapshot_files
+from mqis.pipeline.sources.capture import CaptureSource
 from mqis.pipeline.sources.checks import SegmentSource
 from mqis.pipeline.sources.directory import DirectorySource
 from mqis.pipeline.sources.files import SourceError, paths_in
 from mqis.pipeline.sources.inventory import journal_files
 from mqis.pipeline.sources.journal import JournalSource
-from mqis.places import remote
-from tests.s3server import KEY, SECRET, S3Server, s3_server
+from mqis.places import parse_place
+from tests.pipeline.test_capture import write_captures
+from tests.s3server import SECRET, S3Server
 from tests.storage.archive.test_archiver import write_journal
 
 pytestmark = pytest.mark.interop
-
-
-@pytest.fixture
-def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    remote.forget_systems()
-    with s3_server(tmp_path / "s3", "bucket") as server:
-        yield server
-    remote.forget_systems()
 
 
 @pytest.fixture
@@ -84,6 +76,26 @@ def test_exports_give_the_same_rows(kind: str, journal: Path, s3: S3Server) -> N
     local = rows(DirectorySource, str(journal / name), rows=kind, share_bytes="100")
     place = s3.uri(f"bucket/journal/{name}")
     assert rows(DirectorySource, place, rows=kind, share_bytes="100") == local
+
+
+def test_snapshots_are_found_beside_their_segments(journal: Path, s3: S3Server) -> None:
+    place = parse_place(s3.uri("bucket/journal"))
+    found = [(server, lsn) for _, server, lsn in snapshot_files(place)]
+    assert found == [("PSC1", 0), ("PSC1", 5), ("PSC1", 10)]
+    assert found == [(server, lsn) for _, server, lsn in snapshot_files(journal)]
+
+
+@pytest.mark.parametrize("share_bytes", ["33554432", "200"])
+def test_captures_give_the_same_rows(s3: S3Server, tmp_path: Path, share_bytes: str) -> None:
+    """Whole, in several shares, cut off, empty, and of another kind."""
+    directory = tmp_path / "captures"
+    write_captures(directory)
+    shutil.copytree(directory, s3.root / "bucket" / "captures")
+    local = rows(CaptureSource, str(directory), share_bytes=share_bytes)
+    damaged = {row["file"] for row in local if row["error"]}
+    assert damaged == {"cut.cap", "empty.pcap", "strange.pcap"}
+    assert {row["file"] for row in local} == damaged | {"oletx.pcap", "replication.pcapng"}
+    assert rows(CaptureSource, s3.uri("bucket/captures"), share_bytes=share_bytes) == local
 
 
 def test_a_missing_bucket_and_an_empty_one_are_one_clear_line(s3: S3Server) -> None:

@@ -138,6 +138,20 @@ def test_a_credential_may_come_from_the_environment(
 
 
 @pytest.mark.interop
+def test_a_missing_credential_is_one_clear_error(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    remote.forget_systems()
+    with pytest.raises(PlaceError, match="credential is missing, wrong"):
+        listed(s3_place(s3.uri("bucket/x")))
+    remote.forget_systems()
+
+
+@pytest.mark.interop
 def test_a_missing_bucket_is_one_clear_error(s3: S3Server) -> None:
     with pytest.raises(PlaceError, match="no such bucket"):
         listed(s3_place(s3.uri_with_credential("nowhere/x")))

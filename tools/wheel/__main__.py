@@ -23,6 +23,7 @@ from tools.wheel.using import (
     use_directory,
     use_enterprise,
     use_pipeline,
+    use_sources,
 )
 
 
@@ -56,6 +57,7 @@ def _use(directory: Path, *, pipeline: bool) -> None:
     use_enterprise(mqis)
     if pipeline:
         use_pipeline(mqis)
+        use_sources(mqis)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,21 @@ path = 'app1\\orders'
 _STATIC = re.compile(r"""(?:href|src)="(/static/[^"]+)\"""")
 
 
+#: A program that knows Spark and nothing of mqis but the names of its sources.
+_PLAIN_SPARK = """
+import json
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+loaded = spark.read.format("mqis.journal").load("made/journals").count()
+spark.read.format("mqis.directory").load("made/exports").createTempView("exports")
+spark.sql("CREATE TEMPORARY VIEW journal USING mqis.journal OPTIONS (path 'made/journals')")
+asked = spark.sql("SELECT count(*) FROM journal").first()[0]
+print(json.dumps([loaded, asked, spark.table("exports").count()]))
+spark.stop()
+"""
+
+
 class WheelError(Exception):
     """The installed package lacks something."""
 
@@ -41,28 +56,30 @@ class Installed:
     """The commands of an environment, run in a directory outside the project."""
 
     def __init__(self, commands: Path, directory: Path, say: SAY) -> None:
-        self._mqis = str(commands / "mqis")
+        self._commands = commands
         self.directory = directory
         self._say = say
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MQIS_", "PYTHON"))}
         self.environment = kept | {"PATH": f"{commands}:{os.environ['PATH']}"}
 
     def run(self, *arguments: str, status: int = 0) -> str:
+        return self.execute("mqis", *arguments, status=status)
+
+    def execute(self, program: str, *arguments: str, status: int = 0, within: str = ".") -> str:
+        """Runs a program of the environment in a directory of the work; returns its output."""
         done = subprocess.run(
-            [self._mqis, *arguments],
-            cwd=self.directory,
+            [str(self._commands / program), *arguments],
+            cwd=self.directory / within,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
         )
-        shown = " ".join(arguments)
+        shown = " ".join((program, *arguments))
         if done.returncode != status:
-            raise WheelError(
-                f"mqis {shown}: status {done.returncode}: {done.stderr or done.stdout}"
-            )
-        self._say(f"mqis {shown}")
+            raise WheelError(f"{shown}: status {done.returncode}: {done.stderr or done.stdout}")
+        self._say(shown)
         return done.stdout
 
     def expect(self, what: str, holds: object) -> None:
@@ -74,7 +91,7 @@ class Installed:
     def started(self, *arguments: str) -> Iterator[str]:
         """A command that stays; yields the first line that it prints."""
         process = subprocess.Popen(
-            [self._mqis, *arguments],
+            [str(self._commands / "mqis"), *arguments],
             cwd=self.directory,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -166,3 +183,17 @@ def use_pipeline(mqis: Installed) -> None:
     mqis.expect("and loads nothing", not re.findall(r'(?:src|href)="https?:', page))
     rows = mqis.run("pipeline", "sql", "SELECT count(*) AS n FROM changes", "--tables", "tables")
     mqis.expect("a question in SQL has an answer", re.search(r"\d", rows))
+
+
+def use_sources(mqis: Installed) -> None:
+    """The sources in a plain session of Spark, which finds them by itself."""
+    (mqis.directory / "plain.py").write_text(_PLAIN_SPARK, "utf-8")
+    loaded, asked, exported = json.loads(mqis.execute("python", "plain.py").splitlines()[-1])
+    stored = mqis.run(
+        *("pipeline", "sql", "SELECT count(*) AS n FROM records", "--tables", "tables", "--json")
+    )
+    mqis.expect(
+        f"Spark alone reads {loaded} records, as the pipeline does",
+        loaded == asked == json.loads(stored)[0]["n"] > 0,
+    )
+    mqis.expect(f"and {exported} objects of exports", exported > 0)

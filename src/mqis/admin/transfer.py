@@ -57,19 +57,19 @@ from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
-#: (done, total): lines for an export, bytes for an import.
+#: (done, total): lines for an export, bytes for an import; total 0 if nobody knows it.
 Progress = Callable[[int, int], None]
 
 _LINES_A_WRITE = 500
 
 
-def _silent(_done: int, _total: int) -> None: ...
+def silent(_done: int, _total: int) -> None: ...
 
 
 # --- export ---------------------------------------------------------------------------------------
 
 
-def export_store(store: Store, out: BinaryIO, progress: Progress = _silent) -> int:
+def export_store(store: Store, out: BinaryIO, progress: Progress = silent) -> int:
     """Writes the store as one view shows it; returns the number of lines after the first."""
     with store.read() as view:
         total, lines = exported_lines(view)
@@ -96,7 +96,7 @@ def export_objects(objects: Iterable[DirectoryObject], out: BinaryIO) -> int:
     return len(held)
 
 
-def export_file(store: Store, path: Path, progress: Progress = _silent) -> int:
+def export_file(store: Store, path: Path, progress: Progress = silent) -> int:
     """Exports into a file, which is replaced only when the export is complete."""
     return write_export(path, lambda out: export_store(store, out, progress))
 
@@ -124,7 +124,7 @@ class ImportResult:
 
 
 def import_file(
-    store: Store, path: Path, *, restore: bool = False, progress: Progress = _silent
+    store: Store, path: Path, *, restore: bool = False, progress: Progress = silent
 ) -> ImportResult:
     """Imports all of the file or nothing; raises ``ExportError`` with file, line and key."""
     lines: ExportLines | None = None
@@ -132,7 +132,7 @@ def import_file(
         with path.open("rb") as file, store.write() as tx:
             lines = ExportLines(file, _Reported(progress, path.stat().st_size))
             header = lines.header()
-            take = _Restore(tx, header) if restore else _Create(tx, header)
+            take = _Restore(tx, header) if restore else CreatingImport(tx, header)
             for number, text in lines:
                 take.entry(parse_entry(text, number), number)
             lines.expect(header)
@@ -203,7 +203,7 @@ class _Seen:
             raise ExportError(f"{what} is on line {first} already", line, key)
 
 
-class _Create:
+class CreatingImport:
     """Creates the objects through the directory's events, with new numbers."""
 
     def __init__(self, tx: Transaction, header: ExportHeader) -> None:

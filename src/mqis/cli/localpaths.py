@@ -35,7 +35,9 @@ def refuse_uris(name: str, command: Any) -> None:
 def takes_path(parameter: Any) -> bool:
     """True for a parameter that names files or directories, and nothing else."""
     metavar = parameter.metavar or ""
-    return "STORE" not in metavar and (is_path(parameter) or "FILE" in metavar)
+    if "STORE" in metavar or "LDAP" in metavar:
+        return False
+    return is_path(parameter) or "FILE" in metavar
 
 
 def _checking(run: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
@@ -43,7 +45,7 @@ def _checking(run: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
     def checked(**given: Any) -> Any:
         for name in names:
             for value in _values(given.get(name)):
-                _refuse_uri(str(value))
+                refuse_uri(str(value))
         return run(**given)
 
     return checked
@@ -56,7 +58,8 @@ def _values(given: Any) -> Iterator[Any]:
         yield given
 
 
-def _refuse_uri(text: str) -> None:
+def refuse_uri(text: str) -> None:
+    """Refuses the URI of another computer where a path is wanted."""
     match = _URI.fullmatch(text)
     if match is None:
         return

@@ -72,3 +72,8 @@ def print_json(value: object) -> None:
 def print_error(message: str) -> None:
     """Prints an error as one red line."""
     error_console().print(Text(f"mqis: {plain(message)}", style="red"), soft_wrap=True)
+
+
+def print_warning(message: str) -> None:
+    """Prints a remark on stderr, as one yellow line."""
+    error_console().print(Text(f"note: {plain(message)}", style="yellow"), soft_wrap=True)

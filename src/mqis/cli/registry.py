@@ -47,8 +47,10 @@ COMMAND_GROUPS: Final = {
         "send": ("send", "Send a message and compare its path with the route"),
     },
     "Keep and move data": {
-        "export": ("transfer", "Write a directory as JSON Lines"),
-        "import": ("transfer", "Read an export into a store: all of it, or nothing"),
+        "export": ("transfer", "Write a directory as JSON Lines or LDIF"),
+        "import": ("transfer", "Read an export, LDIF or Active Directory into a store"),
+        "publish": ("publish", "Put a store into an Active Directory: plan, then write"),
+        "mirror": ("mirror", "Keep a store equal to an Active Directory"),
         "diff": ("diff", "Compare exports, stores, servers or moments"),
         "backup": ("backup", "Back up one server while it runs"),
         "restore": ("backup", "Restore a stopped server from a backup"),
@@ -57,6 +59,7 @@ COMMAND_GROUPS: Final = {
     "Find and repair faults": {
         "doctor": ("doctor", "Look for problems, and say what to do about them"),
         "check": ("check", "Look for faults in a directory's contents"),
+        "estate": ("estate", "Look for faults of an estate in Active Directory"),
         "logs": ("logs", "Show the logs of servers, merged by time"),
         "trace": ("trace", "Follow one change from the call to the last replica"),
         "journal": ("journal", "Follow, show and verify the journal of a server"),

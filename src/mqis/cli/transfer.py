@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from mqis.admin.activedirectory.exporting import LdifOptions, export_ldif
+from mqis.admin.activedirectory.ldif import import_ldif, is_ldif
+from mqis.admin.activedirectory.notes import TransferNotes
+from mqis.admin.activedirectory.taking import EstateResult
 from mqis.admin.transfer import (
     ImportResult,
     export_objects,
@@ -20,19 +24,32 @@ from mqis.admin.transfer import (
     write_export,
 )
 from mqis.admin.transfer import Progress as Callback
+from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
+from mqis.cli.ldif_options import LdifExportOptions
+from mqis.cli.localpaths import refuse_uri
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, opened, store_url
-from mqis.cli.output import counted, error_console, print_json, say
+from mqis.cli.output import counted, error_console, print_json, print_warning, say
 from mqis.cli.sides import PermissionsOption
 from mqis.cli.spread import spread
 from mqis.config.claims import StoreInUse
+from mqis.protocol.ports import Store, View
 
 if TYPE_CHECKING:
     from mqis.client.remote import Remote
 
 
+@spread
 def import_(
-    file: Annotated[Path, typer.Argument(help="A file of 'mqis export'.", show_default=False)],
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...|LDAPS://HOST",
+            help="A file of 'mqis export', LDIF files of an Active Directory, or the "
+            "URL of a domain controller.",
+            show_default=False,
+        ),
+    ],
     *,
     store: StoreOption = None,
     config: ConfigOption = None,
@@ -44,23 +61,52 @@ def import_(
         ),
     ] = False,
     json: JsonOption = False,
+    directory: LdapLogonOptions,
 ) -> None:
-    """Import a file into a store: all of it, or nothing.
+    """Import a file or an Active Directory into a store: all of it, or nothing.
 
     Objects get new sequence numbers; with --restore, the store becomes exactly the exported one.
+    Nothing is ever written to the Active Directory.
     """
     url = store_url(store, config)
+    read = _reader(sources, restore=restore, directory=directory)
     try:
-        with claimed(url, create=True) as target, _bar("importing") as progress:
-            result = import_file(target, file, restore=restore, progress=progress)
+        with claimed(url, create=True) as target, progress_bar("importing") as progress:
+            result = read(target, progress)
     except StoreInUse as error:
         raise StoreInUse(
             f"{error}. To add objects while it runs, create them through it: mqis create --server"
         ) from error
     if json:
-        print_json(_as_json(result))
+        print_json(_as_json(result.imported) | notes_as_json(result.notes))
     else:
-        say(_summary(result))
+        say(_summary(result.imported))
+        show_notes(result.notes)
+
+
+def _reader(
+    sources: list[str], *, restore: bool, directory: LdapLogonOptions
+) -> Callable[[Store, Callback], EstateResult]:
+    """Returns the function that imports what the arguments name."""
+    online = any(map(is_ldap_url, sources))
+    if restore and (online or any(is_ldif(Path(source)) for source in sources)):
+        raise typer.BadParameter("--restore needs a file of 'mqis export'")
+    if online:
+        if len(sources) > 1:
+            raise typer.BadParameter("import one Active Directory at a time")
+        from mqis.admin.activedirectory.online import import_online  # noqa: PLC0415 -- it is slow
+
+        return partial(import_online, directory.connecting(*sources))
+    for source in sources:
+        refuse_uri(source)
+    paths = [Path(source) for source in sources]
+    if all(map(is_ldif, paths)):
+        return lambda store, progress: import_ldif(store, paths, progress)
+    if len(paths) > 1:
+        raise typer.BadParameter("several files can be imported together only if all are LDIF")
+    return lambda store, progress: EstateResult(
+        import_file(store, paths[0], restore=restore, progress=progress)
+    )
 
 
 @spread
@@ -72,22 +118,29 @@ def export(
     store: StoreOption = None,
     config: ConfigOption = None,
     permissions: PermissionsOption = True,
+    ldif: LdifExportOptions,
     json: JsonOption = False,
     access: OptionalLogonOptions,
 ) -> None:
     """Export a store, or a server's directory, as JSON Lines. Equal stores give equal files.
 
     A server does not tell sequence numbers and tombstones, so 'mqis import --restore' needs the
-    export of a store.
+    export of a store. With --ldif, write LDIF for an Active Directory instead.
     """
+    if ldif.ldif is not None:
+        if access.is_wanted:
+            raise typer.BadParameter("--ldif writes a store, not a server's directory")
+        with opened(store_url(store, config)) as source, progress_bar("exporting") as progress:
+            _write_ldif(source, ldif, progress, json=json)
+        return
     if access.is_wanted:
         if store is not None:
             raise typer.BadParameter("--store and --server exclude each other")
-        with connected(access.login()) as remote, _bar("exporting") as progress:
+        with connected(access.login()) as remote, progress_bar("exporting") as progress:
             write = partial(_export_server, remote, progress, permissions=permissions)
             _write(file, write, "as the user sees them", json=json)
     else:
-        with opened(store_url(store, config)) as source, _bar("exporting") as progress:
+        with opened(store_url(store, config)) as source, progress_bar("exporting") as progress:
             write = partial(export_store, source, progress=progress)
             _write(file, write, "tombstones included", json=json)
 
@@ -110,14 +163,39 @@ def _write(file: str, write: Callable[[BinaryIO], int], remark: str, *, json: bo
         say(f"wrote {file}: {counted(lines, 'object')}, {remark}")
 
 
+def _write_ldif(source: Store, ldif: LdifExportOptions, progress: Callback, *, json: bool) -> None:
+    notes = TransferNotes()
+    assert ldif.ldif is not None
+    with source.read() as view:
+        write = partial(_ldif_of, view, ldif.options(), notes, progress)
+        if str(ldif.ldif) == "-":
+            write(sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+            records = None
+        else:
+            records = write_export(ldif.ldif, write)
+    if json and records is not None:
+        print_json({"file": str(ldif.ldif), "records": records} | notes_as_json(notes))
+        return
+    if records is not None:
+        say(f"wrote {ldif.ldif}: {counted(records, 'record')}")
+    show_notes(notes)
+
+
+def _ldif_of(
+    view: View, options: LdifOptions, notes: TransferNotes, progress: Callback, out: BinaryIO
+) -> int:
+    return export_ldif(view, out, options, notes, progress)
+
+
 @contextmanager
-def _bar(what: str) -> Iterator[Callback]:
+def progress_bar(what: str) -> Iterator[Callback]:
     """Shows a progress bar on stderr if that is a terminal."""
     target = error_console()
     columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total: bar.update(task, completed=done, total=total or None)
 
 
 def _as_json(result: ImportResult) -> dict[str, object]:
@@ -126,6 +204,18 @@ def _as_json(result: ImportResult) -> dict[str, object]:
         "tombstones": result.tombstones,
         "skipped": result.skipped,
     }
+
+
+def notes_as_json(notes: TransferNotes) -> dict[str, object]:
+    if not notes:
+        return {}
+    return {"notes": [{"what": n.what, "count": n.count, "examples": n.examples} for n in notes]}
+
+
+def show_notes(notes: TransferNotes) -> None:
+    """Prints the remarks on stderr, one a line."""
+    for note in notes:
+        print_warning(str(note))
 
 
 def _summary(result: ImportResult) -> str:

@@ -66,7 +66,7 @@ class TableBuilder:
         table = TABLES[name]
         if table.kind is TableKind.STEP:
             return settled(self._make(name))
-        if table.kind is TableKind.VIEW:
+        if table.kind is not TableKind.TABLE:
             return self._make(name)
         assert table.schema is not None
         if self._tables.has(name):

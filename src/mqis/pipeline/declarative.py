@@ -1,8 +1,8 @@
 """The graph as a Spark Declarative Pipeline: ``spark-pipelines run`` builds the same tables.
 
 ``mqis pipeline init`` writes a definition file that calls ``define``. Spark then orders the tables,
-runs those that do not depend on each other side by side, and of ``records``, which is a streaming
-table, reads only what is new.
+runs those that do not depend on each other side by side, and for ``read_records``, which is a
+streaming table, reads only what is new in the journals.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ from mqis.pipeline.inputs import PipelineInputs, Sources, sources_of
 
 __all__ = ["PipelineInputs", "define"]
 
-#: The table that grows with the journals.
-_STREAM = "records"
-
 
 def define(spark: SparkSession, inputs: PipelineInputs) -> None:
     """Defines all tables for which there is input; for a definition file of a pipeline."""
@@ -32,7 +29,7 @@ def define(spark: SparkSession, inputs: PipelineInputs) -> None:
     defined = _with_input(sources)
     for table in defined.values():
         query = _query(spark, table, sources, defined.keys())
-        if table.name == _STREAM:
+        if table.kind is TableKind.STREAM:
             pipelines.table(name=table.name, comment=_comment(table))(query)
         elif table.kind is TableKind.VIEW:
             pipelines.temporary_view(name=table.name)(query)

@@ -42,14 +42,18 @@ class PipelineInputs:
     failed: str = ""
     seed: int = 1
 
-    def check(self) -> None:
-        """Raises an error in one line if a place has nothing to read."""
+    def check(self, *, may_be_empty: bool = False) -> None:
+        """Raises an error in one line if a place cannot be read, or has nothing to read.
+
+        A stream waits for journals, so for it places ``may_be_empty``.
+        """
+        more = {"allow_empty": "true"} if may_be_empty else {}
         if self.journals:
-            paths_in({"path": self.journals}, PATTERN, "journal segments")
+            paths_in({"path": self.journals, **more}, PATTERN, "journal segments")
         if self.exports:
-            export_files({"path": self.exports})
+            export_files({"path": self.exports, **more})
         if self.captures:
-            capture_files({"path": self.captures})
+            capture_files({"path": self.captures, **more})
         if self.messages and not local_path(self.messages).exists():
             raise PipelineError(f"{self.messages}: there is no such file (a CSV of messages)")
 

@@ -13,7 +13,7 @@ class ReportError(MqisError):
     """The report cannot be written or printed; the text says what to do."""
 
 
-def write_whole(out: Path, data: bytes) -> None:
+def write_whole(out: Path, data: bytes, mode: int = 0o600) -> None:
     """Writes a file beside ``out``, for its user alone, and renames it."""
     draft: Path | None = None
     try:
@@ -22,6 +22,7 @@ def write_whole(out: Path, data: bytes) -> None:
         draft = Path(name)
         with os.fdopen(number, "wb") as file:
             file.write(data)
+        draft.chmod(mode)
         draft.replace(out)
     except OSError as error:
         if draft is not None:

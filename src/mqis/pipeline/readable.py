@@ -9,12 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.settling import settled
 from mqis.pipeline.tables import TableStore
-from mqis.pipeline.transforms.words import (
-    in_words,
-    names_of,
-    site_names_of,
-    with_names_of_changes,
-)
+from mqis.pipeline.transforms.words import in_words, names_of, site_names_of, with_names_of_changes
 from mqis.pipeline.trusted import readable_objects
 
 #: The column that holds the place of a row while names are looked up.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -19,7 +19,7 @@ from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.network import unpacked
 
 #: The tables that each kind of input gives.
-_OF_JOURNALS = ("records", "segments", "snapshots", "snapshot_partitions")
+_OF_JOURNALS = ("segments", "records", "repeats", "snapshots", "snapshot_partitions")
 _OF_EXPORTS = ("objects", "partitions")
 _OF_CAPTURES = ("packets",)
 _INGESTED = (*_OF_JOURNALS, *_OF_EXPORTS, *_OF_CAPTURES, "errors", "journals", "evidence")
@@ -28,14 +28,14 @@ _ASKED_FOR = "traffic"
 
 
 @contextmanager
-def _builder(tables: TableStore, shared: TableBuilder | None, needs: str) -> Iterator[TableBuilder]:
-    """The builder that several runs share, or one for this run; raises if a table is missing."""
-    tables.read(needs)
-    if shared is not None:
-        yield shared
-    else:
-        with TableBuilder(tables) as builder:
-            yield builder
+def _built(
+    tables: TableStore, shared: TableBuilder | None, needs: str, *names: str
+) -> Iterator[TableBuilder]:
+    """Writes tables with the builder that several runs share, or with one for this run."""
+    tables.read(needs)  # raises if it is missing
+    with nullcontext(shared) if shared is not None else TableBuilder(tables) as builder:
+        builder.write(names)
+        yield builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,7 @@ class Audited:
 
 def audit(tables: TableStore, shared: TableBuilder | None = None) -> Audited:
     """Writes ``divergence``."""
-    with _builder(tables, shared, "objects") as builder:
-        builder.write(["divergence"])
+    with _built(tables, shared, "objects", "divergence") as builder:
         partitions = builder.frame("used_partitions")
         owners = builder.frame("authorities").select("partition")
         unknown = partitions.join(F.broadcast(owners), "partition", "left_anti")
@@ -130,9 +129,8 @@ class Recorded:
 
 def history(tables: TableStore, shared: TableBuilder | None = None) -> Recorded:
     """Writes ``changes`` and ``versions``."""
-    with _builder(tables, shared, "records") as builder:
-        builder.write(["changes", "versions"])
-    return Recorded(tables.read("changes").count(), tables.read("versions").count())
+    with _built(tables, shared, "records", "changes", "versions"):
+        return Recorded(tables.read("changes").count(), tables.read("versions").count())
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,7 @@ class Progressed:
 
 def lag(tables: TableStore, shared: TableBuilder | None = None) -> Progressed:
     """Writes ``lag``, ``lag_by_minute``, ``gaps``, ``rounds`` and, of exports, ``margins``."""
-    with _builder(tables, shared, "records") as builder:
+    with _built(tables, shared, "records") as builder:
         builder.frame("arrivals").persist()
         builder.write(["lag", "lag_by_minute", "gaps", "rounds", "margins"])
     counts = tables.read("gaps").groupBy("kind").count().collect()
@@ -154,9 +152,8 @@ def lag(tables: TableStore, shared: TableBuilder | None = None) -> Progressed:
 
 def hygiene(tables: TableStore, shared: TableBuilder | None = None) -> dict[str, int]:
     """Writes ``directory``, ``hygiene`` and ``hygiene_limits``; counts the findings by check."""
-    with _builder(tables, shared, "objects") as builder:
-        builder.write(["directory", "hygiene", "hygiene_limits"])
-    counts = tables.read("hygiene").groupBy("check").count().collect()
+    with _built(tables, shared, "objects", "directory", "hygiene", "hygiene_limits"):
+        counts = tables.read("hygiene").groupBy("check").count().collect()
     return {row["check"]: row["count"] for row in counts}
 
 
@@ -176,8 +173,7 @@ class Failed:
 
 def routes(tables: TableStore, shared: TableBuilder | None = None) -> Routed:
     """Writes ``routes``."""
-    with _builder(tables, shared, "objects") as builder:
-        builder.write(["routes"])
+    with _built(tables, shared, "objects", "routes") as builder:
         sites = builder.frame("network").collect()[0]["sites"]
     counted = tables.read("routes").agg(
         F.count("*").alias("pairs"), F.count_if(F.col("cost").isNull()).alias("cut")
@@ -188,10 +184,9 @@ def routes(tables: TableStore, shared: TableBuilder | None = None) -> Routed:
 
 def what_if(tables: TableStore, shared: TableBuilder | None = None) -> Failed:
     """Writes ``what_if``."""
-    with _builder(tables, shared, "objects") as builder:
-        builder.write(["what_if"])
-    written = tables.read("what_if")
-    return Failed(written.count(), written.filter("cut_off > 0").count())
+    with _built(tables, shared, "objects", "what_if"):
+        written = tables.read("what_if")
+        return Failed(written.count(), written.filter("cut_off > 0").count())
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +215,9 @@ def traffic(tables: TableStore, messages: str = "", *, failed: str = "", seed: i
 
 def conversations(tables: TableStore, shared: TableBuilder | None = None) -> dict[str, int]:
     """Writes ``conversations``; returns the number of messages of each protocol."""
-    with _builder(tables, shared, "packets") as builder:
-        builder.write(["conversations"])
-    made = tables.read("conversations").groupBy("protocol").agg(F.sum("messages").alias("n"))
-    return {row["protocol"]: row["n"] for row in made.orderBy("protocol").collect()}
+    with _built(tables, shared, "packets", "conversations"):
+        made = tables.read("conversations").groupBy("protocol").agg(F.sum("messages").alias("n"))
+        return {row["protocol"]: row["n"] for row in made.orderBy("protocol").collect()}
 
 
 def others(shared: TableBuilder) -> None:

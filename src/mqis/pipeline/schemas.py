@@ -57,12 +57,14 @@ JOURNAL = _schema(
     "body binary, file text, offset long, length long, error text"
 )
 
-#: ``mqis.segments``: a segment file. ``digest`` is the SHA-256 of all of it. A file whose header
-#: cannot be read has no server, number, header and digest.
+#: ``mqis.segments``: a segment file. ``digest`` is the SHA-256 of all of it, ``lowest_lsn`` and
+#: ``highest_lsn`` are numbers of records in it. A file whose header cannot be read has no server,
+#: number, header and digest.
 _TYPES["places"] = ArrayType(_schema("offset long, length long, reason text"), containsNull=False)
 CHECKED_SEGMENTS = _schema(
     "file text, size long, server text, server_id binary, number long, first_lsn long, "
-    "header binary, digest binary, snapshot_digest binary, damage places"
+    "lowest_lsn long, highest_lsn long, header binary, digest binary, snapshot_digest binary, "
+    "damage places"
 )
 
 #: ``mqis.directory``: one line of an export. ``digest`` covers all that replicas have to agree on,
@@ -108,6 +110,11 @@ FAILED_LINK = _schema("failed text")
 # --- bronze ---------------------------------------------------------------------------------------
 
 RECORDS = StructType([field for field in JOURNAL.fields if field.name != "error"])
+#: A record that is left out of ``records``, because the file ``kept`` has one of this number;
+#: ``same`` if that has the same content.
+REPEATS = _schema(
+    "server text, server_id binary, lsn long, file text, offset long, kept text, same bool"
+)
 #: The exports' partitions that can be read; unreadable lines stay in ``objects``.
 READ_PARTITIONS = StructType([field for field in PARTITIONS.fields if field.name != "error"])
 #: The lines and the partitions of journals' snapshots; each is the state after record ``lsn``.

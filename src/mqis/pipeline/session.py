@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from shlex import quote
 
 import pyspark
 from pyspark.sql import SparkSession
 
 from mqis.pipeline.java import java_home
 from mqis.pipeline.locations import input_places
+from mqis.pipeline.outputs import write_whole
 from mqis.pipeline.shipping import ship
 from mqis.places import RemoteAddress
 from mqis.wire.errors import MqisError
@@ -92,12 +94,14 @@ _CONF = Path(__file__).resolve().parent / "conf"
 
 def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
     """Opens a session, or returns the one that already runs in this process."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    is_here = (engine.remote or engine.master).startswith("local")
+    os.environ["PYSPARK_PYTHON"] = worker_python() if is_here else sys.executable
     builder = SparkSession.builder.appName(app)
     settings = dict(SETTINGS)
     if not engine.remote.startswith("sc:"):
         os.environ["JAVA_HOME"] = str(java_home())
-    if (engine.remote or engine.master).startswith("local"):
+    if is_here:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     if engine.remote:
         builder = builder.remote(engine.remote)
@@ -184,6 +188,24 @@ def _class_archive(home: Path) -> list[str]:
     except OSError:
         return []
     return [f"-XX:ArchiveClassesAtExit={archive}", *quiet]
+
+
+def worker_python() -> str:
+    """A program that starts this Python for Spark's workers, without Spark's zip of PySpark.
+
+    Spark puts the zip before the installed package. It has no compiled modules, so each of the many
+    processes that Spark starts for a query would spend more than a second on compiling them.
+    """
+    name = blake2b(sys.executable.encode(), digest_size=6).hexdigest()
+    program = cache_directory() / f"python-{name}"
+    path = '"${PYTHONPATH#*/pyspark.zip:}"'
+    text = f'#!/bin/sh\nPYTHONPATH={path} exec {quote(sys.executable)} "$@"\n'
+    try:
+        if not program.exists():
+            write_whole(program, text.encode(), mode=0o700)
+    except MqisError:  # the cache cannot be written
+        return sys.executable
+    return str(program)
 
 
 def is_large(*places: str | Path) -> bool:

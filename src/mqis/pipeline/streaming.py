@@ -20,7 +20,7 @@ from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory, TableStore
 from mqis.pipeline.transforms import live
-from mqis.pipeline.transforms.progress import arrivals, lag
+from mqis.pipeline.transforms.progress import arrived, lag
 
 _POLL_S = 1
 #: Called after each batch with the batch's number and the current table ``live``.
@@ -62,7 +62,7 @@ def compute(tables: TableDirectory, batches: Path) -> None:
     seen = tables.session.read.parquet(str(batches)).drop("batch").persist()
     try:
         tables.write("live", live.standing(seen).coalesce(1))
-        tables.write("live_lag", lag(arrivals(seen)).coalesce(1))
+        tables.write("live_lag", lag(arrived(seen)))
         found = live.divergence(seen).orderBy("server", "partition", "id")
         tables.write("live_divergence", found.coalesce(1))
     finally:

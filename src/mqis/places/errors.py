@@ -27,7 +27,9 @@ _SHORTEST_SECRET = 4
 _CODE = re.compile(r"AWS Error ([A-Z_0-9]+)")
 _CREDENTIALS = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN|EXPIRED_TOKEN"
-    r"|HTTP status 40[13]|UNAUTHENTICATED|PERMISSION_DENIED|credential|Unauthorized|Forbidden",
+    r"|MISSING_AUTHENTICATION_TOKEN|HTTP status 40[13]|UNAUTHENTICATED|PERMISSION_DENIED|credential"
+    # The answer of rclone to a request without a signature.
+    r"|UnsupportedAlgorithm|Unauthorized|Forbidden",
     re.IGNORECASE,
 )
 _UNREACHABLE = re.compile(

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.storage.commits import Changed
+from mqis.storage.commits import CommitChanges
 from mqis.storage.records import MAX_BODY_BYTES
 from mqis.storage.session import DatabaseConnection
 from mqis.storage.sql import SqlView
@@ -50,7 +50,7 @@ class QueryCache:
         for obj in objects:
             self._queries.setdefault((obj.type, obj.id.raw), []).append(query)
 
-    def forget(self, commits: Iterable[Changed]) -> None:
+    def forget(self, commits: Iterable[CommitChanges]) -> None:
         """Drops the results that these commits have made wrong.
 
         No query is cached that found nothing, so a new object can only be missing in the result for

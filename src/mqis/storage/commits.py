@@ -31,7 +31,7 @@ def commit_faults(connection: DatabaseConnection) -> Iterator[str]:
         yield f"the store has {counters} counters of commits instead of one"
 
 
-class Changed:
+class CommitChanges:
     """The objects that a transaction changed, and the index keys that objects got from it."""
 
     __slots__ = ("entries", "everything")
@@ -59,7 +59,7 @@ class CommitLog:
     """What the last commits of one store changed, by their numbers."""
 
     def __init__(self) -> None:
-        self.changed: dict[int, Changed] = {}
+        self.changed: dict[int, CommitChanges] = {}
         #: Tells this store's commits from those of others, which count in the same row.
         self.writer = secrets.token_bytes(16)
 
@@ -77,7 +77,9 @@ class CommitLog:
             raise
         self.changed.pop(commit.number - KEPT, None)
 
-    def since(self, known: int, connection: DatabaseConnection) -> tuple[int, list[Changed] | None]:
+    def since(
+        self, known: int, connection: DatabaseConnection
+    ) -> tuple[int, list[CommitChanges] | None]:
         """The last commit's number as this connection sees it, and all changes after ``known``.
 
         None: they are not all known.
@@ -97,7 +99,7 @@ class NextCommit:
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
-        self.changed = Changed()
+        self.changed = CommitChanges()
         self.number = 0
 
     def count(self, connection: DatabaseConnection) -> None:

@@ -22,7 +22,7 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import Change
 from mqis.protocol.replication.digest import with_object, without_object
-from mqis.storage.commits import Changed
+from mqis.storage.commits import CommitChanges
 from mqis.storage.outbox import OutboxTail, last_lsn, read_outbox, trim_outbox
 from mqis.storage.records import (
     cached_object,
@@ -215,7 +215,7 @@ class SqlView:
 class SqlTransaction(SqlView):
     """A ``ports.Transaction``: the statements that change something."""
 
-    def __init__(self, connection: DatabaseConnection, changed: Changed) -> None:
+    def __init__(self, connection: DatabaseConnection, changed: CommitChanges) -> None:
         super().__init__(connection)
         self._changed = changed
         self._depth = 0

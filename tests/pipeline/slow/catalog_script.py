@@ -17,6 +17,15 @@ from mqis.pipeline.tables import TableError
 _JDBC = "org.apache.spark.sql.execution.datasources.v2.jdbc"
 
 
+def changes(tables: CatalogTables) -> dict[str, str]:
+    """The rows of the table by their keys; a map has its entries in any order."""
+    rows = (row.asDict(recursive=True) for row in tables.read("changes").collect())
+    return {
+        f"{row['partition']} {row['seq']}": str(row | {"had": sorted((row["had"] or {}).items())})
+        for row in rows
+    }
+
+
 def main(directory: Path, enterprise: Path, jar: str, url: str) -> None:
     settings = {
         "spark.sql.catalogImplementation": "hive",
@@ -39,8 +48,7 @@ def main(directory: Path, enterprise: Path, jar: str, url: str) -> None:
             runs.ingest(tables, str(enterprise / "journals"), str(enterprise / "exports"))
         runs.history(tables)
         found = {name: tables.read(name).count() for name in tables.names()}
-        row = tables.read("changes").filter("size(properties) > 0").orderBy("time").first()
-        told[place] = {"counts": found, "change": str(row)}
+        told[place] = {"counts": found, "changes": changes(tables)}
         session.sql(f"DROP TABLE {place}.lag") if tables.has("lag") else None
         session.range(1).writeTo(f"{place}.lag").create()
         try:

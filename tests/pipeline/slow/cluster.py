@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
 
 from mqis.pipeline.java import java_home
+from mqis.pipeline.session import worker_python
 from mqis.runtime.freeports import free_port
 from tests.waiting import DEADLINE_S, wait_until
 
@@ -24,36 +25,44 @@ def environment() -> dict[str, str]:
     return os.environ | {
         "JAVA_HOME": str(java_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": worker_python(),
     }
 
 
 @contextmanager
-def standalone(directory: Path) -> Iterator[str]:
-    """Runs a master and a worker with two cores; gives the master's URL."""
+def standalone(directory: Path, within: Sequence[str] = ()) -> Iterator[str]:
+    """Runs a master and a worker with two cores; gives the master's URL.
+
+    ``within`` is a command that starts the worker, in surroundings of its own.
+    """
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
     master = ("--port", str(port), "--webui-port", str(free_port()))
-    worker = ("--cores", "2", "--memory", "1g", "--webui-port", str(free_port()), url)
+    worker = (*_HERE, "--cores", "2", "--memory", "1g", "--webui-port", str(free_port()), url)
     leading, registered = "I have been elected leader", "Successfully registered with master"
     with (
         _daemon(directory, "master", leading, f"{_DEPLOY}.master.Master", *_HERE, *master),
-        _daemon(directory, "worker", registered, f"{_DEPLOY}.worker.Worker", *_HERE, *worker),
+        _daemon(
+            directory, "worker", registered, f"{_DEPLOY}.worker.Worker", *worker, within=within
+        ),
     ):
         yield url
 
 
 @contextmanager
-def _daemon(directory: Path, name: str, ready: str, *arguments: str) -> Iterator[None]:
+def _daemon(
+    directory: Path, name: str, ready: str, *arguments: str, within: Sequence[str] = ()
+) -> Iterator[None]:
     home = Path(pyspark.__file__).parent
     log = directory / f"{name}.log"
     spawned = environment() | {"SPARK_HOME": str(home), "SPARK_WORKER_DIR": str(directory / name)}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [home / "bin" / "spark-class", *arguments],
+            [*within, home / "bin" / "spark-class", *arguments],
             env=spawned,
             stdout=out,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
 
     def looked() -> bool:
@@ -64,5 +73,5 @@ def _daemon(directory: Path, name: str, ready: str, *arguments: str) -> Iterator
         wait_until(looked, f"{ready} in {log}")
         yield
     finally:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait(DEADLINE_S)

@@ -10,22 +10,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 
 from mqis.lab.generate import GeneratePlan, generate
-from mqis.pipeline.java import java_home
-from mqis.runtime.freeports import free_port
 from mqis.wire.journal import RecordKind, RecordState, Whole, segment_header, walk
-from tests.waiting import DEADLINE_S, wait_until
+from tests.pipeline.slow.cluster import environment, standalone
+from tests.waiting import wait_until
 
 SCRIPT = Path(__file__).with_name("engine_script.py")
 SMALL = GeneratePlan(sites=3, machines=6, queues=20, changes=50, seed=11)
@@ -39,56 +35,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def environment() -> dict[str, str]:
-    return os.environ | {
-        "JAVA_HOME": str(java_home()),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-    }
-
-
 def wait_for(log: Path, text: str, process: subprocess.Popen[bytes]) -> None:
     def looked() -> bool:
         assert process.poll() is None, log.read_text("utf-8", "replace")
         return text in log.read_text("utf-8", "replace")
 
     wait_until(looked, f"{text} in {log}")
-
-
-@contextmanager
-def daemon(directory: Path, name: str, ready: str, *arguments: str) -> Iterator[None]:
-    """A process of a Spark cluster, from the package that pip installed."""
-    home = Path(pyspark.__file__).parent
-    log = directory / f"{name}.log"
-    spawned = environment() | {"SPARK_HOME": str(home), "SPARK_WORKER_DIR": str(directory / name)}
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [home / "bin" / "spark-class", *arguments],
-            env=spawned,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        wait_for(log, ready, process)
-        yield
-    finally:
-        process.terminate()
-        process.wait(DEADLINE_S)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
-    port = free_port()
-    deploy, here = "org.apache.spark.deploy", ("--host", "127.0.0.1")
-    master = ("--port", str(port), "--webui-port", str(free_port()))
-    worker = ("--cores", "2", "--memory", "1g", "--webui-port", str(free_port()))
-    url = f"spark://127.0.0.1:{port}"
-    ready = ("I have been elected leader", "Successfully registered with master")
-    with (
-        daemon(tmp_path, "master", ready[0], f"{deploy}.master.Master", *here, *master),
-        daemon(tmp_path, "worker", ready[1], f"{deploy}.worker.Worker", *here, *worker, url),
-    ):
-        yield url
 
 
 def run(kind: str, url: str, enterprise: Path, tables: Path) -> dict[str, Any]:
@@ -121,10 +73,9 @@ def local(small: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
 
 
 @pytest.mark.slow
-def test_a_standalone_cluster(
-    cluster: str, small: Path, local: dict[str, Any], tmp_path: Path
-) -> None:
-    assert run("master", cluster, small, tmp_path / "tables")["tables"] == local
+def test_a_standalone_cluster(small: Path, local: dict[str, Any], tmp_path: Path) -> None:
+    with standalone(tmp_path) as url:
+        assert run("master", url, small, tmp_path / "tables")["tables"] == local
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,4 +35,5 @@ def made(
 @pytest.mark.parametrize("name", sorted(KEPT_TABLES))
 def test_a_table_is_as_it_was(made: tuple[TableDirectory, Path], name: str) -> None:
     tables, root = made
-    assert lines_of(name, tables.read(name), root) == KEPT_TABLES[name]
+    columns = json.loads(KEPT_TABLES[name][0])[1]  # a column that is newer is not compared
+    assert lines_of(name, tables.read(name).select(*columns), root) == KEPT_TABLES[name]

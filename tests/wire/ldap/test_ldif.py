@@ -19,7 +19,7 @@ from mqis.wire.ldap.changes import (
     ModifyEntry,
     ModifyKind,
 )
-from mqis.wire.ldap.ldif import LdifError, read_ldif, write_ldif
+from mqis.wire.ldap.ldif import LdifError, numbered_records, read_ldif, write_ldif
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=90)
 VALUES = st.lists(st.binary(max_size=200), min_size=1, max_size=3).map(tuple)
@@ -134,3 +134,26 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_attribute_cannot_carry_a_line() -> None:
     with pytest.raises(ValueError, match="not the name"):
         written([AddEntry("a", (("cn: x\ndn", (b"b",)),))])
+
+
+def test_the_version_line_can_be_left_out() -> None:
+    record = DeleteEntry("CN=a")
+    assert "".join(write_ldif([record], version=False)) == "\ndn: CN=a\nchangetype: delete\n"
+
+
+def test_records_come_with_their_first_line() -> None:
+    text = b"# c\n\ndn: CN=a\ncn: a\n\n\ndn: CN=b\ncn: b\n"
+    found = numbered_records(text.splitlines(keepends=True), "x")
+    assert [line for line, _ in found] == [3, 7]
+
+
+def test_the_remarks_of_ldapsearch_are_no_records() -> None:
+    remarks = "ref: ldap://corp.example/DC=x\n\nsearch: 2\nresult: 0 Success\n\n"
+    assert read("dn: CN=a\ncn: a\n\n" + remarks) == [AddEntry("CN=a", (("cn", (b"a",)),))]
+    with pytest.raises(LdifError, match="line 2: the search that wrote this file was cut off: 4 S"):
+        read("search: 2\nresult: 4 Size limit exceeded\n")
+
+
+def test_utf16_is_refused() -> None:
+    with pytest.raises(LdifError, match="line 1: the file is UTF-16"):
+        read("\ufeffdn: CN=a".encode("utf-16-be"))

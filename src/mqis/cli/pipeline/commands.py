@@ -76,7 +76,7 @@ def _run_all(
     inputs: InputOptions, place: TableOptions, *, json: bool = False, report: bool = False
 ) -> None:
     chosen = gathered(inputs, place.run)
-    with opened_tables(place, chosen.journals, chosen.exports, chosen.captures) as opened:
+    with opened_tables(place, chosen) as opened:
         done = everything(opened, chosen)
         if report:
             write_report(opened, place.directory / REPORT)
@@ -100,7 +100,7 @@ def ingest(
     """Read journals, exports and captures into the tables records, objects, partitions, packets
     and errors."""
     chosen = gathered(inputs, place.run)
-    with opened_tables(place, chosen.journals, chosen.exports, chosen.captures) as opened:
+    with opened_tables(place, chosen) as opened:
         from mqis.pipeline.runs import ingest as job  # noqa: PLC0415
 
         done = asdict(job(opened, chosen.journals, chosen.exports, chosen.captures))
@@ -340,7 +340,7 @@ def stream(
     if place.into:
         raise typer.BadParameter("a stream keeps its state in a directory: give --tables")
     journals = journals or journals_of(place.run)
-    with opened_tables(place, journals) as opened:
+    with opened_tables(place, InputOptions(journals), may_be_empty=True) as opened:
         from mqis.pipeline.streaming import follow  # noqa: PLC0415
         from mqis.pipeline.streaming import stream as job  # noqa: PLC0415
         from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415

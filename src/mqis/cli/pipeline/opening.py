@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from mqis.cli.output import error_console, print_error
-from mqis.cli.pipeline.options import TableOptions
+from mqis.cli.pipeline.options import InputOptions, TableOptions
 from mqis.wire.errors import MqisError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 #: As shells report a program that SIGINT ended.
 INTERRUPTED = 130
+_NONE = InputOptions()
 
 
 class NoSparkError(MqisError):
@@ -36,22 +37,30 @@ def check_spark() -> None:
 
 
 @contextmanager
-def opened_tables(place: TableOptions, *inputs: str) -> Iterator[TableStore]:
+def opened_tables(
+    place: TableOptions, inputs: InputOptions = _NONE, *, may_be_empty: bool = False
+) -> Iterator[TableStore]:
     """Opens the tables in one Spark session, with a progress bar.
 
-    The amount of data in them and in ``inputs`` decides the options that Java is started with.
+    A place of ``inputs`` that cannot be read or, unless it ``may_be_empty``, has nothing to read is
+    an error before Spark starts. The amount of data in tables and inputs decides the options that
+    Java is started with.
     """
     from mqis.pipeline.locations import input_places  # noqa: PLC0415
 
     directory, settings = place.directory, place.settings
-    for listed in inputs:  # a wrong place is reported before Spark starts
+    places = inputs.journals, inputs.exports, inputs.captures
+    for listed in places:
         input_places(listed)
     check_spark()
     from mqis.pipeline.catalogs import table_store  # noqa: PLC0415
+    from mqis.pipeline.inputs import PipelineInputs  # noqa: PLC0415
     from mqis.pipeline.session import Engine, is_large, session  # noqa: PLC0415
     from mqis.pipeline.watching import watched  # noqa: PLC0415
 
-    large = is_large(directory, *inputs)
+    if not place.remote:  # a Spark Connect server reads places of its own computer
+        PipelineInputs(*places).check(may_be_empty=may_be_empty)
+    large = is_large(directory, *places)
     if place.into:
         settings = {"spark.sql.catalogImplementation": "hive"} | settings
     how = place.master, place.remote, place.tuned, place.memory, settings

@@ -14,6 +14,7 @@ from mqis.admin.transfer import export_file, export_store, import_file
 from mqis.cli.output import counted, table
 from mqis.cli.query import object_as_table, rows_as_table
 from mqis.cli.store import counts_of
+from mqis.cli.tour.activedirectory import from_ldif
 from mqis.cli.tour.guide import Guide, TourError
 from mqis.cli.tour.routing import routes
 from mqis.cli.tour.wire import over_the_wire
@@ -52,6 +53,7 @@ def whole(guide: Guide, store: Path) -> None:
             for step in (_sites, _links, _routes, _partitions, _lookup, _queue):
                 step(guide, view)
         _round_trip(guide, made)
+        from_ldif(guide)
         over_the_wire(guide, made)
         _check(guide, made)
     _next(guide, store)
@@ -63,6 +65,7 @@ def briefly(guide: Guide, store: Path) -> None:
         with made.read() as view:
             _lookup(guide, view)
         _round_trip(guide, made)
+        from_ldif(guide)
         _check(guide, made)
 
 

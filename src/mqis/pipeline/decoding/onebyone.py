@@ -15,12 +15,7 @@ from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind
 from mqis.wire.mqdsrp.change import DirectoryChange
-from mqis.wire.mqdsrp.messages import (
-    ChangePropagation,
-    ChangeRequest,
-    SyncReply,
-    decode_message,
-)
+from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeRequest, SyncReply, decode_message
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader
 

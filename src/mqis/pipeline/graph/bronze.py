@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.graph.registry import table
-
-
-@table(schemas.RECORDS, requires="journal", by=("server",))
-def records(journal: DataFrame) -> DataFrame:
-    """The records of all journals as they were read: a table that a stream can append to."""
-    return journal.filter("error is null").select(*schemas.RECORDS.fieldNames())
+from mqis.pipeline.registry import step, stream, table
+from mqis.pipeline.transforms.records import each_once
+from mqis.pipeline.transforms.records import repeats as repeated
 
 
 @table(schemas.SEGMENTS, requires="journal")
@@ -26,6 +22,47 @@ def segments(checked_segments: DataFrame, repeated_segments: DataFrame) -> DataF
     """The segment files, with copies of others, which are not read."""
     checked = checked_segments.withColumn("kept", F.lit(None).cast("string"))
     return checked.unionByName(repeated_segments)
+
+
+@stream(requires="journal")
+def read_records(journal: DataFrame) -> DataFrame:
+    """The records of all journals as they were read: a table that a stream can append to."""
+    return journal.filter("error is null").select(*schemas.RECORDS.fieldNames())
+
+
+@step
+def overlapping_servers(segments: DataFrame) -> DataFrame:
+    """The servers with files that repeat records without being copies of each other: (server)."""
+    spans = segments.filter("kept is null and lowest_lsn is not null")
+    in_order = Window.partitionBy("server", "server_id").orderBy("lowest_lsn", "highest_lsn")
+    before = spans.withColumn("before", F.lag("highest_lsn").over(in_order))
+    return before.filter("before >= lowest_lsn").select("server").distinct()
+
+
+def _originals(read_records: DataFrame, segments: DataFrame) -> DataFrame:
+    """The records without those of copies of files, which a stream reads, too."""
+    copies = segments.filter("kept is not null").select("file")
+    return read_records.join(F.broadcast(copies), "file", "left_anti")
+
+
+@table(schemas.RECORDS, requires="journal", by=("server",))
+def records(
+    read_records: DataFrame, segments: DataFrame, overlapping_servers: DataFrame
+) -> DataFrame:
+    """Each record once."""
+    originals, twice = _originals(read_records, segments), F.broadcast(overlapping_servers)
+    single = originals.join(twice, "server", "left_anti").select(*schemas.RECORDS.fieldNames())
+    return single.unionByName(each_once(originals.join(twice, "server", "left_semi")))
+
+
+@table(schemas.REPEATS, requires="journal")
+def repeats(
+    read_records: DataFrame, segments: DataFrame, overlapping_servers: DataFrame
+) -> DataFrame:
+    """The records that several files have with one number and that are not in ``records``."""
+    twice = F.broadcast(overlapping_servers)
+    found = repeated(_originals(read_records, segments).join(twice, "server", "left_semi"))
+    return found.coalesce(1)
 
 
 @table(schemas.SNAPSHOTS, requires="snapshot_lines")
@@ -64,10 +101,7 @@ def packets(captured: DataFrame) -> DataFrame:
 
 @table(schemas.ERRORS)
 def errors(
-    segments: DataFrame,
-    objects: DataFrame,
-    packets: DataFrame,
-    snapshot_errors: DataFrame | None,
+    segments: DataFrame, objects: DataFrame, packets: DataFrame, snapshot_errors: DataFrame | None
 ) -> DataFrame:
     """Everything in the input that could not be read."""
     damage = segments.select("server", "file", F.explode("damage").alias("place")).select(

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
-from mqis.pipeline.graph.registry import table
+from mqis.pipeline.registry import table
 
 
 @table(schemas.CONVERSATIONS, requires="packets")

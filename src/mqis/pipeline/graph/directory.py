@@ -11,29 +11,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
 from mqis.pipeline.graph.facts import Facts, facts, judged
-from mqis.pipeline.graph.registry import step, table, view
+from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms import hygiene as rules
-from mqis.pipeline.transforms.current import best_copies, current, object_from
+from mqis.pipeline.transforms.current import OBJECT_COLUMNS, object_from
 from mqis.pipeline.transforms.expressions import guid_text, type_label
-from mqis.pipeline.transforms.network import routing_rows
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.hygiene.knowledge import Knowledge, PartitionCopy, absent_sites
 from mqis.protocol.hygiene.topology import topology_findings, untold_gates
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
-
-
-@step
-def copies(used_partitions: DataFrame, errors: DataFrame) -> DataFrame:
-    """The best copy of each partition."""
-    return best_copies(used_partitions, errors)
-
-
-@view
-def held_objects(used_objects: DataFrame, copies: DataFrame) -> DataFrame:
-    """The current directory, with binary identifiers."""
-    return current(used_objects, copies)
 
 
 @table(schemas.CURRENT, requires="objects")
@@ -48,22 +35,19 @@ def directory(held_objects: DataFrame) -> DataFrame:
     ).coalesce(4)
 
 
-@step
-def routing_objects(held_objects: DataFrame) -> DataFrame:
-    """Sites, links, machines that route, and machines that are named as gates but do not."""
-    return routing_rows(held_objects)
+def object_facts(routing_objects: DataFrame, **more: DataFrame) -> DataFrame:
+    """Objects as facts, from which ``routing_objects_of`` makes them again."""
+    columns = (
+        F.hex(name).alias(name) if name in ("id", "partition") else name for name in OBJECT_COLUMNS
+    )
+    return facts(objects=routing_objects.select(*columns), **more)
 
 
 def _known(routing_objects: DataFrame, copies: DataFrame, **more: DataFrame) -> DataFrame:
-    return facts(
-        objects=routing_objects.select(
-            "type", F.hex("id").alias("id"), F.hex("partition").alias("partition"), "seq", "props"
-        ),
-        copies=copies.select(
-            F.hex("partition").alias("partition"), "owner", "own", "whole", "last_seq"
-        ),
-        **more,
+    listed = copies.select(
+        F.hex("partition").alias("partition"), "owner", "own", "whole", "last_seq"
     )
+    return object_facts(routing_objects, copies=listed, **more)
 
 
 def routing_objects_of(known: Facts) -> list[DirectoryObject]:

@@ -14,7 +14,7 @@ from mqis.pipeline import schemas
 from mqis.pipeline.evidence.inventory import judge_input
 from mqis.pipeline.evidence.recognition import unrecognised
 from mqis.pipeline.graph.facts import facts, judged
-from mqis.pipeline.graph.registry import step, table
+from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms import records as reductions
 from mqis.pipeline.transforms.current import value
 from mqis.wire.mqds.objecttype import ObjectType
@@ -29,12 +29,6 @@ _VERDICT = StructType(
 
 def _hex(*names: str) -> list[Column]:
     return [F.hex(name).alias(name) for name in names]
-
-
-@step
-def extents(single_records: DataFrame) -> DataFrame:
-    """The records of each file, divided by partition and by sender."""
-    return reductions.parts(single_records)
 
 
 def _listed(segments: DataFrame) -> DataFrame:
@@ -130,10 +124,7 @@ def exported_keys(
 
 @step
 def reached_numbers(
-    extents: DataFrame,
-    partitions: DataFrame,
-    single_records: DataFrame,
-    snapshot_partitions: DataFrame,
+    extents: DataFrame, partitions: DataFrame, records: DataFrame, snapshot_partitions: DataFrame
 ) -> DataFrame:
     """(server, partition, number): the numbers that journals reached.
 
@@ -142,7 +133,7 @@ def reached_numbers(
     shown = _reached(extents).select("server", "partition", F.col("reached").alias("number"))
     later = partitions.join(shown, ["server", "partition"]).filter("last_seq > number")
     doubtful = F.broadcast(later.select("server").distinct())
-    concerned = single_records.join(doubtful, "server", "left_semi")
+    concerned = records.join(doubtful, "server", "left_semi")
     replied = reductions.replies_reached(concerned)
     taken = snapshot_partitions.join(doubtful, "server", "left_semi").select(
         "server", "partition", F.col("last_seq").alias("number")
@@ -154,9 +145,8 @@ def reached_numbers(
 @step
 def input_verdict(
     *,
-    original_records: DataFrame,
-    single_records: DataFrame,
-    overlapping_servers: DataFrame,
+    records: DataFrame,
+    repeats: DataFrame,
     segments: DataFrame,
     errors: DataFrame,
     partitions: DataFrame,
@@ -167,7 +157,6 @@ def input_verdict(
     exported_keys: DataFrame,
 ) -> DataFrame:
     """One row for each journal and each finding."""
-    twice = original_records.join(F.broadcast(overlapping_servers), "server", "left_semi")
     shown = _reached(extents)
     thinned = shown.filter("made - first_made + 1 > count_made").select("server", "partition")
     files = extents.groupBy("file").agg(
@@ -182,15 +171,15 @@ def input_verdict(
         segments=_listed(segments),
         files=files,
         damaged=errors.filter("source = 'journal'").select("file").distinct(),
-        conflicts=reductions.conflicts(twice).select("server", "first", "last", "count"),
-        holes=reductions.holes(single_records, holed),
-        unrecorded=reductions.unrecorded(single_records, thinned).select(
+        conflicts=reductions.conflicts(repeats).select("server", "first", "last", "count"),
+        holes=reductions.holes(records, holed),
+        unrecorded=reductions.unrecorded(records, thinned).select(
             "server", *_hex("partition"), "first", "last"
         ),
         snapshots=snapshot_partitions.select("server", "lsn").distinct(),
         states=_exported(partitions),
         reached=reached_numbers.select("server", *_hex("partition"), "number"),
-        sent=reductions.sendings(single_records, extents),
+        sent=reductions.sendings(records, extents),
         unrecognised=unrecognised_input,
         keys=exported_keys,
     )

@@ -20,6 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from mqis.pipeline.mapping import mapped
+
 #: Rows by topic.
 Facts = defaultdict[str, list[dict[str, Any]]]
 Rule = Callable[[Facts], Iterable[dict[str, Any]]]
@@ -49,4 +51,4 @@ def judged(known: DataFrame, rule: Rule, schema: StructType) -> DataFrame:
         for begin in range(0, len(rows), _ROWS):
             yield pa.RecordBatch.from_pylist(rows[begin : begin + _ROWS], schema=arrow)
 
-    return known.repartition(1).mapInArrow(work, schema)
+    return mapped(known.repartition(1), ("topic", "row"), work, schema)

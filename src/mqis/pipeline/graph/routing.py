@@ -1,4 +1,4 @@
-"""Routes between sites, the effects of failures, and the load of links and gates."""
+"""The network, and the load of its links and gates."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
-from mqis.pipeline.graph.directory import routing_objects_of
-from mqis.pipeline.graph.facts import Facts, facts, judged
-from mqis.pipeline.graph.registry import step, table
-from mqis.pipeline.transforms import routes as routing
+from mqis.pipeline.graph.directory import object_facts, routing_objects_of
+from mqis.pipeline.graph.facts import Facts, judged
+from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms.network import RoutingArrays, packed
 from mqis.pipeline.transforms.traffic import demand, loads, made_up
 from mqis.protocol.routing.snapshot import Snapshot
@@ -27,23 +26,7 @@ def _network(known: Facts) -> Iterator[dict[str, Any]]:
 @step
 def network(routing_objects: DataFrame) -> DataFrame:
     """The network in one row (``schemas.NETWORK``)."""
-    known = facts(
-        objects=routing_objects.select(
-            "type", F.hex("id").alias("id"), F.hex("partition").alias("partition"), "seq", "props"
-        )
-    )
-    return judged(known, _network, schemas.NETWORK)
-
-
-@table(schemas.ROUTES, requires="objects")
-def routes(network: DataFrame) -> DataFrame:
-    return routing.routes(network)
-
-
-@table(schemas.WHAT_IF, requires="objects")
-def what_if(network: DataFrame) -> DataFrame:
-    found = routing.what_if(network)
-    return found.orderBy(F.desc("cut_off"), F.desc("dearer_by"), "kind", "name").coalesce(1)
+    return judged(object_facts(routing_objects), _network, schemas.NETWORK)
 
 
 @step

@@ -1,51 +1,19 @@
-"""The input that is used: without strangers' journals, exports of other servers, repeated records.
+"""The input that is used: without strangers' journals and exports of other servers.
 
 ``evidence`` says what is left out and why.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
 from mqis.pipeline.evidence.findings import EvidenceKind
-from mqis.pipeline.graph.registry import step, view
-from mqis.pipeline.transforms.records import each_once
+from mqis.pipeline.registry import step, view
 
 CLOCKS = (EvidenceKind.CLOCK_AHEAD.value, EvidenceKind.CLOCK_BEHIND.value)
 _UNUSED = (EvidenceKind.STRANGER.value, EvidenceKind.MISNAMED_EXPORT.value)
-
-
-@step
-def repeated_files(segments: DataFrame) -> DataFrame:
-    """(file): copies of other segments. A stream reads them, too."""
-    return segments.filter("kept is not null").select("file")
-
-
-@view
-def original_records(records: DataFrame, repeated_files: DataFrame) -> DataFrame:
-    """The records that no copy of a file has brought."""
-    return records.join(F.broadcast(repeated_files), "file", "left_anti")
-
-
-@step
-def overlapping_servers(original_records: DataFrame) -> DataFrame:
-    """The servers with files that repeat records without being copies of each other: (server)."""
-    spans = original_records.groupBy("server", "server_id", "file").agg(
-        F.min("lsn").alias("first"), F.max("lsn").alias("last")
-    )
-    in_order = Window.partitionBy("server", "server_id").orderBy("first", "last")
-    before = spans.select("server", "first", F.lag("last").over(in_order).alias("before"))
-    return before.filter("before >= first").select("server").distinct()
-
-
-@view
-def single_records(original_records: DataFrame, overlapping_servers: DataFrame) -> DataFrame:
-    """Each record once."""
-    twice = F.broadcast(overlapping_servers)
-    repeated = each_once(original_records.join(twice, "server", "left_semi"))
-    return original_records.join(twice, "server", "left_anti").unionByName(repeated)
 
 
 @step
@@ -62,9 +30,8 @@ def strange_journals(segments: DataFrame, journals: DataFrame) -> DataFrame:
 
 
 @view
-def used_records(single_records: DataFrame, strange_journals: DataFrame) -> DataFrame:
-    strange = F.broadcast(strange_journals)
-    return single_records.join(strange, ["server", "server_id"], "left_anti")
+def used_records(records: DataFrame, strange_journals: DataFrame) -> DataFrame:
+    return records.join(F.broadcast(strange_journals), ["server", "server_id"], "left_anti")
 
 
 @view

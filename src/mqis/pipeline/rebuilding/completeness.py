@@ -143,12 +143,8 @@ def _ends(tables: TableStore) -> dict[str, datetime]:
 
 def _last_damage(tables: TableStore) -> dict[str, int]:
     """The last record's number in the damaged files of each server: damage may lie behind it."""
-    if not tables.has("errors"):
+    if not tables.has("segments"):
         return {}
-    damaged = tables.read("errors").filter(F.col("source") == "journal").select("file").distinct()
-    files = [row["file"] for row in damaged.collect()]
-    if not files:
-        return {}
-    held = tables.read("records").filter(F.col("file").isin(files))
-    rows = held.groupBy("server").agg(F.max("lsn").alias("lsn")).collect()
+    damaged = tables.read("segments").filter("size(damage) > 0 and highest_lsn is not null")
+    rows = damaged.groupBy("server").agg(F.max("highest_lsn").alias("lsn")).collect()
     return {row["server"]: row["lsn"] for row in rows}

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -110,9 +111,12 @@ def checked_segment(path: SourceFile) -> Row:
         size = size_of(path)
         return {"file": str(path), "size": size, "damage": [_damage(SegmentFault(0, size, reason))]}
     found = scan(data[start:], start)
+    numbers = found.headers["lsn"].astype(np.int64).tolist()
     return header_row(header) | {
         "file": str(path),
         "size": len(data),
+        "lowest_lsn": min(numbers, default=None),
+        "highest_lsn": max(numbers, default=None),
         "digest": sha256(data).digest(),
         "snapshot_digest": _snapshot_digest(path.parent, header),
         "damage": [_damage(SegmentFault.of(entry, start)) for entry in found.damage],

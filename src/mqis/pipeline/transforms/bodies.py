@@ -19,6 +19,7 @@ from mqis.pipeline import schemas
 from mqis.pipeline.decoding.changes import Bodies
 from mqis.pipeline.decoding.columns import NEEDED, decoded
 from mqis.pipeline.decoding.octets import Ints, Mask, Octets
+from mqis.pipeline.mapping import mapped
 from mqis.wire.journal import RecordKind
 
 __all__ = ["NEEDED", "carried"]
@@ -30,7 +31,7 @@ def carried(records: DataFrame, *, properties: bool = True) -> DataFrame:
     A body that cannot be decoded is a row with ``error``. A sync reply without changes is a row
     without a command, because its ``reached_seq`` counts.
     """
-    return records.select(*NEEDED).mapInArrow(_decoder(properties), _schema_of(properties))
+    return mapped(records, NEEDED, _decoder(properties), _schema_of(properties))
 
 
 def arrow_of(properties: bool) -> pa.Schema:

@@ -14,8 +14,10 @@ from enum import StrEnum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline.registry import step
 from mqis.pipeline.transforms.bodies import carried
 from mqis.pipeline.transforms.expressions import guid_text, same_name, travels_as
+from mqis.pipeline.transforms.records import changes_in, messages
 from mqis.protocol.replication.convergence import DifferenceKind
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
@@ -66,50 +68,49 @@ _KEY = ["server", "partition", "id"]
 _HOP = [*_KEY, "step"]
 
 
-def changes_of(differences: DataFrame, records: DataFrame) -> DataFrame:
+@step
+def made_changes(differences: DataFrame, used_records: DataFrame) -> DataFrame:
     """The changes of the differing objects in the journals of their authorities, decoded."""
     objects = differences.select(
         F.col("authority").alias("server"), "partition", F.col("id").alias("object_id")
     ).distinct()
-    local = records.filter(
-        (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.LOCAL))
-    )
+    local = changes_in(used_records, RecordState.LOCAL)
     keys = ["server", "partition", "object_id"]
     return carried(local.join(F.broadcast(objects), keys, "left_semi"))
 
 
-def causes(
-    traced: DataFrame,
+@step
+def explained_differences(
+    traced_differences: DataFrame,
     hops: DataFrame,
     carriers: DataFrame,
-    records: DataFrame,
+    used_records: DataFrame,
     journals: DataFrame,
 ) -> DataFrame:
     """Adds ``cause``, ``reason``, ``seq`` and the failed step (``source``, ``target``).
 
-    ``traced``, ``hops`` and ``carriers`` come from the functions of these names, ``journals`` are
-    (server, complete). ``latest`` is the object's last change, ``known`` the number of its changes
-    in the authority's journal, ``applied_lsn`` the record in which the replica applied the change;
-    ``second_look`` needs them.
+    ``latest`` is the object's last change, ``known`` the number of its changes in the authority's
+    journal, ``applied_lsn`` the record in which the replica applied the change; ``second_look``
+    needs them.
     """
     steps = (
-        hops.join(_arrivals(hops, records), _HOP, "left")
-        .join(_sendings(carriers, records), _HOP, "left")
+        hops.join(_arrivals(hops, used_records), _HOP, "left")
+        .join(_sendings(carriers, used_records), _HOP, "left")
         .join(_complete(journals, "source"), "source", "left")
         .join(_complete(journals, "target"), "target", "left")
     )
-    return _verdict(traced, steps)
+    return _verdict(traced_differences, steps)
 
 
 # --- the change -----------------------------------------------------------------------------------
 
 
-def traced(differences: DataFrame, made: DataFrame, journals: DataFrame) -> DataFrame:
-    """Adds the number of the missed change, or the cause if the journal has no such change.
-
-    ``made`` comes from ``changes_of``.
-    """
-    made = made.select(
+@step
+def traced_differences(
+    differences: DataFrame, made_changes: DataFrame, journals: DataFrame
+) -> DataFrame:
+    """Adds the number of the missed change, or the cause if the journal has no such change."""
+    made = made_changes.select(
         F.col("server").alias("authority"),
         "partition",
         F.col("object_id").alias("id"),
@@ -154,13 +155,11 @@ def _is_missed_change() -> Column:
 # --- its path -------------------------------------------------------------------------------------
 
 
-def hops(traced: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame:
-    """One row for each step from the authority to the replica, possibly over the site's PSC.
-
-    ``owners`` and ``members`` come from ``divergence``.
-    """
-    unexplained = traced.filter(F.col("cause").isNull())
-    pscs = owners.select(
+@step
+def hops(traced_differences: DataFrame, authorities: DataFrame, members: DataFrame) -> DataFrame:
+    """One row for each step from the authority to the replica, possibly over the site's PSC."""
+    unexplained = traced_differences.filter(F.col("cause").isNull())
+    pscs = authorities.select(
         guid_text(F.col("partition")).alias("site"), F.col("authority").alias("psc")
     )
     placed = unexplained.join(F.broadcast(members), "server", "left").join(
@@ -185,10 +184,7 @@ def hops(traced: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame:
 def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
     """The receiver's treatment of the change at each step: (hop, applied, refused_change)."""
     asked = hops.select(*_HOP, "target", F.col("seq").alias("wanted"))
-    changes = records.filter(
-        (F.col("kind") == int(RecordKind.CHANGE))
-        & F.col("state").isin(int(RecordState.APPLIED), int(RecordState.REFUSED))
-    ).select(
+    changes = changes_in(records, RecordState.APPLIED, RecordState.REFUSED).select(
         F.col("server").alias("target"),
         "partition",
         F.col("object_id").alias("about"),
@@ -236,18 +232,17 @@ def _sendings(carriers: DataFrame, records: DataFrame) -> DataFrame:
     )
 
 
-def carriers(hops: DataFrame, records: DataFrame) -> DataFrame:
+@step
+def carriers(hops: DataFrame, used_records: DataFrame) -> DataFrame:
     """The messages of a step that carry the change, or a later state of the whole object."""
     asked = hops.select(*_HOP, "source", "target", F.col("seq").alias("wanted"))
     ways = asked.select(
         F.col("source").alias("server"), F.lower("target").alias("peer_key")
     ).distinct()
-    carrying = (int(MessageOperation.CHANGE_PROPAGATION), int(MessageOperation.SYNC_REPLY))
-    queued = records.filter(
-        (F.col("kind") == int(RecordKind.MESSAGE))
-        & (F.col("state") == int(RecordState.QUEUED))
-        & F.col("operation").isin(*carrying)
-    ).withColumn("peer_key", F.lower("peer"))
+    carrying = (MessageOperation.CHANGE_PROPAGATION, MessageOperation.SYNC_REPLY)
+    queued = messages(used_records, RecordState.QUEUED, *carrying).withColumn(
+        "peer_key", F.lower("peer")
+    )
     concerned = queued.join(F.broadcast(ways), ["server", "peer_key"], "left_semi")
     found = carried(concerned, properties=False).select(
         F.col("server").alias("source"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline.registry import step, view
 from mqis.pipeline.transforms.expressions import same_name
 from mqis.protocol.directory.export_format import parse_properties
 from mqis.protocol.directory.objects import DirectoryObject, PurgeState
@@ -19,10 +20,11 @@ from mqis.wire.seqnum import SequenceNumber
 _NORMAL = PurgeState.NORMAL.name.lower()
 
 
-def best_copies(partitions: DataFrame, errors: DataFrame) -> DataFrame:
+@step
+def copies(used_partitions: DataFrame, errors: DataFrame) -> DataFrame:
     """The best copy of each partition; an export with unreadable lines is not whole."""
     damaged = errors.select(F.col("file").alias("damaged")).distinct()
-    joined = partitions.join(F.broadcast(damaged), F.col("file") == F.col("damaged"), "left")
+    joined = used_partitions.join(F.broadcast(damaged), F.col("file") == F.col("damaged"), "left")
     judged = joined.select(
         "partition",
         "file",
@@ -38,12 +40,13 @@ def best_copies(partitions: DataFrame, errors: DataFrame) -> DataFrame:
     return best.select("partition", "best.*")
 
 
-def current(objects: DataFrame, copies: DataFrame) -> DataFrame:
+@view
+def held_objects(used_objects: DataFrame, copies: DataFrame) -> DataFrame:
     """The objects that are not deleted:
     (authority, server, partition, id, type, seq, path, props)."""
     chosen = F.broadcast(copies.select("partition", "file", F.col("owner").alias("authority")))
     return (
-        objects.filter(~F.col("deleted"))
+        used_objects.filter(~F.col("deleted"))
         .join(chosen, ["partition", "file"])
         .select("authority", "server", "partition", "id", "type", "seq", "path", "props")
     )

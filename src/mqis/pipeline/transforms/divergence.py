@@ -9,48 +9,53 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline.registry import step
 from mqis.pipeline.transforms.expressions import guid_text, listed_properties, same_name
 from mqis.protocol.replication.convergence import DifferenceKind
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
 
-def members(objects: DataFrame, partitions: DataFrame) -> DataFrame:
+@step
+def members(used_objects: DataFrame, used_partitions: DataFrame) -> DataFrame:
     """The exported servers and their sites: (server, site as text).
 
     A server's own export gives its site; another's does if it does not hold its own machine yet.
     """
-    exported = partitions.select(F.col("server").alias("member")).distinct()
+    exported = used_partitions.select(F.col("server").alias("member")).distinct()
     sites = F.get_json_object("props", f"$.{int(PropId.QM_SITE_IDS)}.value[0]")
-    machines = objects.filter((F.col("type") == int(ObjectType.MACHINE)) & ~F.col("deleted"))
+    machines = used_objects.filter((F.col("type") == int(ObjectType.MACHINE)) & ~F.col("deleted"))
     listed = machines.join(F.broadcast(exported), same_name(F.col("path"), F.col("member")))
     own = (F.col("server") == F.col("member")).cast("int")
     found = listed.groupBy("member").agg(F.max_by(sites, own).alias("site"))
     return found.select(F.col("member").alias("server"), "site")
 
 
-def authorities(partitions: DataFrame) -> DataFrame:
+@step
+def authorities(used_partitions: DataFrame) -> DataFrame:
     """The server that claims to own each partition: (partition, authority)."""
-    owned = partitions.filter(same_name(F.col("owner"), F.col("server")))
+    owned = used_partitions.filter(same_name(F.col("owner"), F.col("server")))
     return owned.groupBy("partition").agg(F.min("server").alias("authority"))
 
 
-def replicas(partitions: DataFrame, owners: DataFrame, members: DataFrame) -> DataFrame:
+@step
+def replicas(used_partitions: DataFrame, authorities: DataFrame, members: DataFrame) -> DataFrame:
     """The replicas that should exist: (server, partition, authority, same_site).
 
     Every server has every partition.
     """
-    servers = partitions.select("server").distinct()
-    pairs = servers.crossJoin(F.broadcast(owners)).filter("server != authority")
+    servers = used_partitions.select("server").distinct()
+    pairs = servers.crossJoin(F.broadcast(authorities)).filter("server != authority")
     same_site = F.coalesce(guid_text(F.col("partition")) == F.col("site"), F.lit(False))
     return pairs.join(F.broadcast(members), "server", "left").select(
         "server", "partition", "authority", same_site.alias("same_site")
     )
 
 
-def suspects(objects: DataFrame, replicas: DataFrame) -> DataFrame:
+@step
+def suspects(used_objects: DataFrame, replicas: DataFrame) -> DataFrame:
     """The objects, of all servers, that some server may lack or have different."""
-    held = objects.filter(~F.col("deleted"))
+    held = used_objects.filter(~F.col("deleted"))
     looked_at = held.join(
         F.broadcast(_unequal_objects(held, replicas)), ["partition", "id"], "left_semi"
     ).select("server", "partition", "id", "type", "path", "seq", "site_only", "digest", "digests")
@@ -58,6 +63,7 @@ def suspects(objects: DataFrame, replicas: DataFrame) -> DataFrame:
     return looked_at.join(F.broadcast(owners), "partition")
 
 
+@step
 def differences(suspects: DataFrame, replicas: DataFrame) -> DataFrame:
     """The objects that replicas lack, have in excess, or have different."""
     own = suspects.filter(F.col("server") == F.col("authority"))

@@ -5,43 +5,48 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline import schemas
+from mqis.pipeline.registry import table
 from mqis.pipeline.transforms.expressions import guid_text, type_label
-from mqis.wire.journal import RecordKind, RecordState
+from mqis.pipeline.transforms.rebuild import local_changes
+from mqis.pipeline.transforms.records import changes_in
+from mqis.wire.journal import RecordState
 from mqis.wire.mqdsrp.change import Command
 
 _OPERATIONS = {int(command): command.name.lower() for command in Command}
 
 
-def changes(local: DataFrame, records: DataFrame) -> DataFrame:
-    """One row for each change that an authority made, with the times when replicas applied it.
-
-    ``local`` comes from ``rebuild.local_changes``. ``had`` maps servers to times.
-    """
-    applied = records.filter(
-        (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.APPLIED))
-    )
+@table(schemas.CHANGES, requires="records")
+def changes(used_records: DataFrame) -> DataFrame:
+    """One row for each change that an authority made; ``had`` says when each replica applied it."""
     had = (
-        applied.groupBy("partition", "seq", "server")
+        changes_in(used_records, RecordState.APPLIED)
+        .groupBy("partition", "seq", "server")
         .agg(F.min("time").alias("at"))
         .groupBy("partition", "seq")
         .agg(F.map_from_entries(F.collect_list(F.struct("server", "at"))).alias("had"))
     )
     names = F.create_map(*(F.lit(part) for pair in _OPERATIONS.items() for part in pair))
-    return local.join(had, ["partition", "seq"], "left").select(
-        guid_text(F.col("partition")).alias("partition"),
-        "seq",
-        "previous_seq",
-        guid_text(F.col("object_id")).alias("id"),
-        type_label(F.col("object_type")).alias("type"),
-        names[F.col("command")].alias("operation"),
-        "path",
-        "properties",
-        F.col("server").alias("origin"),
-        "time",
-        "had",
+    return (
+        local_changes(used_records)
+        .join(had, ["partition", "seq"], "left")
+        .select(
+            guid_text(F.col("partition")).alias("partition"),
+            "seq",
+            "previous_seq",
+            guid_text(F.col("object_id")).alias("id"),
+            type_label(F.col("object_type")).alias("type"),
+            names[F.col("command")].alias("operation"),
+            "path",
+            "properties",
+            F.col("server").alias("origin"),
+            "time",
+            "had",
+        )
     )
 
 
+@table(schemas.VERSIONS, requires="records")
 def versions(changes: DataFrame) -> DataFrame:
     """The version of an object that each change made, valid until the next change of the object.
 

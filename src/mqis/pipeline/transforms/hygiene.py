@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
+from mqis.pipeline.mapping import mapped
 from mqis.pipeline.transforms.current import OBJECT_COLUMNS, object_from
 from mqis.protocol.hygiene.checks import HygieneFinding
 from mqis.protocol.hygiene.claims import Claim, claims_of
@@ -29,9 +30,9 @@ _FOUND: pa.Schema = to_arrow_schema(schemas.HYGIENE, timezone="UTC")
 
 def judged(directory: DataFrame) -> DataFrame:
     """The findings of all rules about objects and their references (``schemas.HYGIENE``)."""
-    claims = directory.select(*OBJECT_COLUMNS).mapInArrow(_claims, schemas.CLAIMS)
+    claims = mapped(directory, OBJECT_COLUMNS, _claims, schemas.CLAIMS)
     together = claims.repartition("key").sortWithinPartitions("key")
-    return together.mapInArrow(_judge, schemas.HYGIENE)
+    return mapped(together, schemas.CLAIMS.fieldNames(), _judge, schemas.HYGIENE)
 
 
 def _claims(batches: Batches) -> Batches:

@@ -11,13 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.expressions import body_number, body_octets, guid_text, type_label
+from mqis.pipeline.transforms.records import accepted, changes_in, messages
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp.change import Command
-from mqis.wire.mqdsrp.layout import (
-    SYNC_REPLY_FROM_AT,
-    SYNC_REPLY_PARTITION_AT,
-    SYNC_REPLY_TO_AT,
-)
+from mqis.wire.mqdsrp.layout import SYNC_REPLY_FROM_AT, SYNC_REPLY_PARTITION_AT, SYNC_REPLY_TO_AT
 from mqis.wire.mqdsrp.messages import MessageOperation
 
 #: The columns of a record that are kept; ``digest`` is that of a message's body.
@@ -54,30 +51,20 @@ def kept(records: DataFrame) -> DataFrame:
     return needed.withColumn("partition", F.col("about")).select(*KEPT)
 
 
-def _changes(seen: DataFrame, state: RecordState) -> DataFrame:
-    return seen.filter((F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(state)))
-
-
-def _messages(seen: DataFrame, state: RecordState) -> DataFrame:
-    return seen.filter((F.col("kind") == int(RecordKind.MESSAGE)) & (F.col("state") == int(state)))
-
-
 def _synchronized(seen: DataFrame) -> DataFrame:
     """The spans that accepted sync replies covered: (server, partition, from_seq, to_seq)."""
-    key = ["server", "message_source", "message_ordinal"]
-    refused = _messages(seen, RecordState.REFUSED).select(*key)
-    came = _messages(seen, RecordState.RECEIVED).filter(F.col("to_seq") >= 0)
-    return came.join(refused, key, "left_anti").select("server", "partition", "from_seq", "to_seq")
+    came = accepted(seen, MessageOperation.SYNC_REPLY).filter(F.col("to_seq") >= 0)
+    return came.select("server", "partition", "from_seq", "to_seq")
 
 
 def standing(seen: DataFrame) -> DataFrame:
     """The last number of each replica, and how far it is behind its authority."""
     made = (
-        _changes(seen, RecordState.LOCAL)
+        changes_in(seen, RecordState.LOCAL)
         .groupBy("partition")
         .agg(F.max_by("server", "seq").alias("authority"), F.max("seq").alias("made_seq"))
     )
-    applied = _changes(seen, RecordState.APPLIED).select("server", "partition", "seq", "time")
+    applied = changes_in(seen, RecordState.APPLIED).select("server", "partition", "seq", "time")
     synchronized = _synchronized(seen).select(
         "server",
         "partition",
@@ -115,10 +102,10 @@ def divergence(seen: DataFrame) -> DataFrame:
 
 def _passed_over(seen: DataFrame) -> DataFrame:
     """Changes up to a replica's last number that it neither applied nor got by synchronisation."""
-    made = _changes(seen, RecordState.LOCAL).select(
+    made = changes_in(seen, RecordState.LOCAL).select(
         "partition", "seq", "object_id", "object_type", F.col("server").alias("authority")
     )
-    applied = _changes(seen, RecordState.APPLIED)
+    applied = changes_in(seen, RecordState.APPLIED)
     synchronized = _synchronized(seen)
     numbers = applied.select("server", "partition", "seq").unionByName(
         synchronized.select("server", "partition", F.col("to_seq").alias("seq"))
@@ -155,10 +142,10 @@ def _passed_over(seen: DataFrame) -> DataFrame:
 def _altered(seen: DataFrame) -> DataFrame:
     """Changes from messages whose body differs between sender and receiver."""
     key = ["message_source", "message_ordinal"]
-    sent = _messages(seen, RecordState.QUEUED).select(*key, F.col("digest").alias("sent"))
-    came = _messages(seen, RecordState.RECEIVED).select("server", *key, "digest")
+    sent = messages(seen, RecordState.QUEUED).select(*key, F.col("digest").alias("sent"))
+    came = messages(seen, RecordState.RECEIVED).select("server", *key, "digest")
     wrong = came.join(sent, key).filter(F.col("digest") != F.col("sent"))
-    applied = _changes(seen, RecordState.APPLIED)
+    applied = changes_in(seen, RecordState.APPLIED)
     concerned = applied.join(wrong.select("server", *key), ["server", *key], "left_semi")
     return _readable(concerned, "altered")
 

@@ -12,6 +12,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline.registry import step
 from mqis.pipeline.transforms.current import OBJECT_COLUMNS, value, values
 from mqis.pipeline.transforms.expressions import guid_text
 from mqis.protocol.directory.service import ServiceBits
@@ -62,20 +63,20 @@ def _link_name(snapshot: Snapshot, names: tuple[str, ...], link: object) -> str:
     return " - ".join(sorted(ends))
 
 
-def routing_rows(directory: DataFrame) -> DataFrame:
+@step
+def routing_objects(held_objects: DataFrame) -> DataFrame:
     """Sites, links, machines that route, and machines that are named as gates but do not."""
     routes = F.coalesce(
-        value(PropId.QM_SERVICE).cast("int").bitwiseAND(int(ServiceBits.ROUTING)) != 0,
-        F.lit(False),
+        value(PropId.QM_SERVICE).cast("int").bitwiseAND(int(ServiceBits.ROUTING)) != 0, F.lit(False)
     )
     is_machine = F.col("type") == int(ObjectType.MACHINE)
     is_site = F.col("type") == int(ObjectType.SITE)
     is_link = F.col("type") == int(ObjectType.ROUTINGLINK)
-    found = directory.filter(is_site | is_link | (is_machine & routes))
+    found = held_objects.filter(is_site | is_link | (is_machine & routes))
     gates = F.when(is_site, values(PropId.S_GATES)).otherwise(values(PropId.L_GATES))
-    placed = directory.filter(is_site | is_link).select(F.explode(gates).alias("gate"))
+    placed = held_objects.filter(is_site | is_link).select(F.explode(gates).alias("gate"))
     named = F.broadcast(placed.select(F.lower("gate").alias("gate")).distinct())
-    others = directory.filter(is_machine & ~routes).withColumn("gate", guid_text(F.col("id")))
+    others = held_objects.filter(is_machine & ~routes).withColumn("gate", guid_text(F.col("id")))
     others = others.join(named, "gate", "left_semi")
     return found.select(*OBJECT_COLUMNS).unionByName(others.select(*OBJECT_COLUMNS))
 

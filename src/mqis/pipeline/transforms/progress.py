@@ -5,9 +5,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline import schemas
+from mqis.pipeline.registry import table, view
 from mqis.pipeline.transforms.expressions import body_number, body_octets, guid_text, same_name
-from mqis.pipeline.transforms.records import accepted, messages, replies
-from mqis.wire.journal import RecordKind, RecordState
+from mqis.pipeline.transforms.records import accepted, changes_in, messages, replies
+from mqis.wire.journal import RecordState
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.describing import operation_name
 from mqis.wire.mqdsrp.layout import (
@@ -21,20 +23,21 @@ from mqis.wire.mqdsrp.messages import MessageOperation, Sync0
 _QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 
 
-def _changes(records: DataFrame, state: RecordState) -> DataFrame:
-    is_change = F.col("kind") == int(RecordKind.CHANGE)
-    return records.filter(is_change & (F.col("state") == int(state)))
+@view
+def arrivals(used_records: DataFrame, wrong_clocks: DataFrame) -> DataFrame:
+    """The arrivals at servers whose clocks are right, from such servers."""
+    return arrived(used_records.join(F.broadcast(wrong_clocks), "server", "left_anti"))
 
 
-def arrivals(records: DataFrame) -> DataFrame:
+def arrived(records: DataFrame) -> DataFrame:
     """The lag of each change at each replica: (partition, seq, origin, server, made, lag_ms)."""
     made = (
-        _changes(records, RecordState.LOCAL)
+        changes_in(records, RecordState.LOCAL)
         .groupBy("partition", "seq")
         .agg(F.min("server").alias("origin"), F.min("time").alias("made"))
     )
     had = (
-        _changes(records, RecordState.APPLIED)
+        changes_in(records, RecordState.APPLIED)
         .groupBy("server", "partition", "seq")
         .agg(F.min("time").alias("had"))
     )
@@ -44,38 +47,42 @@ def arrivals(records: DataFrame) -> DataFrame:
     )
 
 
-def lag(arrived: DataFrame) -> DataFrame:
+@table(schemas.LAG, requires="records")
+def lag(arrivals: DataFrame) -> DataFrame:
     """Percentiles of the lag from each authority to each replica."""
     ranks = F.percentile("lag_ms", list(_QUANTILES.values()))
-    grouped = arrived.groupBy("origin", "server").agg(
+    grouped = arrivals.groupBy("origin", "server").agg(
         F.count("*").alias("changes"), ranks.alias("ranks"), F.max("lag_ms").alias("max_ms")
     )
     named = [F.col("ranks")[i].alias(name) for i, name in enumerate(_QUANTILES)]
-    return grouped.select("origin", "server", "changes", *named, "max_ms")
+    shown = grouped.select("origin", "server", "changes", *named, "max_ms")
+    return shown.orderBy("origin", "server").coalesce(1)
 
 
-def lag_by_minute(arrived: DataFrame) -> DataFrame:
+@table(schemas.LAG_BY_MINUTE, requires="records")
+def lag_by_minute(arrivals: DataFrame) -> DataFrame:
     """Percentiles of the lag by minute and replica, for charts."""
     minute = F.date_trunc("minute", "made").alias("minute")
-    grouped = arrived.groupBy(minute, "server").agg(
+    grouped = arrivals.groupBy(minute, "server").agg(
         F.count("*").alias("changes"),
         F.percentile("lag_ms", F.lit(0.5)).alias("p50_ms"),
         F.percentile("lag_ms", F.lit(0.95)).alias("p95_ms"),
     )
-    return grouped.select("minute", "server", "changes", "p50_ms", "p95_ms")
+    return grouped.select("minute", "server", "changes", "p50_ms", "p95_ms").coalesce(1)
 
 
-def gaps(records: DataFrame, journals: DataFrame, starts: DataFrame) -> DataFrame:
+@table(schemas.GAPS, requires="records")
+def gaps(used_records: DataFrame, journals: DataFrame, snapshot_partitions: DataFrame) -> DataFrame:
     """Numbers that a replica never got, or changes that it applied more than once.
 
-    ``starts`` are (server, partition, last_seq): the numbers from which a journal goes on.
     ``certain`` is false if the replica's journal is not whole, as records may be missing.
     """
-    applied = _changes(records, RecordState.APPLIED)
-    spans = _applied_spans(applied).unionByName(_reply_spans(records))
-    spans = spans.unionByName(_started(starts))
-    found = _uncovered(spans, journals).unionByName(_duplicates(applied))
-    return found.join(F.broadcast(journals), "server", "left").select(
+    applied = changes_in(used_records, RecordState.APPLIED)
+    spans = _applied_spans(applied).unionByName(_reply_spans(used_records))
+    spans = spans.unionByName(_started(snapshot_partitions))
+    whole = journals.select("server", "complete")
+    found = _uncovered(spans, whole).unionByName(_duplicates(applied))
+    shown = found.join(F.broadcast(whole), "server", "left").select(
         "kind",
         "server",
         guid_text(F.col("partition")).alias("partition"),
@@ -84,6 +91,7 @@ def gaps(records: DataFrame, journals: DataFrame, starts: DataFrame) -> DataFram
         "times",
         F.coalesce("complete", F.lit(False)).alias("certain"),
     )
+    return shown.orderBy("server", "partition", "first_seq").coalesce(1)
 
 
 def _applied_spans(applied: DataFrame) -> DataFrame:
@@ -104,13 +112,12 @@ def _reply_spans(records: DataFrame) -> DataFrame:
     )
 
 
-def _started(starts: DataFrame) -> DataFrame:
-    return starts.select(
-        "server",
-        "partition",
-        F.lit(0).cast("long").alias("begin"),
-        F.col("last_seq").alias("end"),
+def _started(snapshot_partitions: DataFrame) -> DataFrame:
+    """The same of the oldest snapshot of each journal, which goes on from its numbers."""
+    starts = snapshot_partitions.groupBy("server", "partition").agg(
+        F.min_by("last_seq", "lsn").alias("end")
     )
+    return starts.select("server", "partition", F.lit(0).cast("long").alias("begin"), "end")
 
 
 def _uncovered(spans: DataFrame, journals: DataFrame) -> DataFrame:
@@ -157,7 +164,8 @@ def _duplicates(applied: DataFrame) -> DataFrame:
 # --- messages -------------------------------------------------------------------------------------
 
 
-def rounds(records: DataFrame) -> DataFrame:
+@table(schemas.ROUNDS, requires="records")
+def rounds(used_records: DataFrame) -> DataFrame:
     """Messages between servers by kind, and completed synchronisations.
 
     A synchronisation may take several requests: an unanswered one is repeated, and a long reply
@@ -172,7 +180,7 @@ def rounds(records: DataFrame) -> DataFrame:
     is_sync0 = body_number(SYNC_REQUEST_IS_SYNC0_AT, 1).cast("int") > 0
     asked_for_all = (F.col("operation") == int(MessageOperation.SYNC_REQUEST)) & is_sync0
     sent = (
-        messages(records, RecordState.QUEUED)
+        messages(used_records, RecordState.QUEUED)
         .groupBy("server", "peer")
         .agg(
             *(counted(operation) for operation in MessageOperation),
@@ -182,7 +190,7 @@ def rounds(records: DataFrame) -> DataFrame:
     )
     over = body_number(SYNC_REPLY_COMPLETE_AT, 1).cast("int")
     came = (
-        accepted(records, MessageOperation.SYNC_REPLY)
+        accepted(used_records, MessageOperation.SYNC_REPLY)
         .groupBy("server", "peer")
         .agg(
             F.count_if(over == int(Sync0.NONE)).alias("sync_rounds"),
@@ -193,10 +201,11 @@ def rounds(records: DataFrame) -> DataFrame:
     columns = (*names.values(), "sync0_request", "sync_rounds", "sync0_rounds", "parts", "bytes")
     joined = sent.join(came, ["server", "peer"], "full")
     counts = [F.coalesce(name, F.lit(0)).alias(name) for name in columns]
-    return joined.select("server", "peer", *counts)
+    return joined.select("server", "peer", *counts).orderBy("server", "peer").coalesce(1)
 
 
-def margins(partitions: DataFrame, records: DataFrame) -> DataFrame:
+@table(schemas.MARGINS, requires="partitions")
+def margins(used_partitions: DataFrame, used_records: DataFrame) -> DataFrame:
     """The distance from an authority's purged number to the number that each PSC acknowledged.
 
     A negative margin means that tombstones were purged that this PSC may not have seen; it will
@@ -205,7 +214,7 @@ def margins(partitions: DataFrame, records: DataFrame) -> DataFrame:
     """
     number = body_number(PSC_ACK_SEQ_AT, 8).cast("long")
     acked = (
-        accepted(records, MessageOperation.PSC_ACK)
+        accepted(used_records, MessageOperation.PSC_ACK)
         .select(
             F.col("server").alias("authority"),
             F.lower("peer").alias("key"),
@@ -215,14 +224,14 @@ def margins(partitions: DataFrame, records: DataFrame) -> DataFrame:
         .groupBy("authority", "key", "partition")
         .agg(F.max("acked").alias("acked"))
     )
-    own = partitions.filter(same_name(F.col("owner"), F.col("server"))).select(
+    own = used_partitions.filter(same_name(F.col("owner"), F.col("server"))).select(
         F.col("server").alias("authority"), "partition", "last_seq", "purged_seq", "purge_state"
     )
     pscs = own.select(F.col("authority").alias("psc"), F.lower("authority").alias("key")).distinct()
     ways = own.crossJoin(F.broadcast(pscs)).filter(F.col("psc") != F.col("authority"))
     joined = ways.join(acked, ["authority", "key", "partition"], "left")
     known = F.coalesce("acked", F.lit(0))
-    return joined.select(
+    shown = joined.select(
         "authority",
         guid_text(F.col("partition")).alias("partition"),
         "psc",
@@ -233,3 +242,4 @@ def margins(partitions: DataFrame, records: DataFrame) -> DataFrame:
         (known - F.col("purged_seq")).alias("margin"),
         "purge_state",
     )
+    return shown.orderBy("authority", "partition", "psc").coalesce(1)

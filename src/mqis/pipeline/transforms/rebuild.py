@@ -15,13 +15,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
+from mqis.pipeline.mapping import mapped
 from mqis.pipeline.transforms.bodies import carried
+from mqis.pipeline.transforms.records import changes_in
 from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
 from mqis.protocol.ports import Change
 from mqis.protocol.replication.changes import deletion
 from mqis.wire.guid import Guid
-from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.journal import RecordState
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -40,10 +42,7 @@ _LAST = len(ORDER)
 
 def local_changes(records: DataFrame) -> DataFrame:
     """The decoded changes that authorities made; each number once."""
-    local = records.filter(
-        (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.LOCAL))
-    )
-    return carried(local).dropDuplicates(["partition", "seq"])
+    return carried(changes_in(records, RecordState.LOCAL)).dropDuplicates(["partition", "seq"])
 
 
 def folded(changes: DataFrame) -> DataFrame:
@@ -55,7 +54,7 @@ def folded(changes: DataFrame) -> DataFrame:
 
 def snapshot_changes(lines: DataFrame) -> DataFrame:
     """Converts the lines of snapshots to changes that create every object (``schemas.FOLDED``)."""
-    return lines.select("line").mapInArrow(_parse, schemas.FOLDED)
+    return mapped(lines, ["line"], _parse, schemas.FOLDED)
 
 
 def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -101,10 +100,9 @@ def lines(changes: DataFrame, points: DataFrame) -> DataFrame:
         .groupBy(*_OBJECT)
         .agg(F.collect_list(F.struct("propid", "raw")).alias("properties"))
     )
-    whole = fates.join(values, _OBJECT, "left").select(
-        *_OBJECT, "seq", "command", "object_type", "properties"
-    )
-    return whole.mapInArrow(_format, schemas.LINES)
+    whole = fates.join(values, _OBJECT, "left")
+    needed = (*_OBJECT, "seq", "command", "object_type", "properties")
+    return mapped(whole, needed, _format, schemas.LINES)
 
 
 def _format(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -6,15 +6,12 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
+from mqis.pipeline.registry import step
 from mqis.pipeline.transforms.expressions import body_number, body_octets
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqdsrp.layout import (
-    SYNC_REPLY_FROM_AT,
-    SYNC_REPLY_PARTITION_AT,
-    SYNC_REPLY_TO_AT,
-)
+from mqis.wire.mqdsrp.layout import SYNC_REPLY_FROM_AT, SYNC_REPLY_PARTITION_AT, SYNC_REPLY_TO_AT
 from mqis.wire.mqdsrp.messages import MessageOperation
 
 
@@ -26,6 +23,12 @@ def messages(records: DataFrame, state: RecordState, *operations: MessageOperati
     return records.filter(chosen)
 
 
+def changes_in(records: DataFrame, *states: RecordState) -> DataFrame:
+    """The records of changes in one of some states."""
+    is_change = F.col("kind") == int(RecordKind.CHANGE)
+    return records.filter(is_change & F.col("state").isin([int(state) for state in states]))
+
+
 def accepted(records: DataFrame, operation: MessageOperation) -> DataFrame:
     """The messages that were received and not refused."""
     refused = messages(records, RecordState.REFUSED).select(
@@ -35,7 +38,8 @@ def accepted(records: DataFrame, operation: MessageOperation) -> DataFrame:
     return came.join(refused, ["server", "message_source", "message_ordinal"], "left_anti")
 
 
-def parts(records: DataFrame) -> DataFrame:
+@step
+def extents(records: DataFrame) -> DataFrame:
     """The records of each file, divided by partition (of changes) and by sender (of messages)."""
     change = F.col("kind") == int(RecordKind.CHANGE)
     local = change & (F.col("state") == int(RecordState.LOCAL))
@@ -69,7 +73,7 @@ def parts(records: DataFrame) -> DataFrame:
 def sendings(records: DataFrame, extents: DataFrame) -> DataFrame:
     """When the senders queued received messages: (sender, receiver, sent_us, received_us).
 
-    Of each file and sender, the first and the last message (``parts``) are looked at.
+    Of each file and sender, the first and the last message (``extents``) are looked at.
     """
     ends = [
         extents.filter("sender is not null").select(
@@ -125,10 +129,8 @@ def unrecorded(records: DataFrame, makers: DataFrame) -> DataFrame:
     ``makers`` are the (server, partition) to look at. A change that the server applied counts as
     well: it may have taken office behind it. Larger jumps are made on purpose.
     """
-    states = [int(RecordState.LOCAL), int(RecordState.APPLIED)]
-    changes = records.filter(
-        (F.col("kind") == int(RecordKind.CHANGE)) & F.col("state").isin(states)
-    ).join(F.broadcast(makers), ["server", "partition"], "left_semi")
+    advancing = changes_in(records, RecordState.LOCAL, RecordState.APPLIED)
+    changes = advancing.join(F.broadcast(makers), ["server", "partition"], "left_semi")
     earlier = (
         Window.partitionBy("server", "partition")
         .orderBy("lsn")
@@ -140,10 +142,7 @@ def unrecorded(records: DataFrame, makers: DataFrame) -> DataFrame:
     local = F.col("state") == int(RecordState.LOCAL)
     jump = F.col("seq") - F.col("known")
     return numbered.filter(local & (jump > 1) & (jump < SKIPPED)).select(
-        "server",
-        "partition",
-        (F.col("known") + 1).alias("first"),
-        (F.col("seq") - 1).alias("last"),
+        "server", "partition", (F.col("known") + 1).alias("first"), (F.col("seq") - 1).alias("last")
     )
 
 
@@ -162,21 +161,34 @@ def known_by_others(records: DataFrame, snapshots: DataFrame, ids: DataFrame) ->
 
 def each_once(records: DataFrame) -> DataFrame:
     """Each record once by server and number; of several, the one of the first file."""
-    same = Window.partitionBy("server", "server_id", "lsn").orderBy("file", "offset")
-    first = records.withColumn("copy", F.row_number().over(same)).filter("copy = 1")
-    return first.select(*schemas.RECORDS.fieldNames())
+    return _numbered(records).filter("copy = 1").select(*schemas.RECORDS.fieldNames())
 
 
-def conflicts(records: DataFrame) -> DataFrame:
-    """The numbers of records that differ from file to file: (server, first, last, count)."""
-    names = schemas.RECORDS.fieldNames()
-    content = [name for name in names if name not in ("file", "offset")]
-    digests = records.select("server", "server_id", "lsn", F.xxhash64(*content).alias("digest"))
-    copies = digests.groupBy("server", "server_id", "lsn").agg(
-        F.count_distinct("digest").alias("copies")
+def repeats(records: DataFrame) -> DataFrame:
+    """The records that ``each_once`` leaves out (``schemas.REPEATS``)."""
+    return _numbered(records).filter("copy > 1").select(*schemas.REPEATS.fieldNames())
+
+
+def _numbered(records: DataFrame) -> DataFrame:
+    """Adds ``copy``, which is 1 for a record to keep, its file and whether it has this content."""
+    together = Window.partitionBy("server", "server_id", "lsn").orderBy("file", "offset")
+    names = (name for name in schemas.RECORDS.fieldNames() if name not in ("file", "offset"))
+    return records.withColumn("digest", F.xxhash64(*names)).select(
+        *schemas.RECORDS.fieldNames(),
+        F.row_number().over(together).alias("copy"),
+        F.first("file").over(together).alias("kept"),
+        (F.first("digest").over(together) == F.col("digest")).alias("same"),
     )
+
+
+def conflicts(repeats: DataFrame) -> DataFrame:
+    """The numbers of records that differ from file to file: (server, first, last, count)."""
     return (
-        copies.filter("copies > 1")
+        repeats.filter("not same")
         .groupBy("server", "server_id")
-        .agg(F.min("lsn").alias("first"), F.max("lsn").alias("last"), F.count("*").alias("count"))
+        .agg(
+            F.min("lsn").alias("first"),
+            F.max("lsn").alias("last"),
+            F.count_distinct("lsn").alias("count"),
+        )
     )

@@ -16,6 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
+from mqis.pipeline.mapping import mapped
+from mqis.pipeline.registry import table
 from mqis.pipeline.transforms.network import RoutingArrays, unpacked
 from mqis.protocol.routing.bulk.allpairs import all_pairs
 from mqis.protocol.routing.bulk.columns import GateColumns, gate_columns
@@ -29,6 +31,8 @@ Ints = npt.NDArray[np.int64]
 _BLOCK = 64
 #: The number of tasks for any network; Spark would put so few rows into one.
 _TASKS = 8
+#: The columns that a task gets.
+_SPREAD = ("number", "packed")
 #: With more sites, paths are left out: they would be most of the table, and next hops imply them.
 _PATHS_UP_TO = 1000
 _ROUTES: pa.Schema = to_arrow_schema(schemas.ROUTES, timezone="UTC")
@@ -38,13 +42,15 @@ _WHAT_IF: pa.Schema = to_arrow_schema(schemas.WHAT_IF, timezone="UTC")
 # --- routes ---------------------------------------------------------------------------------------
 
 
+@table(schemas.ROUTES, requires="objects")
 def routes(network: DataFrame) -> DataFrame:
     """Cost, next hop and path of every pair of sites; null without a route.
 
     ``network`` is one row of ``schemas.NETWORK``. Each task computes the routes to some sites.
     """
     last = F.floor((F.col("sites") - 1) / _BLOCK).cast("int")
-    return _spread(network.filter("sites > 0"), last).mapInArrow(_route, schemas.ROUTES)
+    spread = _spread(network.filter("sites > 0"), last)
+    return mapped(spread, _SPREAD, _route, schemas.ROUTES)
 
 
 def _spread(network: DataFrame, last: Column) -> DataFrame:
@@ -122,10 +128,13 @@ def _steps(found: GateColumns, here: Ints, column: Ints) -> Ints:
 # --- failures -------------------------------------------------------------------------------------
 
 
+@table(schemas.WHAT_IF, requires="objects")
 def what_if(network: DataFrame) -> DataFrame:
     """The effect of the failure of every single link and gate (``schemas.WHAT_IF``)."""
     last = F.col("failures") - 1
-    return _spread(network.filter("failures > 0"), last).mapInArrow(_fail, schemas.WHAT_IF)
+    spread = _spread(network.filter("failures > 0"), last)
+    found = mapped(spread, _SPREAD, _fail, schemas.WHAT_IF)
+    return found.orderBy(F.desc("cut_off"), F.desc("dearer_by"), "kind", "name").coalesce(1)
 
 
 def _fail(batches: Batches) -> Batches:

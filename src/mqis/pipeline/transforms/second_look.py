@@ -16,14 +16,21 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.content import digests
+from mqis.pipeline.mapping import mapped
+from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms.causes import EXPLAINED, Cause
-from mqis.pipeline.transforms.expressions import listed_properties, travels_as
+from mqis.pipeline.transforms.expressions import (
+    guid_text,
+    listed_properties,
+    travels_as,
+    type_label,
+)
 from mqis.pipeline.transforms.rebuild import folded, lines
-from mqis.pipeline.transforms.records import replies
+from mqis.pipeline.transforms.records import changes_in, replies
 from mqis.protocol.directory.export_format import parse_entry
 from mqis.protocol.directory.objects import DeletedObject
 from mqis.protocol.replication.convergence import DifferenceKind
-from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.journal import RecordState
 from mqis.wire.mqdsrp.change import Command
 
 _KEY = ["server", "partition", "id"]
@@ -38,50 +45,58 @@ def is_doubtful() -> Column:
     return F.col("cause").isin(*_DOUBTFUL)
 
 
-def second_look(explained: DataFrame, looked_at: DataFrame) -> DataFrame:
-    """Corrects the causes of ``causes`` by ``evidenced``.
+@table(schemas.DIVERGENCE, requires="objects")
+def divergence(explained_differences: DataFrame, doubtful_differences: DataFrame) -> DataFrame:
+    """Corrects the causes of differences by the second look at them.
 
     An authority that contradicts its own journal gets one row for each object, instead of one for
     each of its replicas.
     """
-    own = looked_at.filter(F.col("authority_odd"))
-    others = looked_at.filter(~F.col("authority_odd") | F.col("replica_odd"))
+    own = doubtful_differences.filter(F.col("authority_odd"))
+    others = doubtful_differences.filter(~F.col("authority_odd") | F.col("replica_odd"))
     judged = others.withColumn("reason", _reason()).withColumn("cause", _cause())
-    return (
-        explained.filter(~is_doubtful())
+    found = (
+        explained_differences.filter(~is_doubtful())
         .unionByName(judged.select(*EXPLAINED))
         .unionByName(_authorities(own).select(*EXPLAINED))
     )
+    readable = found.select(
+        "server",
+        "authority",
+        guid_text(F.col("partition")).alias("partition"),
+        guid_text(F.col("id")).alias("id"),
+        type_label(F.col("type")).alias("type"),
+        *("path", "difference", "properties", "cause", "reason", "seq", "source", "target"),
+        *("authority_seq", "replica_seq"),
+    )
+    return readable.orderBy("server", "partition", "id").coalesce(1)
 
 
-def export_numbers(partitions: DataFrame) -> DataFrame:
+@step
+def export_numbers(used_partitions: DataFrame) -> DataFrame:
     """(server, partition, last_seq): the numbers of the exports' first lines."""
-    return partitions.groupBy("server", "partition").agg(F.min("last_seq").alias("last_seq"))
+    return used_partitions.groupBy("server", "partition").agg(F.min("last_seq").alias("last_seq"))
 
 
-def evidenced(
-    explained: DataFrame,
-    journaled: DataFrame,
-    records: DataFrame,
+@step
+def doubtful_differences(
     *,
-    numbers: DataFrame,
+    explained_differences: DataFrame,
+    journaled_objects: DataFrame,
+    used_records: DataFrame,
+    export_numbers: DataFrame,
     errors: DataFrame,
-    objects: DataFrame,
+    used_objects: DataFrame,
 ) -> DataFrame:
-    """The doubtful differences, with everything that exports and journals tell about them.
-
-    ``journaled`` comes from the function of this name, ``numbers`` from ``export_numbers``.
-    """
-    doubtful = explained.filter(is_doubtful())
+    """The doubtful differences, with everything that exports and journals tell about them."""
+    doubtful = explained_differences.filter(is_doubtful())
+    replica = _renamed(export_numbers, "server", "replica_number")
+    authority = _renamed(export_numbers, "authority", "authority_number")
     damaged = errors.filter(F.col("source") == "export").select("server").distinct()
     flag = F.lit(True)
     facts = (
-        doubtful.join(F.broadcast(_renamed(numbers, "server", "replica_number")), _KEY[:2], "left")
-        .join(
-            F.broadcast(_renamed(numbers, "authority", "authority_number")),
-            ["authority", "partition"],
-            "left",
-        )
+        doubtful.join(F.broadcast(replica), _KEY[:2], "left")
+        .join(F.broadcast(authority), _OBJECT[:2], "left")
         .join(F.broadcast(damaged.withColumn("replica_damaged", flag)), "server", "left")
         .join(
             F.broadcast(damaged.select(F.col("server").alias("authority"))).withColumn(
@@ -90,11 +105,11 @@ def evidenced(
             "authority",
             "left",
         )
-        .join(F.broadcast(_floors(doubtful, records, numbers)), "server", "left")
-        .join(F.broadcast(journaled), _OBJECT, "left")
-        .join(F.broadcast(_firsts(doubtful, records)), _OBJECT[:2], "left")
+        .join(F.broadcast(_floors(doubtful, used_records, export_numbers)), "server", "left")
+        .join(F.broadcast(journaled_objects), _OBJECT, "left")
+        .join(F.broadcast(_firsts(doubtful, used_records)), _OBJECT[:2], "left")
     )
-    return _compared(facts, doubtful, objects)
+    return _compared(facts, doubtful, used_objects)
 
 
 def _renamed(numbers: DataFrame, role: str, name: str) -> DataFrame:
@@ -108,10 +123,9 @@ def _floors(doubtful: DataFrame, records: DataFrame, numbers: DataFrame) -> Data
     """
     servers = doubtful.select("server").distinct()
     concerned = records.join(F.broadcast(servers), "server", "left_semi")
-    states = (int(RecordState.LOCAL), int(RecordState.APPLIED))
-    changes = concerned.filter(
-        (F.col("kind") == int(RecordKind.CHANGE)) & F.col("state").isin(*states)
-    ).select("server", "partition", "seq", "lsn")
+    changes = changes_in(concerned, RecordState.LOCAL, RecordState.APPLIED).select(
+        "server", "partition", "seq", "lsn"
+    )
     came = replies(concerned).select("server", "partition", F.col("to_seq").alias("seq"), "lsn")
     reached = numbers.withColumnRenamed("last_seq", "seq")
     hits = changes.unionByName(came).join(F.broadcast(reached), ["server", "partition", "seq"])
@@ -122,27 +136,30 @@ def _floors(doubtful: DataFrame, records: DataFrame, numbers: DataFrame) -> Data
 def _firsts(doubtful: DataFrame, records: DataFrame) -> DataFrame:
     """The first change of its own in each authority's journal: (authority, partition, number)."""
     keys = doubtful.select(F.col("authority").alias("server"), "partition").distinct()
-    local = records.filter(
-        (F.col("kind") == int(RecordKind.CHANGE)) & (F.col("state") == int(RecordState.LOCAL))
-    ).join(F.broadcast(keys), ["server", "partition"], "left_semi")
+    local = changes_in(records, RecordState.LOCAL).join(
+        F.broadcast(keys), ["server", "partition"], "left_semi"
+    )
     return local.groupBy(F.col("server").alias("authority"), "partition").agg(
         F.min("seq").alias("first_made")
     )
 
 
-def journaled(explained: DataFrame, made: DataFrame, numbers: DataFrame) -> DataFrame:
+@step
+def journaled_objects(
+    explained_differences: DataFrame, made_changes: DataFrame, export_numbers: DataFrame
+) -> DataFrame:
     """The objects as their authorities' journals have them when they were exported."""
-    keys = explained.filter(is_doubtful()).select(*_OBJECT).distinct()
-    named = made.withColumnRenamed("server", "authority")
+    keys = explained_differences.filter(is_doubtful()).select(*_OBJECT).distinct()
+    named = made_changes.withColumnRenamed("server", "authority")
     concerned = named.join(
         F.broadcast(keys.withColumnRenamed("id", "object_id")),
         ["authority", "partition", "object_id"],
         "left_semi",
     )
     owners = keys.select(*_OBJECT[:2]).distinct()
-    own = _renamed(numbers, "authority", "at").join(owners, _OBJECT[:2])
-    rebuilt = lines(folded(concerned), own.select("partition", "at")).select("line")
-    held = rebuilt.mapInArrow(_parse, schemas.JOURNALED_STATE)
+    own = _renamed(export_numbers, "authority", "at").join(owners, _OBJECT[:2])
+    rebuilt = lines(folded(concerned), own.select("partition", "at"))
+    held = mapped(rebuilt, ["line"], _parse, schemas.JOURNALED_STATE)
     sets = F.flatten(F.collect_list(F.transform("properties", lambda p: travels_as(p["propid"]))))
     known = concerned.groupBy("authority", "partition", F.col("object_id").alias("id")).agg(
         F.max(F.col("command") == int(Command.CREATE)).alias("born"), sets.alias("set")

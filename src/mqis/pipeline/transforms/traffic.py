@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
+from mqis.pipeline.mapping import mapped
 from mqis.pipeline.transforms.current import values
 from mqis.pipeline.transforms.network import RoutingArrays, unpacked
 from mqis.protocol.routing.bulk.columns import gate_columns
@@ -105,8 +106,8 @@ def loads(wanted: DataFrame, network: DataFrame) -> DataFrame:
     blocks = ends.groupBy(F.floor(F.col("d") / _BLOCK).alias("block")).agg(
         F.collect_list(F.struct("s", "d", "messages")).alias("flows")
     )
-    whole = blocks.crossJoin(F.broadcast(network)).select("flows", "packed", "failed")
-    carried = whole.mapInArrow(_carry, schemas.LOADS)
+    whole = blocks.crossJoin(F.broadcast(network))
+    carried = mapped(whole, ("flows", "packed", "failed"), _carry, schemas.LOADS)
     return carried.groupBy("kind", "name").agg(F.sum("messages").alias("messages"))
 
 

@@ -16,6 +16,7 @@ class BadAttribute(ProtocolError):
     def __init__(self, entry: str, attribute: str, reason: str) -> None:
         super().__init__(f"{entry or 'the root entry'}: {attribute}: {reason}")
         self.attribute = attribute
+        self.reason = reason
 
     def __reduce__(self) -> tuple[type[ProtocolError], tuple[str]]:
         return ProtocolError, (str(self),)

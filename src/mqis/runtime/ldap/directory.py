@@ -104,6 +104,8 @@ class LdapDirectoryClient:
     async def apply(
         self, change: EntryChange | RenameEntry, controls: Sequence[LdapControl] = ()
     ) -> None:
+        if isinstance(change, RenameEntry):
+            change = await self._named(change)
         connection = await self.connection()
         try:
             message = await connection.request(
@@ -118,6 +120,13 @@ class LdapDirectoryClient:
         if isinstance(answer, _Changed) and answer.result.code != ResultCode.SUCCESS:
             what = f"{_VERBS[type(change)]} {change.name}"
             raise LdapRefused(f"{connection.where}: {what}", answer.result)
+
+    async def _named(self, change: RenameEntry) -> RenameEntry:
+        """With a distinguished name: Samba renames no entry that is called by its GUID."""
+        if not change.name.startswith("<GUID="):
+            return change
+        found = await self.read(change.name, ("objectGUID",))
+        return change if found is None else replace(change, name=found.name)
 
     async def close(self) -> None:
         if self._connection is not None:

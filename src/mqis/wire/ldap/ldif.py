@@ -61,9 +61,13 @@ class LdifError(WireError):
 # --- writing --------------------------------------------------------------------------------------
 
 
-def write_ldif(records: Iterable[EntryChange]) -> Iterator[str]:
-    """Yields the text of each record, the version before the first one."""
-    yield "version: 1\n"
+def write_ldif(records: Iterable[EntryChange], *, version: bool = True) -> Iterator[str]:
+    """Yields the text of each record, the version before the first one.
+
+    Samba's ``ldbadd`` does not know the version line; ``ldapadd`` and ``ldifde`` take both.
+    """
+    if version:
+        yield "version: 1\n"
     for record in records:
         yield "\n" + "".join(_record_lines(record))
 
@@ -109,6 +113,11 @@ def read_ldif(lines: Iterable[bytes], source: str) -> Iterator[EntryChange]:
 
     A caller that reads from a file gives lines of at most ``MAXIMUM_LINE`` octets.
     """
+    return (record for _, record in numbered_records(lines, source))
+
+
+def numbered_records(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, EntryChange]]:
+    """Yields each record of a file with the number of its first line."""
     reader = _Reader(source)
     block: list[tuple[int, str, bytes]] = []
     size = 0
@@ -133,7 +142,7 @@ def _unfolded(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, bytes]
     for number, raw in enumerate(lines, 1):
         line = raw.rstrip(b"\n").removesuffix(b"\r")
         if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
+            line = _without_mark(line, source)
         if line.startswith(b" "):
             if held is None:
                 raise LdifError(source, number, "a continuation line continues nothing")
@@ -147,6 +156,13 @@ def _unfolded(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, bytes]
         if not line:
             yield number, b""
     yield from _released(held)
+
+
+def _without_mark(line: bytes, source: str) -> bytes:
+    """Drops the byte order mark of UTF-8."""
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise LdifError(source, 1, "the file is UTF-16: write it in UTF-8 (ldifde without -u)")
+    return line.removeprefix(b"\xef\xbb\xbf")
 
 
 def _released(held: tuple[int, bytearray] | None) -> Iterator[tuple[int, bytes]]:
@@ -186,7 +202,7 @@ class _Reader:
         except binascii.Error as error:
             raise self.error(line, f"the value of {attribute} is not base64: {error}") from error
 
-    def record(self, block: list[tuple[int, str, bytes]]) -> Iterator[EntryChange]:
+    def record(self, block: list[tuple[int, str, bytes]]) -> Iterator[tuple[int, EntryChange]]:
         first = not self._begun
         self._begun = True
         if first and block[0][1].lower() == "version":
@@ -194,9 +210,22 @@ class _Reader:
             if not block:
                 return
         line, attribute, name = block[0]
-        if attribute.lower() != "dn":
-            raise self.error(line, f"a record begins with 'dn:', not with {attribute!r}")
-        yield self._change(self._text(line, "the name", name), block[1:], line)
+        match attribute.lower():
+            case "dn":
+                yield line, self._change(self._text(line, "the name", name), block[1:], line)
+            case "search":
+                self._search_ended(block)
+            case "ref":
+                pass  # ldapsearch names the other parts of the directory, which it did not read
+            case _:
+                raise self.error(line, f"a record begins with 'dn:', not with {attribute!r}")
+
+    def _search_ended(self, block: list[tuple[int, str, bytes]]) -> None:
+        """Reads the end that ldapsearch writes without ``-LLL``; it tells if the file is whole."""
+        for line, attribute, value in block:
+            if attribute.lower() == "result" and not value.startswith(b"0 "):
+                text = value[:200].decode("utf-8", "replace")
+                raise self.error(line, f"the search that wrote this file was cut off: {text}")
 
     def _version(self, line: int, _attribute: str, value: bytes) -> None:
         if value != b"1":

@@ -33,6 +33,8 @@ class TableKind(Enum):
     STEP = "step"
     #: A query that others contain; nothing is kept.
     VIEW = "view"
+    #: What a source reads: in a declarative pipeline a streaming table, elsewhere a query.
+    STREAM = "stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ def _defined(kind: TableKind, **more: Any) -> Decorator:
 def table(schema: StructType, *, requires: str = "", by: tuple[str, ...] = ()) -> Decorator:
     """Defines a table that users see."""
     return _defined(TableKind.TABLE, schema=schema, requires=requires, by=by)
+
+
+def stream(*, requires: str) -> Decorator:
+    """Defines what a source reads, and only reads what is new where that is possible."""
+    return _defined(TableKind.STREAM, schema=None, requires=requires, by=())
 
 
 def step(make: MakeTable) -> MakeTable:

@@ -1,0 +1,1 @@
+"""Checks of a whole estate in Active Directory, in a file or in a store."""

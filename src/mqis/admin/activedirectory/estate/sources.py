@@ -1,0 +1,153 @@
+"""Reads an estate from a domain controller or an LDIF file, and examines it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import replace
+from ipaddress import ip_address
+from pathlib import Path
+from time import time
+
+from cryptography import x509
+
+from mqis.admin.activedirectory.connecting import (
+    ConnectingOptions,
+    RootEntry,
+    connect,
+    explained,
+)
+from mqis.protocol.activedirectory.entry import LdapEntry
+from mqis.protocol.activedirectory.estate.examining import EstateReport, examine_estate
+from mqis.protocol.activedirectory.estate.facts import EstateFacts, IpAddress, name_of
+from mqis.protocol.activedirectory.estate.gathering import (
+    CONFIGURATION_ATTRIBUTES,
+    DOMAIN_ATTRIBUTES,
+    EstateGathering,
+)
+from mqis.protocol.activedirectory.targets import sid_filter
+from mqis.protocol.errors import StorageError
+from mqis.protocol.ldap.errors import LdapError
+from mqis.protocol.ldap.ports import LdapQuery
+from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.wire.ldap import controls
+from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.ldap.controls import SdFlags
+from mqis.wire.ldap.filters import Filter, parse_filter
+from mqis.wire.ldap.ldif import MAXIMUM_LINE, LdifError, read_ldif
+
+_DOMAIN_FILTER = parse_filter(
+    "(|(objectClass=mSMQConfiguration)(objectClass=mSMQQueue)(objectClass=computer)"
+    "(servicePrincipalName=*)(objectClass=mSMQMigratedUser)(mSMQSignCertificates=*))"
+)
+_CONFIGURATION_FILTER = parse_filter(
+    "(|(objectClass=site)(objectClass=subnet)(objectClass=mSMQSiteLink)(objectClass=mSMQSettings))"
+)
+_READABLE_PARTS = controls.sd_flags(SdFlags.OWNER | SdFlags.GROUP | SdFlags.DACL)
+#: Names that are resolved at the same time.
+_RESOLVERS = 16
+
+Resolve = Callable[[str], Iterable[IpAddress]]
+
+
+def check_ldif(path: Path, resolve: Resolve | None = None) -> EstateReport:
+    """Examines a dump of a directory; raises ``LdifError`` with file and line if it is damaged."""
+    gathering = EstateGathering(int(time()), expiry_of)
+    try:
+        with path.open("rb") as file:
+            lines = iter(lambda: file.readline(MAXIMUM_LINE + 1), b"")
+            for record in read_ldif(lines, str(path)):
+                if not isinstance(record, AddEntry):
+                    raise LdifError(
+                        str(path), 0, f"{record.name} is a change; a dump of entries is wanted"
+                    )
+                gathering.add(LdapEntry(record.name, record.attributes))
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+    return _examined(gathering.finish(), resolve)
+
+
+async def check_directory(
+    options: ConnectingOptions, resolve: Resolve | None = None
+) -> EstateReport:
+    """Examines the domain of a domain controller, by searches that any user may make."""
+    client, root = await connect(options)
+    try:
+        gathering = EstateGathering(int(time()), expiry_of)
+        await _gather(client, gathering, root.domain, _DOMAIN_FILTER, DOMAIN_ATTRIBUTES)
+        configuration = root.configuration, _CONFIGURATION_FILTER, CONFIGURATION_ATTRIBUTES
+        await _gather(client, gathering, *configuration)
+        facts = await _confirmed(client, gathering, root)
+    except LdapError as error:
+        raise explained(error, options.user) from error
+    finally:
+        await client.close()
+    return _examined(facts, resolve)
+
+
+async def _gather(
+    client: LdapDirectoryClient,
+    gathering: EstateGathering,
+    base: str,
+    filter_: Filter,
+    attributes: tuple[str, ...],
+) -> None:
+    query = LdapQuery(base, filter=filter_, attributes=attributes, controls=(_READABLE_PARTS,))
+    async with aclosing(client.search(query)) as found:
+        async for entry in found:
+            gathering.add(LdapEntry(entry.name, entry.attributes))
+
+
+async def _confirmed(
+    client: LdapDirectoryClient, gathering: EstateGathering, root: RootEntry
+) -> EstateFacts:
+    """Asks for the users of migrated certificates, because not all users were read."""
+    facts = gathering.facts
+    facts.domains = (name_of(root.domain),)
+    for sid in {found.sid for found in facts.certificates if found.migrated and found.sid}:
+        query = LdapQuery(root.domain, filter=sid_filter(sid), attributes=("objectSid",))
+        async with aclosing(client.search(query)) as found:
+            async for entry in found:
+                facts.sids.update(entry.values("objectSid"))
+    finished = gathering.finish()
+    finished.untold = {c: r for c, r in finished.untold.items() if c.name != "UNKNOWN_USER"}
+    return finished
+
+
+# --- addresses and certificates -------------------------------------------------------------------
+
+
+def _examined(facts: EstateFacts, resolve: Resolve | None) -> EstateReport:
+    if resolve is not None:
+        hosts = sorted({a.host for a in facts.accounts if a.is_computer and a.host})
+        with ThreadPoolExecutor(_RESOLVERS) as pool:
+            known = dict(zip(hosts, map(tuple, pool.map(resolve, hosts)), strict=True))
+        facts.accounts = [
+            replace(a, addresses=a.addresses or known.get(a.host, ())) for a in facts.accounts
+        ]
+        if facts.subnets and any(known.values()):
+            facts.untold = {
+                c: r for c, r in facts.untold.items() if c.name != "ADDRESS_OUTSIDE_SITE"
+            }
+    return examine_estate(facts)
+
+
+def addresses_of(host: str) -> Iterator[IpAddress]:
+    """The addresses that DNS gives for a computer's name; none if it knows none."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return
+    for text in dict.fromkeys(str(row[4][0]) for row in found):
+        yield ip_address(text.partition("%")[0])
+
+
+def expiry_of(certificate: bytes) -> int | None:
+    """The moment at which a certificate expires; None if it cannot be read."""
+    try:
+        found = x509.load_der_x509_certificate(certificate)
+    except ValueError:
+        return None
+    return int(found.not_valid_after_utc.timestamp())

@@ -1,0 +1,182 @@
+"""Writes the objects of a mirror into a store: objects, journal records and position together.
+
+An object that is in the store and equal is not written, so whatever is read twice is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from time import time, time_ns
+
+from mqis.protocol.activedirectory.mirror.comparing import changed_properties
+from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor
+from mqis.protocol.directory.export_format import ORDER
+from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, DirectoryObject
+from mqis.protocol.directory.ownchange import OwnChange
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ports import Transaction, View
+from mqis.protocol.replication.journaling import unsent_record
+from mqis.runtime.entropy import SystemEntropy
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
+
+_FAMILY = "mirror"
+_CURSOR, _IDENTITY = b"cursor", b"identity"
+#: Machines before queues, everything before the links that refer to it; removed the other way.
+WRITE_ORDER = (
+    ObjectType.ENTERPRISE,
+    ObjectType.SITE,
+    ObjectType.CN,
+    ObjectType.MACHINE,
+    ObjectType.QUEUE,
+    ObjectType.ROUTINGLINK,
+    ObjectType.USER,
+)
+
+
+@dataclass(slots=True)
+class MirrorCounts:
+    """The changes that were written, and the objects that could not be."""
+
+    created: int = 0
+    updated: int = 0
+    deleted: int = 0
+    #: Why objects were left out, by their identifier.
+    left_out: dict[Guid, str] = field(default_factory=dict)
+
+    @property
+    def written(self) -> int:
+        return self.created + self.updated + self.deleted
+
+    def add(self, other: MirrorCounts) -> None:
+        self.created += other.created
+        self.updated += other.updated
+        self.deleted += other.deleted
+        self.left_out |= other.left_out
+
+
+def read_cursor(view: View) -> MirrorCursor | None:
+    """The position of a mirror; None for a store that is not complete yet."""
+    found = view.state(_FAMILY, _CURSOR)
+    return None if found is None else MirrorCursor.from_bytes(found)
+
+
+def mirror_identity(tx: Transaction, domain: Guid) -> Guid:
+    """The identifier of the mirror in its store, made at the first time.
+
+    ``StorageError`` for a store that holds another directory: it would be deleted.
+    """
+    found = tx.state(_FAMILY, _IDENTITY)
+    if found is None:
+        if tx.partitions() or any(tx.count(kind) for kind in ORDER):
+            raise StorageError(
+                "the store holds a directory that is no mirror; name a new one with --store"
+            )
+        found = SystemEntropy().guid().raw + domain.raw
+        tx.put_state(_FAMILY, _IDENTITY, found)
+    if found[16:] != domain.raw:
+        raise StorageError(
+            f"the store mirrors another domain ({Guid(found[16:])}, not {domain}); name a new one "
+            "with --store"
+        )
+    return Guid(found[:16])
+
+
+class MirrorWriter:
+    """Changes of one transaction. ``by`` is the domain controller, ``owner`` the mirror's name."""
+
+    def __init__(self, tx: Transaction, owner: str, by: str) -> None:
+        self.counts = MirrorCounts()
+        self._tx = tx
+        self._owner = owner
+        self._events = DirectoryEvents(
+            tx, int(time()), SystemEntropy(), observe=self._record, by=by
+        )
+
+    def put_all(self, objects: Iterable[DirectoryObject]) -> None:
+        """Makes objects as they are in the directory; names that are taken are tried last."""
+        rank = {kind: place for place, kind in enumerate(WRITE_ORDER)}
+        waiting = sorted(objects, key=lambda obj: rank[obj.type])
+        for _ in range(2):
+            waiting = [obj for obj in waiting if not self.put(obj)]
+
+    def put(self, obj: DirectoryObject) -> bool:
+        """Creates or updates an object; returns False if the store refuses it."""
+        old = self._tx.get(obj.type, obj.id)
+        try:
+            with self._tx.savepoint():
+                if old is None:
+                    self._create(obj)
+                else:
+                    self._update(old, obj)
+        except DirectoryError as error:
+            self.counts.left_out[obj.id] = f"{obj.type.label} {obj.path or obj.id}: {error}"
+            return False
+        self.counts.left_out.pop(obj.id, None)
+        return True
+
+    def _create(self, obj: DirectoryObject) -> None:
+        given = props({**obj.properties, IDENTIFIER_PROPERTY[obj.type]: obj.id})
+        made = self._events.create_directory_object(obj.type, given)
+        state = self._tx.partition(made.partition)
+        if state is not None and not state.owner:
+            self._tx.put_partition(replace(state, owner=self._owner))
+        self.counts.created += 1
+
+    def _update(self, old: DirectoryObject, new: DirectoryObject) -> None:
+        changes = changed_properties(old, new)
+        if changes:
+            self._events.update_directory_object(old, changes)
+            self.counts.updated += 1
+
+    def remove_all(self, guids: Iterable[Guid]) -> None:
+        """Deletes objects, whatever type they have; queues go before their machines."""
+        held = list(guids)
+        for kind in reversed(WRITE_ORDER):
+            for guid in held:
+                self._remove(kind, guid)
+
+    def _remove(self, kind: ObjectType, guid: Guid) -> None:
+        found = self._tx.get(kind, guid)
+        if found is None:
+            return
+        if kind is ObjectType.MACHINE:
+            for queue in list(self._tx.owned_by(ObjectType.QUEUE, guid)):
+                self._delete(queue)
+        self._delete(found)
+
+    def _delete(self, obj: DirectoryObject) -> None:
+        self._events.delete_directory_object(obj)
+        self.counts.deleted += 1
+
+    def finish(self, cursor: MirrorCursor) -> None:
+        """Keeps the position behind the changes of this transaction."""
+        self._tx.put_state(_FAMILY, _CURSOR, cursor.to_bytes())
+
+    def _record(self, change: OwnChange) -> None:
+        self._tx.append(unsent_record(change, time_ns() // 1000))
+
+
+def unseen(view: View, seen: set[tuple[ObjectType, Guid]]) -> set[Guid]:
+    """The objects of the store that a whole reading did not bring."""
+    return {
+        obj.id
+        for kind in ORDER
+        if kind is not ObjectType.CN
+        for obj in view.objects(kind)
+        if (kind, obj.id) not in seen
+    }
+
+
+def machines_that_name(view: View, gone: set[Guid]) -> set[Guid]:
+    """The machines with a routing server among these: their entries change without a number."""
+    return {
+        machine.id
+        for machine in view.objects(ObjectType.MACHINE)
+        for propid in (PropId.QM_OUTFRS, PropId.QM_INFRS)
+        if isinstance(named := machine.value(propid), tuple) and gone.intersection(named)
+    }

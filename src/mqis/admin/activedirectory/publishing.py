@@ -1,0 +1,276 @@
+"""Puts the objects of a store into a running Active Directory: first a plan, then the writing.
+
+The command only adds. An object whose identifier or name is there already is left alone. One that
+was deleted is put back with its identifier (its tombstone is reanimated, MS-ADTS 3.1.1.5.3.7). All
+others are made anew, and the directory gives them new identifiers, which is told.
+
+Each step looks for itself: whoever is interrupted runs the command again, and it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mqis.admin.activedirectory.notes import TransferNotes
+from mqis.admin.transfer import Progress, silent
+from mqis.protocol.activedirectory.conditions import class_filter
+from mqis.protocol.activedirectory.creating import (
+    EntryCreation,
+    entry_name,
+    plan_after_creation,
+    plan_creation,
+)
+from mqis.protocol.activedirectory.entry import LdapEntry
+from mqis.protocol.activedirectory.forest import Forest
+from mqis.protocol.activedirectory.importing import guids_in
+from mqis.protocol.activedirectory.publishing import Renumbering, reanimation
+from mqis.protocol.activedirectory.servers import SERVER_ATTRIBUTES, MachineServices
+from mqis.protocol.activedirectory.steps import ENTRY_ALREADY_EXISTS, PlanFacts, PlanStep
+from mqis.protocol.activedirectory.view import EntryView, References
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ldap.errors import LdapRefused
+from mqis.protocol.ldap.ports import LdapQuery
+from mqis.protocol.ports import View
+from mqis.runtime.activedirectory.reading import ForestReader
+from mqis.wire.errors import WireError
+from mqis.wire.guid import Guid
+from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.ldap.controls import show_deleted
+from mqis.wire.ldap.filters import Or
+from mqis.wire.ldap.names import DistinguishedName
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+
+#: The types that are written, each after those that it refers to. Sites only if that is asked for.
+_TYPES = (ObjectType.SITE, ObjectType.MACHINE, ObjectType.ROUTINGLINK, ObjectType.QUEUE)
+
+
+class PublishAction(Enum):
+    """The fate of an object."""
+
+    PRESENT = "is there already"
+    SAME_NAME = "another object of this name is there already"
+    PUT_BACK = "is put back with its identifier"
+    CREATE = "is made, with a new identifier"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishStep:
+    """One object and what happens to it."""
+
+    obj: DirectoryObject
+    action: PublishAction
+
+    def __str__(self) -> str:
+        name = self.obj.path or str(self.obj.id)
+        return f"{self.obj.type.label} {name}: {self.action.value}"
+
+
+@dataclass(slots=True)
+class Existing:
+    """Identifiers and names of what the directory has, living and deleted."""
+
+    names: dict[Guid, DistinguishedName] = field(default_factory=dict)
+    guids: dict[str, Guid] = field(default_factory=dict)
+    #: The names of tombstones.
+    deleted: dict[Guid, str] = field(default_factory=dict)
+    computers: dict[str, LdapEntry | None] = field(default_factory=dict)
+
+    def add(self, guid: Guid, name: DistinguishedName) -> None:
+        self.names[guid] = name
+        self.guids[str(name).casefold()] = guid
+
+
+class Publishing:
+    """Plans and writes the objects of one view into one directory."""
+
+    def __init__(
+        self, reader: ForestReader, view: View, notes: TransferNotes, *, sites: bool = False
+    ) -> None:
+        self._reader = reader
+        self._view = view
+        self._notes = notes
+        self._sites = sites
+        self._existing = Existing()
+        self._renumbered = Renumbering()
+        self._planned: set[str] = set()
+
+    async def plan(self) -> list[PublishStep]:
+        """Returns what happens to each object; nothing is written."""
+        await self._look()
+        steps = []
+        for obj in self._objects():
+            step = await self._step(obj)
+            if step is not None:
+                steps.append(step)
+        self._tell_left_out()
+        return steps
+
+    async def write(self, steps: Iterable[PublishStep], progress: Progress = silent) -> int:
+        """Carries out a plan; returns the number of objects that were written."""
+        listed = list(steps)
+        done = 0
+        for at, step in enumerate(listed, 1):
+            if step.action in (PublishAction.PUT_BACK, PublishAction.CREATE):
+                done += await self._write(step)
+            elif step.obj.type is ObjectType.MACHINE:
+                await self._complete(step.obj)
+            progress(at, len(listed))
+        return done
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        forest = self._reader.forest
+        classes = tuple(condition for kind in _TYPES for condition in class_filter(kind))
+        for base in (forest.domain, forest.configuration):
+            query = LdapQuery(
+                str(base),
+                filter=Or(classes),
+                attributes=("objectGUID", "isDeleted"),
+                controls=(show_deleted,),
+            )
+            async with aclosing(self._reader.client.search(query)) as found:
+                async for entry in found:
+                    self._remember(LdapEntry(entry.name, entry.attributes))
+
+    def _remember(self, entry: LdapEntry) -> None:
+        if entry.guid is None:
+            return
+        if entry.text("isDeleted") == "TRUE":
+            self._existing.deleted[entry.guid] = entry.name
+            return
+        try:
+            self._existing.add(entry.guid, entry.distinguished_name)
+        except WireError as error:
+            raise StorageError(
+                f"{entry.name}: the directory shows no such name: {error}"
+            ) from error
+
+    async def _step(self, obj: DirectoryObject) -> PublishStep | None:
+        if obj.id in self._existing.names:
+            return PublishStep(obj, PublishAction.PRESENT)
+        try:
+            name = entry_name(*await self._creation(obj))
+        except (DirectoryError, WireError) as error:
+            self._notes.tell(f"cannot be written: {error}", obj.path or str(obj.id))
+            return None
+        there = self._existing.guids.get(str(name).casefold())
+        if there is not None:
+            self._renumbered.note(obj.id, there)
+            return PublishStep(obj, PublishAction.SAME_NAME)
+        missing = self._missing(obj, name)
+        if missing:
+            self._notes.tell(missing, obj.path or str(obj.id))
+            return None
+        self._planned.add(str(name).casefold())
+        self._existing.names[obj.id] = name  # so that what refers to it can be planned
+        put_back = obj.id in self._existing.deleted
+        return PublishStep(obj, PublishAction.PUT_BACK if put_back else PublishAction.CREATE)
+
+    def _missing(self, obj: DirectoryObject, name: DistinguishedName) -> str:
+        """The reason why an object cannot be written here; empty if it can."""
+        known = self._existing.names
+        match obj.type:
+            case ObjectType.SITE if not self._sites:
+                return "sites are missing in the Active Directory: make them there, or use --sites"
+            case ObjectType.MACHINE:
+                sites = guids_in(self._renumbered.translated(obj).value(PropId.QM_SITE_IDS))
+                return "" if known.keys() & set(sites) else "cannot be written: its site is missing"
+            case ObjectType.ROUTINGLINK:
+                link = self._renumbered.translated(obj)
+                ends = {link.value(PropId.L_NEIGHBOR1), link.value(PropId.L_NEIGHBOR2)}
+                return "" if ends <= known.keys() else "cannot be written: a site is missing"
+            case ObjectType.QUEUE:
+                machine = str(name.parent).casefold()
+                there = machine in self._planned or machine in self._existing.guids
+                return "" if there else "cannot be written: its machine is missing"
+        return ""
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    async def _write(self, step: PublishStep) -> int:
+        obj = step.obj
+        try:
+            creation, forest, facts = await self._creation(obj)
+            made = plan_creation(creation, forest, facts)
+            if step.action is PublishAction.PUT_BACK:
+                back = reanimation(self._existing.deleted[obj.id], made.change)
+                await self._reader.client.apply(back, (show_deleted,))
+                self._existing.add(obj.id, entry_name(creation, forest, facts))
+            else:
+                await self._apply(made)
+                await self._numbered(obj, entry_name(creation, forest, facts))
+            await self._settings(obj, creation, facts)
+        except (DirectoryError, LdapRefused, WireError) as error:
+            self._notes.tell(f"was not written: {error}", obj.path or str(obj.id))
+            return 0
+        return 1
+
+    async def _settings(
+        self, machine: DirectoryObject, creation: EntryCreation, facts: PlanFacts
+    ) -> None:
+        """Adds the settings of a server. Keys of computers stay: each computer writes its own."""
+        for step in plan_after_creation(creation, self._renumbered.of(machine.id), facts):
+            if isinstance(step.change, AddEntry):
+                await self._apply(PlanStep(step.change, frozenset({ENTRY_ALREADY_EXISTS})))
+
+    async def _complete(self, machine: DirectoryObject) -> None:
+        """Adds settings that an interrupted run did not reach, if the entry is that of a server."""
+        creation, forest, facts = await self._creation(machine)
+        if not creation.services.is_server:
+            return
+        found = await self._reader.client.read(self._renumbered.of(machine.id), SERVER_ATTRIBUTES)
+        if found is None:
+            return
+        view = EntryView(LdapEntry(found.name, found.attributes), forest)
+        if MachineServices.of(view).is_server:
+            await self._settings(machine, creation, facts)
+
+    async def _apply(self, step: PlanStep) -> None:
+        try:
+            await self._reader.client.apply(step.change)
+        except LdapRefused as error:
+            if error.code not in step.accepted:
+                raise
+
+    async def _numbered(self, obj: DirectoryObject, name: DistinguishedName) -> None:
+        """Reads the identifier that the directory has given."""
+        found = await self._reader.client.read(str(name), ("objectGUID",))
+        guid = None if found is None else LdapEntry(found.name, found.attributes).guid
+        if guid is None:
+            raise StorageError(f"{name}: was made, and cannot be read: has the account the right?")
+        self._existing.add(guid, name)
+        self._renumbered.note(obj.id, guid)
+        told = f"{obj.path or name}: {obj.id} -> {guid}"
+        self._notes.tell("objects got another identifier", told)
+
+    async def _creation(self, obj: DirectoryObject) -> tuple[EntryCreation, Forest, PlanFacts]:
+        """The entry to make, with the identifiers that this directory uses."""
+        here = self._renumbered.translated(obj)
+        creation = EntryCreation(here.type, here.path or "", here.properties, sites_allowed=True)
+        computer = await self._computer(creation.computer) if creation.computer else None
+        wanted = creation.needs().names
+        known = self._existing.names
+        names = {guid: known[guid] for guid in wanted if guid in known}
+        return creation, self._reader.forest, PlanFacts(computer, References(names))
+
+    async def _computer(self, name: str) -> LdapEntry | None:
+        key = name.casefold()
+        if key not in self._existing.computers:
+            self._existing.computers[key] = await self._reader.find_computer(name)
+        return self._existing.computers[key]
+
+    # --- objects ----------------------------------------------------------------------------------
+
+    def _objects(self) -> Iterator[DirectoryObject]:
+        for object_type in _TYPES:
+            yield from self._view.objects(object_type)
+
+    def _tell_left_out(self) -> None:
+        for user in self._view.objects(ObjectType.USER):
+            self._notes.tell("certificates of users are not written", str(user.id))

@@ -1,0 +1,163 @@
+"""``mqis estate``: checks an estate in Active Directory."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.admin.activedirectory.estate.sources import addresses_of, check_directory, check_ldif
+from mqis.admin.activedirectory.estate.stored import check_stored
+from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
+from mqis.cli.spread import spread
+from mqis.protocol.activedirectory.estate.examining import EstateReport
+from mqis.wire.errors import MqisError
+
+_VERSION = "version: 1\n"
+
+app = typer.Typer(help="Check an estate in Active Directory.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Makes ``estate`` a group: without a callback, typer would make it a single command."""
+
+
+@app.command()
+@spread
+def check(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URL|FILE]",
+            help="ldaps://DC, or an LDIF file with the entries of a domain and of its "
+            "configuration. Default: the store.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="Show this many findings of each check.")
+    ] = 20,
+    resolve: Annotated[
+        bool, typer.Option("--resolve", help="Ask DNS for the addresses of computers.")
+    ] = False,
+    ldif: Annotated[
+        Path | None,
+        typer.Option(
+            "--ldif", metavar="FILE", help="Write the repairs into a file.", show_default=False
+        ),
+    ] = None,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+    access: LdapLogonOptions,
+) -> None:
+    """Find what years leave behind in an Active Directory: cloned queue managers, machines
+    without computers, links without gates, left settings, open queues, expired certificates.
+
+    Each finding says why it hurts and how to mend it; nothing is written but the file of --ldif.
+    The command also says what its source cannot show. Exit status 0 if nothing was found, 1 if
+    something was, 2 if the source cannot be read.
+    """
+    if source is not None and store is not None:
+        raise typer.BadParameter("URL or FILE, and --store exclude each other")
+    try:
+        report = _report(source, store, config, access, resolve=resolve)
+        if ldif is not None:
+            ldif.write_text(repairs_of(report), "utf-8")
+    except (MqisError, OSError) as error:
+        print_error(str(error))
+        raise typer.Exit(2) from None
+    if json:
+        print_json(_as_json(report))
+    else:
+        _show(report, limit)
+    if report.findings:
+        raise typer.Exit(1)
+
+
+def _report(
+    source: str | None,
+    store: str | None,
+    config: Path | None,
+    access: LdapLogonOptions,
+    *,
+    resolve: bool,
+) -> EstateReport:
+    resolver = addresses_of if resolve else None
+    if source is None:
+        with opened(store_url(store, config)) as found, found.read() as view:
+            return check_stored(view)
+    if is_ldap_url(source):
+        return asyncio.run(check_directory(access.connecting(source), resolver))
+    return check_ldif(Path(source), resolver)
+
+
+def repairs_of(report: EstateReport) -> str:
+    """The repairs of all findings as one LDIF file, each after a comment that says what it is."""
+    parts = [_VERSION]
+    for finding in report.findings:
+        if finding.repair:
+            what = f"{finding.check.label}: {finding.where}: {finding.detail}"
+            comment = " ".join(what.split())  # one line: a name may contain line feeds
+            parts.append(f"\n# {comment}{finding.ldif.removeprefix(_VERSION)}")
+    return "".join(parts)
+
+
+# --- output ---------------------------------------------------------------------------------------
+
+
+def _as_json(report: EstateReport) -> dict[str, object]:
+    return {
+        "clean": not report.findings,
+        "objects": report.counts,
+        "findings": [
+            {
+                "check": found.check.label,
+                "explanation": found.check.explanation,
+                "symptom": found.check.symptom,
+                "where": found.where,
+                "detail": found.detail,
+                "advice": found.advice,
+                "ldif": found.ldif or None,
+            }
+            for found in report.findings
+        ],
+        "unknown": [
+            {"check": limit.check.label, "reason": limit.reason, "advice": limit.advice}
+            for limit in report.untold
+        ],
+        "unreadable": list(report.unreadable),
+    }
+
+
+def _show(report: EstateReport, limit: int) -> None:
+    parts = [counted(number, label) for label, number in report.counts.items() if number]
+    say(f"checked {', '.join(parts) or 'nothing'}")
+    for check_, group in groupby(report.findings, attrgetter("check")):
+        found = list(group)
+        say("")
+        say(f"{check_.label}, {counted(len(found), 'finding')}: {check_.explanation}", "bold red")
+        say(f"users see: {check_.symptom}", "dim")
+        shown = table("where", "detail", "what to do")
+        for one in found[:limit]:
+            shown.add_row(cell(one.where), cell(one.detail), cell(one.advice))
+        console().print(shown)
+        if len(found) > limit:
+            say(f"and {len(found) - limit} more: --limit {len(found)}", "dim")
+    say("")
+    if not report.findings:
+        say("no faults found", "green")
+    elif any(found.repair for found in report.findings):
+        say("--ldif FILE writes the repairs; read them, then: ldapmodify -f FILE", "dim")
+    for unread in report.unreadable:
+        say(f"cannot read: {unread}", "yellow")
+    for unknown in report.untold:
+        say(f"cannot tell: {unknown.check.label}: {unknown.reason}; {unknown.advice}", "yellow")

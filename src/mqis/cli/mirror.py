@@ -1,0 +1,170 @@
+"""``mqis mirror``: keeps a store equal to an Active Directory."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.admin.activedirectory.mirror.following import INTERVAL_S
+from mqis.admin.activedirectory.mirror.round import MirrorRound
+from mqis.admin.activedirectory.mirror.running import MirrorPlaces, mirror_on, mirror_once
+from mqis.admin.activedirectory.mirror.writing import read_cursor
+from mqis.cli.ldap_login import LdapLogonOptions
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, opened, store_url
+from mqis.cli.output import counted, print_error, print_json, say
+from mqis.cli.spread import spread
+from mqis.cli.store import counts_of
+from mqis.config.stores import file_of
+from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor
+from mqis.wire.errors import MqisError
+
+
+@spread
+def mirror(
+    url: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URL]", help="ldaps://DC; not needed with --status.", show_default=False
+        ),
+    ] = None,
+    *,
+    store: StoreOption = None,
+    config: ConfigOption = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            "--journal",
+            metavar="DIRECTORY",
+            help="The journal of all changes, for 'mqis pipeline'. Default: the store's name with "
+            "-journal behind it.",
+            show_default=False,
+        ),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Bring the store up to date, then end.")
+    ] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Show the position of a mirror, then end.")
+    ] = False,
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            min=0.1,
+            help="Ask so often where the server sends no notifications.",
+        ),
+    ] = INTERVAL_S,
+    json: JsonOption = False,
+    access: LdapLogonOptions,
+) -> None:
+    """Mirror an Active Directory into a store: first everything, then each change, with a journal.
+
+    The directory is only read, and an account that may read is enough. Killed at any moment, the
+    mirror goes on where it was. If the domain controller is away, it waits and says so.
+    """
+    place = store_url(store, config)
+    if status:
+        _show_status(place, json=json)
+        return
+    if url is None:
+        raise typer.BadParameter("name a domain controller: mqis mirror ldaps://DC --store FILE")
+    options = access.connecting(url)
+    directory = _journal_of(place) if journal is None else journal
+    with claimed(place, create=True):
+        pass  # a store that is new stays if the mirror fails later: it goes on from there
+    try:
+        with claimed(place) as target:
+            places = MirrorPlaces(target, directory)
+            if once:
+                _tell(asyncio.run(mirror_once(options, places)), json=json, always=True)
+                return
+            with suppress(KeyboardInterrupt):
+                asyncio.run(_run(options, places, interval, json=json))
+    except MqisError as error:
+        print_error(str(error))
+        raise typer.Exit(2) from None
+
+
+def _journal_of(place: str) -> Path | None:
+    path = file_of(place)
+    return None if path is None else path.with_name(f"{path.stem}-journal")
+
+
+async def _run(options: object, places: MirrorPlaces, interval: float, *, json: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(number, stop.set)
+
+    def report(result: MirrorRound | Exception) -> None:
+        _tell(result, json=json)
+
+    await mirror_on(options, places, report, stop, interval_s=interval)  # type: ignore[arg-type]
+
+
+# --- output ---------------------------------------------------------------------------------------
+
+
+def _tell(result: MirrorRound | Exception, *, json: bool, always: bool = False) -> None:
+    if isinstance(result, Exception):
+        if json:
+            print_json({"waiting": str(result)})
+        else:
+            say(f"waiting: {result}", "yellow")
+        return
+    counts = result.counts
+    if not (always or result.fresh or counts.written or counts.left_out or result.unreadable):
+        return
+    if json:
+        print_json(_as_json(result))
+        return
+    if result.fresh:
+        say(f"compared everything: {result.fresh}")
+    done = f"{counts.created} created, {counts.updated} changed, {counts.deleted} deleted"
+    say(f"{result.cursor.server.host}, change {result.cursor.server.usn}: {done}", "green")
+    for reason in (*counts.left_out.values(), *result.unreadable):
+        say(f"left out: {reason}", "yellow")
+
+
+def _as_json(result: MirrorRound) -> dict[str, object]:
+    counts = result.counts
+    return {
+        **_position(result.cursor),
+        "fresh": result.fresh or None,
+        "created": counts.created,
+        "updated": counts.updated,
+        "deleted": counts.deleted,
+        "left_out": [*counts.left_out.values(), *result.unreadable],
+    }
+
+
+def _position(cursor: MirrorCursor) -> dict[str, object]:
+    return {
+        "server": cursor.server.host,
+        "invocation": str(cursor.server.invocation),
+        "usn": cursor.server.usn,
+        "mode": cursor.mode.value,
+        "sees_deletions": cursor.sees_deletions,
+    }
+
+
+def _show_status(place: str, *, json: bool) -> None:
+    with opened(place) as found:
+        counts = counts_of(found)
+        with found.read() as view:
+            cursor = read_cursor(view)
+    if json:
+        print_json({"complete": cursor is not None, "objects": counts}
+                   | ({} if cursor is None else _position(cursor)))  # fmt: skip
+    elif cursor is None:
+        say("the mirror is not complete yet", "yellow")
+    else:
+        parts = ", ".join(counted(number, label) for label, number in counts.items() if number)
+        say(f"equal to {cursor.server.host} up to change {cursor.server.usn}: {parts}", "green")

@@ -1,0 +1,56 @@
+"""The part of the tour about an Active Directory: its LDIF into a store, and back. No server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import mqis.lab
+from mqis.admin.activedirectory.exporting import LdifOptions, export_ldif
+from mqis.admin.activedirectory.ldif import import_ldif
+from mqis.admin.activedirectory.notes import TransferNotes
+from mqis.cli.output import counted
+from mqis.cli.tour.guide import Guide
+from mqis.config.stores import open_store
+from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.ports import Store
+from mqis.wire.mqds.objecttype import ObjectType
+
+#: An estate as ldapsearch shows it.
+EXAMPLE = Path(mqis.lab.__file__).with_name("estate.ldif")
+_COMPARED = (ObjectType.SITE, ObjectType.ROUTINGLINK, ObjectType.MACHINE, ObjectType.QUEUE)
+
+
+def from_ldif(guide: Guide) -> None:
+    """Imports the example into a store, writes it as LDIF again, and compares the objects."""
+    guide.step("Active Directory", f"an estate as ldapsearch shows it ({EXAMPLE.name})")
+    with TemporaryDirectory(prefix="mqis-tour-") as place:
+        first = open_store(f"{place}/first.db", create=True)
+        second = open_store(f"{place}/second.db", create=True)
+        try:
+            _compare(guide, first, second, Path(place) / "again.ldif")
+        finally:
+            first.close()
+            second.close()
+
+
+def _compare(guide: Guide, first: Store, second: Store, again: Path) -> None:
+    imported = import_ldif(first, [EXAMPLE]).imported.objects
+    counts = ", ".join(counted(number, kind.label) for kind, number in imported.items())
+    guide.confirm(counts, imported[ObjectType.MACHINE] == 4 and imported[ObjectType.QUEUE] == 6)
+    with first.read() as view, again.open("wb") as out:
+        export_ldif(view, out, LdifOptions(), TransferNotes())
+    import_ldif(second, [again])
+    same = _objects(first) == _objects(second)
+    guide.confirm("written as LDIF and imported again, the objects are the same", same)
+    guide.line("   try it with yours: mqis import ldaps://DC --store estate.db", "dim")
+
+
+def _objects(store: Store) -> list[tuple[object, ...]]:
+    with store.read() as view:
+        return [_content(obj) for kind in _COMPARED for obj in view.objects(kind)]
+
+
+def _content(obj: DirectoryObject) -> tuple[object, ...]:
+    """The object without its number, which every store gives itself."""
+    return obj.type, obj.id, obj.partition, dict(obj.properties)

@@ -1,0 +1,30 @@
+"""Runs a function on the Arrow batches of a frame, also in a declarative pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import NullType, StructField, StructType
+
+#: Called in each task with its batches.
+ArrowWork = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def mapped(
+    frame: DataFrame, columns: Iterable[str], work: ArrowWork, schema: StructType
+) -> DataFrame:
+    """Applies ``mapInArrow`` to some columns of a frame.
+
+    Through Connect, ``mapInArrow`` asks the server for the names of the columns, which Spark
+    forbids inside a function of a declarative pipeline. They are known here, so the frame gets them
+    as if it had asked; their types are not looked at.
+    """
+    names = list(columns)
+    chosen: Any = frame.select(*names)
+    if hasattr(chosen, "_cached_schema"):
+        chosen._cached_schema = StructType([StructField(name, NullType()) for name in names])
+    made: DataFrame = chosen.mapInArrow(work, schema)
+    return made

@@ -1,0 +1,60 @@
+"""Queues that everyone may use, by the security descriptors of their entries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from mqis.protocol.activedirectory.rights import from_active_directory
+from mqis.protocol.security.access import Token, access_check
+from mqis.protocol.security.masks import QueueRights, generic_mapping, map_descriptor
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.security.acl import Ace, AceFlags, AceType, Acl, OpaqueAce
+from mqis.wire.security.descriptor import Control, SecurityDescriptor
+from mqis.wire.security.sid import ANONYMOUS, EVERYONE
+
+_ASKED = (
+    ("send to it", QueueRights.WRITE_MESSAGE),
+    ("receive from it", QueueRights.RECEIVE_MESSAGE),
+)
+_OPEN_TO = (EVERYONE, ANONYMOUS)
+_ALLOWING = (AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT)
+
+
+@lru_cache(maxsize=4096)
+def open_for(octets: bytes) -> str:
+    """Returns what anonymous users may do by the descriptor of a queue's entry; empty: nothing.
+
+    Cached, because most queues of a directory have one of a few descriptors.
+    """
+    found = from_active_directory(SecurityDescriptor.from_bytes(octets), ObjectType.QUEUE)
+    return messages_open_for(found)
+
+
+def messages_open_for(descriptor: SecurityDescriptor) -> str:
+    """Returns the same by the descriptor of an MSMQ object."""
+    mapping = generic_mapping(ObjectType.QUEUE)
+    mapped = map_descriptor(descriptor, mapping)
+    token = Token.anonymous(in_everyone=True)
+    return " and ".join(
+        words for words, right in _ASKED if access_check(mapped, token, int(right), mapping)
+    )
+
+
+def closed(descriptor: SecurityDescriptor) -> SecurityDescriptor | None:
+    """Returns the descriptor without what it allows everyone; None if it inherits that.
+
+    Owner, group and all other entries stay. A directory puts inherited entries back.
+    """
+    if descriptor.dacl is None:
+        return None
+    opening = [ace for ace in descriptor.dacl.aces if _opens(ace)]
+    if not opening or any(ace.flags & AceFlags.INHERITED for ace in opening):
+        return None
+    kept = tuple(ace for ace in descriptor.dacl.aces if not _opens(ace))
+    control = descriptor.control & ~(Control.SACL_PRESENT | Control.SACL_PROTECTED)
+    return replace(descriptor, dacl=Acl(kept), sacl=None, control=control)
+
+
+def _opens(ace: Ace) -> bool:
+    return not isinstance(ace, OpaqueAce) and ace.type in _ALLOWING and ace.sid in _OPEN_TO

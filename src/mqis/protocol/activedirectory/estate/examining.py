@@ -1,0 +1,146 @@
+"""Examines an estate: all checks over its facts, and those that the facts do not suffice for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mqis.protocol.activedirectory.estate import identities, topology
+from mqis.protocol.activedirectory.estate.access import closed
+from mqis.protocol.activedirectory.estate.facts import (
+    CertificatesFact,
+    EstateFacts,
+    QueueFact,
+)
+from mqis.protocol.activedirectory.estate.findings import EstateCheck, EstateFinding, UntoldCheck
+from mqis.protocol.activedirectory.estate.index import EstateIndex
+from mqis.protocol.activedirectory.rights import READ_PARTS
+from mqis.wire.ldap.changes import (
+    AttributeChange,
+    DeleteEntry,
+    EntryChange,
+    ModifyEntry,
+    ModifyKind,
+)
+from mqis.wire.security.sid import Sid
+
+
+@dataclass(frozen=True, slots=True)
+class EstateReport:
+    """The findings, the checks that could not be made, and the number of objects."""
+
+    findings: tuple[EstateFinding, ...]
+    untold: tuple[UntoldCheck, ...]
+    counts: dict[str, int]
+    unreadable: tuple[str, ...] = ()
+
+
+def examine_estate(facts: EstateFacts) -> EstateReport:
+    """Judges all facts together. A check that the source cannot answer is named, not passed."""
+    index = EstateIndex(facts)
+    found = [
+        finding
+        for check, judge in _CHECKS.items()
+        if check not in facts.untold
+        for finding in judge(index)
+    ]
+    untold = [UntoldCheck(check, reason) for check, reason in facts.untold.items()]
+    return EstateReport(
+        tuple(sorted(found, key=lambda finding: finding.place)),
+        tuple(sorted(untold, key=lambda limit: limit.check.label)),
+        _counts(facts),
+        tuple(facts.unreadable),
+    )
+
+
+def _counts(facts: EstateFacts) -> dict[str, int]:
+    return {
+        "computer": sum(account.is_computer for account in facts.accounts),
+        "machine": len(facts.machines),
+        "queue": len(facts.queues),
+        "site": len(facts.sites),
+        "link": len(facts.links),
+        "settings": len(facts.settings),
+    }
+
+
+def _queues_without_machine(index: EstateIndex) -> Iterator[EstateFinding]:
+    for queue in index.facts.queues:
+        if queue.machine not in index.machines:
+            yield EstateFinding(
+                EstateCheck.QUEUE_WITHOUT_MACHINE,
+                queue.where,
+                f"{queue.machine} is no queue manager",
+                "delete the queue, or move it below the queue manager that hosts it",
+                (DeleteEntry(queue.where),),
+            )
+
+
+def _open_queues(index: EstateIndex) -> Iterator[EstateFinding]:
+    for queue in index.facts.queues:
+        if queue.open_for:
+            yield EstateFinding(
+                EstateCheck.OPEN_QUEUE,
+                queue.where,
+                f"everyone may {queue.open_for}",
+                "allow only those who use the queue; the LDIF takes everyone's rights away",
+                _closing(queue),
+            )
+
+
+def _closing(queue: QueueFact) -> tuple[EntryChange, ...]:
+    new = None if queue.descriptor is None else closed(queue.descriptor)
+    if new is None:
+        return ()
+    change = AttributeChange(ModifyKind.REPLACE, "nTSecurityDescriptor", (new.to_bytes(),))
+    return (ModifyEntry(queue.where, (change,), int(READ_PARTS)),)
+
+
+def _expired_certificates(index: EstateIndex) -> Iterator[EstateFinding]:
+    for user in index.facts.certificates:
+        if user.expired:
+            yield EstateFinding(
+                EstateCheck.CERTIFICATE_EXPIRED,
+                user.where,
+                f"{len(user.expired)} expired, the last one {min(user.expired)} days ago",
+                "let the user register a new certificate, and remove the old ones",
+                _without_expired(user),
+            )
+
+
+def _without_expired(user: CertificatesFact) -> tuple[EntryChange, ...]:
+    changes = (
+        AttributeChange(ModifyKind.REPLACE, "mSMQSignCertificates", user.left),
+        AttributeChange(ModifyKind.REPLACE, "mSMQDigests", user.left_digests),
+    )
+    return (ModifyEntry(user.where, changes),)
+
+
+def _unknown_users(index: EstateIndex) -> Iterator[EstateFinding]:
+    for user in index.facts.certificates:
+        if user.migrated and user.sid not in index.facts.sids:
+            yield EstateFinding(
+                EstateCheck.UNKNOWN_USER,
+                user.where,
+                f"{Sid.from_bytes(user.sid)} is no user" if user.sid else "it names no user",
+                "delete the entry",
+                (DeleteEntry(user.where),),
+            )
+
+
+_CHECKS: dict[EstateCheck, Callable[[EstateIndex], Iterator[EstateFinding]]] = {
+    EstateCheck.CLONED_QUEUE_MANAGER: identities.cloned_queue_managers,
+    EstateCheck.NO_COMPUTER: identities.machines_without_computer,
+    EstateCheck.DISABLED_COMPUTER: identities.machines_of_disabled_computers,
+    EstateCheck.QUEUE_WITHOUT_MACHINE: _queues_without_machine,
+    EstateCheck.LINK_WITHOUT_GATES: topology.links_without_gates,
+    EstateCheck.BAD_GATE: topology.bad_gates,
+    EstateCheck.SITE_WITHOUT_ROUTER: topology.sites_without_router,
+    EstateCheck.LEFT_SETTINGS: topology.left_settings,
+    EstateCheck.SERVICE_NAME_MISSING: identities.missing_service_names,
+    EstateCheck.SERVICE_NAME_DOUBLED: identities.doubled_service_names,
+    EstateCheck.OPEN_QUEUE: _open_queues,
+    EstateCheck.CERTIFICATE_EXPIRED: _expired_certificates,
+    EstateCheck.UNKNOWN_USER: _unknown_users,
+    EstateCheck.ADDRESS_OUTSIDE_SITE: topology.addresses_outside_site,
+}

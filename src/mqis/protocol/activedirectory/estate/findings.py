@@ -1,0 +1,127 @@
+"""The faults of an estate that its directory shows: what, why it hurts, and the repair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from mqis.wire.ldap.changes import EntryChange
+from mqis.wire.ldap.ldif import write_ldif
+
+
+class EstateCheck(Enum):
+    """A check: the fault that it finds, and the symptom that users see."""
+
+    CLONED_QUEUE_MANAGER = (
+        "two computers have the identity of one queue manager",
+        (
+            "messages for one of them arrive at the other, or are dropped as duplicates; each "
+            "start of one takes the place of the other"
+        ),
+    )
+    NO_COMPUTER = (
+        "a queue manager is registered where there is no computer",
+        "senders find its queues, and their messages wait in outgoing queues until they expire",
+    )
+    DISABLED_COMPUTER = (
+        "a queue manager belongs to a disabled computer account",
+        (
+            "the computer cannot log on: remote reads and authenticated messages fail with access "
+            "denied, and messages for it wait in outgoing queues"
+        ),
+    )
+    QUEUE_WITHOUT_MACHINE = (
+        "a queue stands below no queue manager",
+        "searches list the queue; opening it fails with MQ_ERROR_MACHINE_NOT_FOUND",
+    )
+    LINK_WITHOUT_GATES = (
+        "a routing link appoints no gate",
+        (
+            "each routing server tries to reach the other site itself; where a firewall lets only "
+            "gates through, messages between the sites wait"
+        ),
+    )
+    BAD_GATE = (
+        "a routing link names a gate that cannot route",
+        "messages between the sites wait in the outgoing queues for a server that takes none",
+    )
+    SITE_WITHOUT_ROUTER = (
+        "a site with queue managers has no routing server",
+        (
+            "its computers connect to those of other sites directly; where they cannot, their "
+            "messages wait"
+        ),
+    )
+    LEFT_SETTINGS = (
+        "settings of a server that serves no more",
+        (
+            "clients ask a server that does not answer: opening queues takes a time-out longer, "
+            "and routes lead through a computer that does not route"
+        ),
+    )
+    SERVICE_NAME_MISSING = (
+        "a computer lacks the service principal names of its host",
+        (
+            "Kerberos does not find the queue manager: logons fall back to NTLM, or remote reads "
+            "fail with access denied where that is off"
+        ),
+    )
+    SERVICE_NAME_DOUBLED = (
+        "two accounts have one service principal name",
+        "Kerberos cannot tell them apart: logons to the queue manager fail (KRB_AP_ERR_MODIFIED)",
+    )
+    OPEN_QUEUE = (
+        "everyone, even anonymous users, may use the queue",
+        "anybody who reaches the computer can fill the queue, or read what others have sent",
+    )
+    CERTIFICATE_EXPIRED = (
+        "a certificate that a user signs messages with has expired",
+        "receivers that want authentication drop the user's messages (bad signature)",
+    )
+    UNKNOWN_USER = (
+        "certificates of a user who is not in the directory",
+        "messages that are signed with them are taken for those of an account that is gone",
+    )
+    ADDRESS_OUTSIDE_SITE = (
+        "a computer's address belongs to another site than its queue manager",
+        "messages take the routes of the wrong site: slow, or through gates that refuse them",
+    )
+
+    def __init__(self, explanation: str, symptom: str) -> None:
+        self.explanation = explanation
+        self.symptom = symptom
+
+    @property
+    def label(self) -> str:
+        """The name in tables and JSON."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class EstateFinding:
+    """One fault: ``where`` names the entry, ``advice`` what to do, ``repair`` what LDIF does."""
+
+    check: EstateCheck
+    where: str
+    detail: str
+    advice: str
+    repair: tuple[EntryChange, ...] = ()
+
+    @property
+    def ldif(self) -> str:
+        """The repair as LDIF; empty if it takes a decision."""
+        return "".join(write_ldif(self.repair)) if self.repair else ""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """The sort key of a list of findings."""
+        return self.check.label, self.where, self.detail
+
+
+@dataclass(frozen=True, slots=True)
+class UntoldCheck:
+    """A check that the source cannot answer, and the source that can."""
+
+    check: EstateCheck
+    reason: str
+    advice: str = "check the domain controller itself: mqis estate check ldaps://DC"

@@ -1,0 +1,70 @@
+"""The facts of an estate by name and by identifier, so that each check finds others at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from mqis.protocol.activedirectory.estate.facts import (
+    AccountFact,
+    EstateFacts,
+    IpAddress,
+    MachineFact,
+    QueueFact,
+    SiteFact,
+    SubnetFact,
+    name_of,
+)
+from mqis.wire.guid import Guid
+
+
+@dataclass(slots=True)
+class EstateIndex:
+    """The facts, and ways to find them."""
+
+    facts: EstateFacts
+    accounts: dict[str, AccountFact] = field(init=False)
+    machines: dict[str, MachineFact] = field(init=False)
+    machine_ids: dict[Guid, MachineFact] = field(init=False)
+    site_ids: dict[Guid, SiteFact] = field(init=False)
+    site_names: dict[str, SiteFact] = field(init=False)
+    queues_of: dict[str, list[QueueFact]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        facts = self.facts
+        self.accounts = {name_of(found.where): found for found in facts.accounts}
+        self.machines = {name_of(found.where): found for found in facts.machines}
+        self.machine_ids = {found.id: found for found in facts.machines}
+        self.site_ids = {found.id: found for found in facts.sites}
+        self.site_names = {name_of(found.where): found for found in facts.sites}
+        self.queues_of = defaultdict(list)
+        for queue in facts.queues:
+            self.queues_of[queue.machine].append(queue)
+
+    def computer_of(self, machine: MachineFact) -> AccountFact | None:
+        found = self.accounts.get(machine.computer)
+        return found if found is not None and found.is_computer else None
+
+    def routers_of(self, sites: tuple[str, ...]) -> list[MachineFact]:
+        """The first routing server of each site, by name."""
+        found: dict[str, MachineFact] = {}
+        for machine in sorted(self.facts.machines, key=lambda machine: machine.where):
+            for name in self.sites_of(machine) if machine.routing else ():
+                if name in sites:
+                    found.setdefault(name, machine)
+        return list(dict.fromkeys(found.values()))
+
+    def sites_of(self, machine: MachineFact) -> tuple[str, ...]:
+        """The names of a machine's sites, as far as they exist."""
+        known = (self.site_ids.get(site) for site in machine.sites)
+        return tuple(name_of(site.where) for site in known if site is not None)
+
+    def subnet_of(self, address: IpAddress) -> SubnetFact | None:
+        """The narrowest subnet that an address lies in."""
+        containing = (subnet for subnet in self.facts.subnets if address in subnet.network)
+        return max(containing, key=lambda subnet: subnet.network.prefixlen, default=None)
+
+    def was_read(self, name: str) -> bool:
+        """Returns whether an entry of this name would be known: its domain was read."""
+        domains = self.facts.domains
+        return not domains or any(name_of(name).endswith(domain) for domain in domains)

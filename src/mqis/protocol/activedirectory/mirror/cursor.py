@@ -1,0 +1,109 @@
+"""The position of a mirror: up to which change of which domain controller the store is equal.
+
+It is kept in the store, in the transaction of the changes that it stands behind. So a mirror that
+is killed goes on with exactly the next change.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from mqis.protocol.errors import StorageError
+from mqis.wire.guid import Guid
+
+_VERSION = 1
+_MAXIMUM = 4 << 20
+
+
+class MirrorMode(StrEnum):
+    """The way to ask a domain controller for changes."""
+
+    #: The DirSync control with the right "replicating directory changes".
+    DIRSYNC = "dirsync"
+    #: The same for what the account may read.
+    DIRSYNC_READABLE = "dirsync_readable"
+    #: A search for greater uSNChanged.
+    USN = "usn"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIdentity:
+    """A domain controller at one moment. A restored one has another ``invocation``."""
+
+    invocation: Guid
+    host: str
+    #: The number of its last change.
+    usn: int
+    #: The identifier of the domain, which all its controllers share.
+    domain: Guid
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorCursor:
+    """``cookies`` are those of DirSync, of the domain and of the configuration."""
+
+    server: ServerIdentity
+    mode: MirrorMode
+    cookies: tuple[bytes, ...] = ()
+    #: Whether the account sees deleted objects; if not, missing ones are looked for.
+    sees_deletions: bool = True
+
+    def doubt(self, found: ServerIdentity) -> str:
+        """Returns why the position means nothing at this server; empty if it can go on."""
+        if found.invocation != self.server.invocation:
+            if found.host == self.server.host:
+                return f"{found.host} was restored from a backup"
+            return f"{found.host} answers instead of {self.server.host}"
+        if found.usn < self.server.usn:
+            return (
+                f"{found.host} has gone back from change {self.server.usn} to {found.usn}: it is "
+                "an older copy of itself"
+            )
+        return ""
+
+    def moved(self, usn: int, cookies: tuple[bytes, ...]) -> MirrorCursor:
+        """The position behind further changes."""
+        return replace(self, server=replace(self.server, usn=usn), cookies=cookies)
+
+    def to_bytes(self) -> bytes:
+        values = {
+            "version": _VERSION,
+            "invocation": str(self.server.invocation),
+            "host": self.server.host,
+            "usn": self.server.usn,
+            "domain": str(self.server.domain),
+            "mode": self.mode.value,
+            "cookies": [base64.b64encode(cookie).decode("ascii") for cookie in self.cookies],
+            "sees_deletions": self.sees_deletions,
+        }
+        return json.dumps(values).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> MirrorCursor:
+        """Reads a position; ``StorageError`` if it is damaged or of a newer version."""
+        try:
+            return cls._from(json.loads(data[:_MAXIMUM]))
+        except (ValueError, KeyError, TypeError, binascii.Error) as error:
+            raise StorageError(
+                f"the position of the mirror in the store is damaged ({error}); mirror into a new "
+                "store"
+            ) from error
+
+    @classmethod
+    def _from(cls, values: dict[str, Any]) -> MirrorCursor:
+        if values["version"] != _VERSION:
+            raise ValueError(f"version {values['version']!r}, not {_VERSION}")
+        server = ServerIdentity(
+            Guid.parse(values["invocation"]),
+            str(values["host"]),
+            int(values["usn"]),
+            Guid.parse(values["domain"]),
+        )
+        cookies = tuple(base64.b64decode(text, validate=True) for text in values["cookies"])
+        seen = values["sees_deletions"] is True
+        return cls(server, MirrorMode(values["mode"]), cookies, seen)

@@ -1,0 +1,84 @@
+"""``mqis estate check`` on a Samba domain controller with one planted fault of each kind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqis.admin.activedirectory.connecting import ConnectingOptions
+from mqis.admin.activedirectory.estate.sources import check_directory
+from mqis.cli.estate import repairs_of
+from mqis.protocol.activedirectory.estate.examining import EstateReport
+from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.ldap.ldif import write_ldif
+from tests.estate.planted import faults, sound
+from tests.interop.samba_domain import PASSWORD, USER, samba_domain
+
+pytestmark = pytest.mark.interop
+
+LOADER = Path(__file__).with_name("samba_ldif.py")
+#: Faults whose repair takes people: an account, or a server that has to be installed.
+BY_HAND = {"disabled_computer", "site_without_router"}
+
+
+def possible() -> dict[str, list[AddEntry]]:
+    """The faults that Samba lets in: it refuses a name that another account has."""
+    return {check: each for check, each in faults().items() if check != "service_name_doubled"}
+
+
+def planted() -> list[AddEntry]:
+    entries = [*sound(), *(entry for each in possible().values() for entry in each)]
+    return [  # a directory chooses the SIDs of users itself
+        AddEntry(entry.name, tuple(row for row in entry.attributes if row[0] != "objectSid"))
+        for entry in entries
+    ]
+
+
+def load(directory: Path) -> None:
+    """Loads the estate before the server starts: over LDAP no GUID can be chosen."""
+    file = directory / "estate.ldif"
+    file.write_text("".join(write_ldif(planted())), "utf-8")
+    command = ["/usr/bin/python3", str(LOADER), str(directory / "etc/smb.conf"), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with samba_domain(tmp_path_factory.mktemp("samba") / "one", before_start=load) as directory:
+        yield directory
+
+
+def examined(domain: Path) -> EstateReport:
+    options = ConnectingOptions(
+        ("ldaps://127.0.0.1",),
+        USER,
+        ca_file=domain / "private/tls/own.pem",
+        server_name="dc1.corp.example",
+        password_file=domain / "password",
+    )
+    (domain / "password").write_text(PASSWORD)
+    return asyncio.run(check_directory(options))
+
+
+def test_planted_faults_are_found_and_the_repairs_mend_them(domain: Path) -> None:
+    report = examined(domain)
+    assert sorted(finding.check.label for finding in report.findings) == sorted(possible())
+    assert (report.untold, report.unreadable) == ((), ())
+    repairs = domain / "repairs.ldif"
+    repairs.write_text(repairs_of(report), "utf-8")
+    command = ["ldapmodify", "-x", "-H", "ldaps://127.0.0.1", "-D", USER, "-w", PASSWORD]
+    done = subprocess.run(
+        [*command, "-f", str(repairs)],
+        env=os.environ | {"LDAPTLS_CACERT": str(domain / "private/tls/own.pem")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {finding.check.label for finding in examined(domain).findings} == BY_HAND

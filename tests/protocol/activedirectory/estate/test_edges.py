@@ -1,0 +1,208 @@
+"""Odd entries and incomplete sources: what cannot be told is said, and nothing breaks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mqis.protocol.activedirectory.estate.access import closed, open_for
+from mqis.protocol.activedirectory.estate.examining import examine_estate
+from mqis.protocol.activedirectory.estate.facts import (
+    CertificatesFact,
+    EstateFacts,
+    LinkFact,
+    MachineFact,
+    SettingsFact,
+)
+from mqis.protocol.activedirectory.estate.findings import EstateCheck
+from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.security.acl import AceFlags, Acl, allow
+from mqis.wire.security.descriptor import Control, SecurityDescriptor
+from mqis.wire.security.sid import ADMINISTRATORS, EVERYONE
+from tests.estate.planted import (
+    BERLIN,
+    OU,
+    PARIS,
+    ROM,
+    SITES,
+    computer,
+    faults,
+    guid,
+    keys,
+    link,
+    machine,
+    made,
+    queue,
+    settings,
+    sound,
+    user,
+)  # fmt: skip
+from tests.protocol.activedirectory.estate.test_checks import examined
+
+SEND = 0x0000_0100
+
+
+def without(*classes: str) -> list[AddEntry]:
+    names = {each.encode() for each in classes}
+    return [entry for entry in sound() if not names & set(entry.values("objectClass"))]
+
+
+def changed(entry: AddEntry, **given: bytes) -> AddEntry:
+    rows = {**dict(entry.attributes), **{key: (value,) for key, value in given.items()}}
+    return AddEntry(entry.name, tuple(rows.items()))
+
+
+@pytest.mark.parametrize(
+    ("missing", "checks"),
+    [
+        (
+            ("computer",),
+            {
+                "no_computer", "disabled_computer", "service_name_missing", "service_name_doubled",
+                "address_outside_site",
+            },
+        ),
+        (("site",), {"site_without_router"}),
+        (("subnet",), {"address_outside_site"}),
+        (("user",), {"unknown_user", "address_outside_site"}),
+    ],
+)  # fmt: skip
+def test_a_source_says_what_it_cannot_tell(missing: tuple[str, ...], checks: set[str]) -> None:
+    report = examined([*without(*missing), *faults()["unknown_user"]])
+    untold = {limit.check.label for limit in report.untold}
+    assert untold >= checks
+    assert not untold & {finding.check.label for finding in report.findings}
+
+
+def test_queues_without_descriptors_are_not_called_closed() -> None:
+    bare = replace(queue("orders", "WS1", 32), attributes=(("objectClass", (b"mSMQQueue",)),))
+    report = examined([*without("mSMQQueue"), bare])
+    assert [limit.check for limit in report.untold] == [EstateCheck.OPEN_QUEUE]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        made(f"CN=msmq,CN=X,{OU}", "mSMQConfiguration"),
+        made(f"CN=msmq,CN=X,{OU}", "mSMQConfiguration", objectGUID=b"short"),
+        changed(machine("WS1", 20, BERLIN), mSMQRoutingServices=b"maybe"),
+        changed(computer("WS1", "10.1.0.9"), userAccountControl=b"many"),
+        changed(computer("WS1", "10.1.0.9"), dNSHostName=b"\xff"),
+        changed(queue("orders", "WS1", 32), nTSecurityDescriptor=b"\1\2"),
+        changed(user("alice", 100), mSMQSignCertificates=b"\xff" * 8),
+        made(f"CN=10.0.0.0_8,CN=Subnets,{SITES}", "subnet", siteObject=f"CN=Berlin,{SITES}"),
+        made("no name", "mSMQQueue", objectGUID=guid(9)),
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_named_and_breaks_nothing(entry: AddEntry) -> None:
+    report = examined([*sound(), entry])
+    assert len(report.unreadable) == 1
+    assert entry.name in report.unreadable[0]
+
+
+def test_what_does_not_concern_message_queuing_is_ignored() -> None:
+    dead = made(f"CN=msmq,CN=X,{OU}", "mSMQConfiguration", objectGUID=guid(9), isDeleted="TRUE")
+    nowhere = made(f"CN=10.9.0.0/16,CN=Subnets,{SITES}", "subnet")
+    odd = changed(computer("WS9", "the blue cable"), sAMAccountName=b"WS9$")
+    report = examined([*sound(), dead, nowhere, odd, made("DC=x", "domainDNS")])
+    assert (report.findings, report.unreadable) == ((), ())
+
+
+def test_equal_keys_and_equal_identities_betray_clones() -> None:
+    key = changed(machine("WS9", 50, BERLIN), mSMQEncryptKey=keys(20))
+    twin = [computer("WS8", "10.1.0.8"), machine("WS8", 20, BERLIN)]
+    report = examined([*sound(), computer("WS9", "10.1.0.7"), key, *twin])
+    found = sorted(finding.detail for finding in report.findings)
+    assert [text.partition(" as")[0] for text in found] == [
+        "the same encryption key", "the same encryption key", "the same objectGUID"
+    ]  # fmt: skip
+    assert {finding.check for finding in report.findings} == {EstateCheck.CLONED_QUEUE_MANAGER}
+
+
+@pytest.mark.parametrize(
+    ("gate", "fault"),
+    [
+        (f"CN=msmq\\0ADEL:{guid(7)},CN=Deleted Objects,DC=corp,DC=example", "is deleted"),
+        (f"CN=msmq,CN=NONE,{OU}", "does not exist"),
+        (f"CN=msmq,CN=WS1,{OU}", "is no routing server"),
+        (f"CN=msmq,CN=SRV3,{OU}", "is in neither site"),
+    ],
+)
+def test_gates_that_cannot_route(gate: str, fault: str) -> None:
+    bad = changed(link(BERLIN, PARIS), mSMQSiteGates=gate.encode())
+    report = examined([*without("mSMQSiteLink"), link(BERLIN, ROM, "SRV1", "SRV3"), bad])
+    (finding,) = report.findings
+    assert finding.check is EstateCheck.BAD_GATE
+    assert finding.detail.endswith(fault)
+
+
+def test_a_gate_of_another_domain_is_not_judged() -> None:
+    facts = EstateFacts(domains=("dc=corp,dc=example",))
+    facts.links = [LinkFact("CN=l", ("cn=a",), ("CN=msmq,CN=X,DC=other,DC=example",))]
+    assert examine_estate(facts).findings == ()
+
+
+def test_a_link_whose_sites_have_no_router_takes_a_person() -> None:
+    facts = EstateFacts(links=[LinkFact("CN=l", ("cn=a", "cn=b"), ())])
+    (finding,) = examine_estate(facts).findings
+    assert finding.check is EstateCheck.LINK_WITHOUT_GATES
+    assert finding.ldif == ""
+
+
+def test_settings_of_servers() -> None:
+    lone = MachineFact("CN=msmq,CN=A", guid(1), "cn=a")
+    named = [SettingsFact(f"CN=s{n}", "A", who) for n, who in enumerate((None, guid(1), guid(2)))]
+    facts = EstateFacts(machines=[lone], settings=named, untold={EstateCheck.NO_COMPUTER: ""})
+    assert [finding.detail for finding in examine_estate(facts).findings] == [
+        "they name no queue manager",
+        "CN=msmq,CN=A is no server any more",
+        f"queue manager {guid(2)} is gone",
+    ]
+    facts.domains = ("dc=one", "dc=two")
+    assert len(examine_estate(facts).findings) == 2
+    assert examined([*sound(), *settings("SRV1", PARIS, guid(17))]).findings == ()
+
+
+def test_one_site_alone_needs_no_routing_server() -> None:
+    entries = [*without("site", "mSMQSiteLink"), *(e for e in sound() if "CN=Paris" in e.name)]
+    plain = [e for e in entries if "mSMQConfiguration" not in str(e.values("objectClass"))]
+    report = examined([*plain, machine("WS1", 20, PARIS)])
+    assert not [f for f in report.findings if f.check is EstateCheck.SITE_WITHOUT_ROUTER]
+
+
+def test_a_server_outside_its_site_is_moved_by_hand() -> None:
+    facts_of = [*sound(), computer("SRV8", "10.2.0.8"), machine("SRV8", 60, BERLIN, routing=True)]
+    (finding,) = examined(facts_of).findings
+    assert (finding.check, finding.ldif) == (EstateCheck.ADDRESS_OUTSIDE_SITE, "")
+    other = made(f"CN=10.9.0.0/16,CN=Subnets,{SITES}", "subnet", siteObject=f"CN=Away,{SITES}")
+    entries = [*sound(), other, computer("WS8", "10.9.0.8"), machine("WS8", 60, BERLIN)]
+    (finding,) = examined(entries).findings
+    assert finding.ldif == ""
+    unknown = [*sound(), computer("WS8", "192.168.0.1"), machine("WS8", 60, BERLIN)]
+    assert examined(unknown).findings == ()
+
+
+def test_rights_of_everyone_are_taken_away_unless_they_are_inherited() -> None:
+    mine = allow(ADMINISTRATORS, 0x000F_01FF)
+    everyone = allow(EVERYONE, SEND)
+    given = SecurityDescriptor(ADMINISTRATORS, None, Acl((mine, everyone)))
+    assert open_for(given.to_bytes()) == "send to it and receive from it"
+    left = closed(given)
+    assert left == SecurityDescriptor(ADMINISTRATORS, None, Acl((mine,)))
+    inherited = replace(everyone, flags=AceFlags.INHERITED)
+    assert closed(replace(given, dacl=Acl((mine, inherited)))) is None
+    assert closed(SecurityDescriptor(ADMINISTRATORS)) is None
+    nothing = SecurityDescriptor(ADMINISTRATORS, None, None, None, Control.DACL_PRESENT)
+    assert closed(nothing) is None
+    report = examined(
+        [*sound(), changed(queue("q", "WS1", 61), nTSecurityDescriptor=nothing.to_bytes())]
+    )
+    (finding,) = report.findings
+    assert (finding.check, finding.ldif) == (EstateCheck.OPEN_QUEUE, "")
+
+
+def test_certificates_of_nobody() -> None:
+    facts = EstateFacts(certificates=[CertificatesFact("CN=x", migrated=True)], sids={b"s"})
+    (finding,) = examine_estate(facts).findings
+    assert finding.detail == "it names no user"

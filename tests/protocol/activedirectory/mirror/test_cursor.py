@@ -1,0 +1,73 @@
+"""The position of a mirror: written, read back, damaged, doubted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, MirrorMode, ServerIdentity
+from mqis.protocol.errors import StorageError
+from mqis.wire.guid import Guid
+
+SERVER = ServerIdentity(Guid(b"I" * 16), "dc1.corp.example", 1000, Guid(b"D" * 16))
+CURSOR = MirrorCursor(SERVER, MirrorMode.DIRSYNC, (b"one", b"two"))
+
+cursors = st.builds(
+    MirrorCursor,
+    st.builds(
+        ServerIdentity,
+        st.binary(min_size=16, max_size=16).map(Guid),
+        st.text(max_size=20),
+        st.integers(0, 2**64 - 1),
+        st.binary(min_size=16, max_size=16).map(Guid),
+    ),
+    st.sampled_from(MirrorMode),
+    st.lists(st.binary(max_size=200), max_size=2).map(tuple),
+    st.booleans(),
+)
+
+
+@given(cursors)
+def test_a_position_is_read_back(cursor: MirrorCursor) -> None:
+    assert MirrorCursor.from_bytes(cursor.to_bytes()) == cursor
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_told(data: bytes) -> None:
+    with pytest.raises(StorageError, match="mirror into a new store"):
+        MirrorCursor.from_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'"version": 1', b'"version": 2'),
+        (b'"usn": 1000', b'"usn": "many"'),
+        (b'"mode": "dirsync"', b'"mode": "guess"'),
+        (b"b25l", b"%%%%"),
+        (b'"cookies"', b'"biscuits"'),
+    ],
+)
+def test_a_damaged_field_is_told(before: bytes, after: bytes) -> None:
+    data = CURSOR.to_bytes()
+    assert before in data
+    with pytest.raises(StorageError, match="is damaged"):
+        MirrorCursor.from_bytes(data.replace(before, after))
+
+
+def test_doubts() -> None:
+    assert CURSOR.doubt(SERVER) == ""
+    assert CURSOR.doubt(replace(SERVER, usn=2**63)) == ""
+    other = replace(SERVER, invocation=Guid(b"J" * 16))
+    assert CURSOR.doubt(other) == "dc1.corp.example was restored from a backup"
+    exchanged = replace(other, host="dc2.corp.example")
+    assert CURSOR.doubt(exchanged) == "dc2.corp.example answers instead of dc1.corp.example"
+    assert "gone back from change 1000 to 999" in CURSOR.doubt(replace(SERVER, usn=999))
+
+
+def test_a_position_moves_on() -> None:
+    moved = CURSOR.moved(1001, (b"three", b"four"))
+    assert moved == replace(CURSOR, server=replace(SERVER, usn=1001), cookies=(b"three", b"four"))
