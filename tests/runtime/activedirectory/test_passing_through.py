@@ -100,6 +100,7 @@ async def test_the_same_answers_as_a_store_of_our_own() -> None:
             (ObjectType.QUEUE, estate.queues[0], QUEUE_PROPERTIES),
             (ObjectType.MACHINE, estate.machine, MACHINE_PROPERTIES),
             (ObjectType.SITE, estate.paris, SITE_PROPERTIES),
+            (ObjectType.SITE, estate.berlin, SITE_PROPERTIES),
             (ObjectType.ROUTINGLINK, estate.link, LINK_PROPERTIES),
             (ObjectType.USER, estate.user, (P.U_SID,)),
             (ObjectType.USER, Guid(b"d" * 16), (P.U_SID,)),
