@@ -376,3 +376,22 @@ def test_input_that_is_nothing(tmp_path: Path) -> None:
 def test_long_hexadecimal_is_not_a_file_name() -> None:
     data = UserSignCerts.wrap(b"\x30" * 600, GUID).to_bytes()
     assert "certificates" in decoded(data.hex())
+
+
+# --- LDAP -----------------------------------------------------------------------------------------
+
+
+def test_ldap_messages() -> None:
+    message = "30 05 02 01 07 42 00"
+    found = decoded(f"{message} {message}", "--protocol", "ldap")["ldap"]
+    assert [each["id"] for each in found] == [7, 7]
+    (ldap,) = (each for each in DECODERS if each.name == "ldap")
+    for data in (b"", bytes.fromhex("30050201")):
+        with pytest.raises(WireError, match="not complete"):
+            ldap.decode(data)
+
+
+def test_ldif() -> None:
+    text = b"dn: CN=a\ncn: *)(\n"
+    (entry,) = decoded(text.hex(), "--protocol", "ldif")["ldif"]
+    assert entry["name"] == "CN=a"

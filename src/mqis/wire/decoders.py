@@ -11,6 +11,9 @@ from mqis.wire.cmp.packet import MsgTag
 from mqis.wire.cmpo.ixnremote import IXN_REMOTE
 from mqis.wire.errors import WireError
 from mqis.wire.hresult import is_failure, meaning_of, name_of
+from mqis.wire.ldap.changes import EntryChange
+from mqis.wire.ldap.ldif import read_ldif
+from mqis.wire.ldap.messages import LdapMessage, MessageStream
 from mqis.wire.mqcn.message import decode_notification
 from mqis.wire.mqds.address import AddressList
 from mqis.wire.mqds.catalogue import PROPERTIES
@@ -281,6 +284,23 @@ def _request_of(interface: InterfaceDescription) -> Callable[[bytes], PduText]:
     return decode
 
 
+# --- LDAP -----------------------------------------------------------------------------------------
+
+
+def _ldap(data: bytes) -> tuple[LdapMessage, ...]:
+    """Decodes the consecutive messages of a piece of a connection."""
+    stream = MessageStream()
+    stream.feed(data)
+    found = tuple(message for message, _ in stream.messages())
+    if stream.pending or not found:
+        raise WireError("the last LDAP message is not complete", len(data))
+    return found
+
+
+def _ldif(data: bytes) -> tuple[EntryChange, ...]:
+    return tuple(read_ldif(data.splitlines(keepends=True), "LDIF"))
+
+
 DECODERS: tuple[NamedDecoder, ...] = (
     NamedDecoder("guid", "GUID, 16 bytes", whole(Reader.guid, "GUID")),
     NamedDecoder(
@@ -306,4 +326,6 @@ DECODERS: tuple[NamedDecoder, ...] = (
     NamedDecoder("dscomm", "request PDU of dscomm, with its stub", _request_of(DSCOMM)),
     NamedDecoder("dscomm2", "request PDU of dscomm2, with its stub", _request_of(DSCOMM2)),
     NamedDecoder("ixnremote", "request PDU of IXnRemote, with its stub", _request_of(IXN_REMOTE)),
+    NamedDecoder("ldap", "LDAP messages of a connection", _ldap),
+    NamedDecoder("ldif", "LDIF, entries of a directory as text", _ldif),
 )
