@@ -112,7 +112,8 @@ def test_no_command_takes_a_secret_as_an_argument() -> None:
     """Arguments are in the process list, for everybody on the computer."""
     found = list(parameters(typer.main.get_command(app)))
     assert len({path for path, _ in found}) > 20
-    secrets = re.compile(r"pass|secret|hash|credential|token")
+    # The name of a file with a secret tells nothing.
+    secrets = re.compile(r"pass(?!word.file)|secret|hash|credential|token")
     assert [each for each in found if secrets.search(each[1])] == []
 
 

@@ -254,6 +254,22 @@ def test_a_part_of_a_group_that_is_undone(store: SqliteStore, pair: Pair) -> Non
     assert (get(store, 1), get(store, 2)) == (pair[0], labelled(2, "four"))
 
 
+def test_a_commit_without_objects_leaves_the_cache(store: SqliteStore, pair: Pair) -> None:
+    with store.write() as transaction:
+        transaction.put_state("family", b"key", b"value")
+    assert kept(store) == 6
+    assert (get(store, 1), get(store, 2)) == pair
+
+
+def test_an_empty_commit_writes_nothing(store: SqliteStore, path: Path) -> None:
+    insert(store, labelled(1, "one"))
+    log = path.with_name(f"{path.name}-wal")
+    before = log.stat().st_size
+    with store.write() as transaction:
+        assert transaction.get(QUEUE, guid(1)) is not None
+    assert log.stat().st_size == before
+
+
 def test_rows_that_are_copied_into_the_store(store: SqliteStore, tmp_path: Path) -> None:
     insert(store, labelled(1, "one"))
     assert get(store, 1) == labelled(1, "one")

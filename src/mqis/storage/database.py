@@ -25,8 +25,6 @@ class DatabaseStore(ABC):
     BEGIN_READ: ClassVar[str]
     BEGIN_WRITE: ClassVar[str]
     BLOB: ClassVar[str]
-    #: Readers have caches, which need to know what a commit changes.
-    CACHED: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._write_lock = Lock()
@@ -69,8 +67,11 @@ class DatabaseStore(ABC):
             self._writers.transaction() as session,
         ):
             yield session, commit
-            if self.CACHED:
-                commit.count(session)
+            self._count(session, commit)
+
+    @abstractmethod
+    def _count(self, session: DatabaseSession, commit: NextCommit) -> None:
+        """Counts the commit, if readers have caches that need to know what it changes."""
 
     @contextmanager
     def read_afresh(self) -> Iterator[View]:

@@ -15,6 +15,7 @@ from math import ceil
 from secrets import token_hex
 
 from mqis.protocol.errors import StorageError
+from mqis.storage.commits import NextCommit
 from mqis.storage.database import DatabaseStore
 from mqis.storage.postgres_session import (
     NoAnswer,
@@ -110,6 +111,9 @@ class PostgresStore(DatabaseStore):
         if self._watch is not None:
             self._watch.close()
         super().close()
+
+    def _count(self, session: DatabaseSession, commit: NextCommit) -> None:
+        """Its readers have no cache."""
 
     # --- sessions ---------------------------------------------------------------------------------
 

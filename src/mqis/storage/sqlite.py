@@ -17,7 +17,7 @@ from typing import Any
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import View
 from mqis.storage.cache import CachedView, QueryCache
-from mqis.storage.commits import CommitLog
+from mqis.storage.commits import CommitLog, NextCommit
 from mqis.storage.database import DatabaseStore
 from mqis.storage.session import BUSY_TIMEOUT_S, DatabaseSession
 
@@ -58,7 +58,7 @@ class _SqliteSession(DatabaseSession):
     def __init__(self, path: Path, *, create: bool) -> None:
         super().__init__()
         self._path = path
-        self._version = self._number = 0
+        self._version = self._number = self._rows_before = 0
         self._answers = QueryCache()
         mode = "rwc" if create else "rw"
         try:
@@ -94,6 +94,15 @@ class _SqliteSession(DatabaseSession):
                 self._answers.forget(changes)
         return self._answers
 
+    def begin(self, sql: str) -> None:
+        super().begin(sql)
+        self._rows_before = self._database.total_changes
+
+    @property
+    def has_changed(self) -> bool:
+        """True if this transaction has changed a row."""
+        return self._database.total_changes != self._rows_before
+
     def run_until(self, sql: str, deadline: float) -> list[Any]:
         """The rows of ``sql``; none if the deadline passes first."""
         self._database.set_progress_handler(lambda: monotonic() > deadline, _STEPS)
@@ -128,7 +137,6 @@ class SqliteStore(DatabaseStore):
     BEGIN_READ = "BEGIN"
     BEGIN_WRITE = "BEGIN IMMEDIATE"
     BLOB = "BLOB"
-    CACHED = True
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path)
@@ -149,6 +157,12 @@ class SqliteStore(DatabaseStore):
     def _cached_view(self, session: DatabaseSession) -> CachedView:
         assert isinstance(session, _SqliteSession)
         return CachedView(session, session.answers(self._commits))
+
+    def _count(self, session: DatabaseSession, commit: NextCommit) -> None:
+        """Counts the commit unless it is empty: a number would have to be written and flushed."""
+        assert isinstance(session, _SqliteSession)
+        if session.has_changed:
+            commit.count(session)
 
     def copy_to(self, path: Path) -> None:
         """Copies the current store to a new file, without blocking others."""

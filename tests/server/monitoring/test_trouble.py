@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 
 from mqis.config.monitoring import MonitoringSection
 from mqis.config.sections import Config
+from mqis.config.stores import open_store
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Transaction, View
 from mqis.runtime.writer import GroupCommitWriter
@@ -20,6 +21,7 @@ from mqis.server.directory_server import DirectoryServer
 from mqis.server.monitoring.service import start_monitoring
 from mqis.server.monitoring.sources import Sources
 from mqis.storage.memory import MemoryStore
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from tests.server.monitoring.pair import fetch, pec_config, status_of
 from tests.waiting import until
 
@@ -102,6 +104,9 @@ def test_a_journal_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mo
             monkeypatch.setattr("mqis.storage.journal.journal.Journal.append", full)
             assert server._replication is not None
             assert server._replication.journal is not None
+            # The records of its start may be written already.
+            with closing(open_store(config.store.url)) as store, store.write() as transaction:
+                transaction.append(JournalRecord(1, RecordKind.CHANGE, RecordState.LOCAL))
             server._replication.journal.thread.wake()
 
             async def told() -> bool:
