@@ -18,6 +18,7 @@ from mqis.wire.ldap.changes import (
     RenameEntry,
 )
 from mqis.wire.ldap.codes import SearchScope, code_name
+from mqis.wire.ldap.controls import SdFlags, sd_flags, tree_delete
 from mqis.wire.ldap.filter_ber import decode_filter, encode_filter
 from mqis.wire.ldap.filters import MAXIMUM_DEPTH, Filter, Not, Present, parse_filter
 from mqis.wire.ldap.messages import LdapMessage, MessageStream
@@ -267,3 +268,16 @@ def test_a_hostile_value_stays_one_value() -> None:
 def test_filters_that_are_wrong(data: str, reason: str) -> None:
     with pytest.raises(WireError, match=reason):
         decode_filter(BerReader(bytes.fromhex(data.replace(" ", ""))))
+
+
+def test_changes_bring_their_controls() -> None:
+    change = AttributeChange(ModifyKind.REPLACE, "nTSecurityDescriptor", (b"descriptor",))
+    assert ModifyEntry("CN=a", (change,)).controls == ()
+    assert ModifyEntry("CN=a", (change,), 4).controls == (sd_flags(SdFlags.DACL),)
+    assert DeleteEntry("CN=a").controls == ()
+    assert DeleteEntry("CN=a", tree=True).controls == (tree_delete,)
+
+
+def test_a_logon_in_steps_brings_a_token() -> None:
+    answer = LdapMessage(1, BindResponse(LdapResult(14), b"challenge"))
+    assert LdapMessage.decode(answer.encode()) == answer
