@@ -130,7 +130,7 @@ def import_file(
     lines: ExportLines | None = None
     try:
         with path.open("rb") as file, store.write() as tx:
-            lines = ExportLines(file, _Reported(progress, path.stat().st_size))
+            lines = ExportLines(file, ReadBytes(progress, path.stat().st_size))
             header = lines.header()
             take = _Restore(tx, header) if restore else CreatingImport(tx, header)
             for number, text in lines:
@@ -150,18 +150,19 @@ def _located(error: ExportError | DirectoryError, source: str, line: int) -> Exp
     return ExportError(str(error), line, source=source)
 
 
-class _Reported:
-    """The progress of an import: bytes read so far, told now and then."""
+class ReadBytes:
+    """The progress of an import: bytes read so far, told every so many lines."""
 
-    def __init__(self, progress: Progress, total: int) -> None:
+    def __init__(self, progress: Progress, total: int, lines: int = _LINES_A_WRITE) -> None:
         self._progress = progress
         self._total = total
+        self._lines_a_report = lines
         self._done = self._lines = 0
 
     def __call__(self, size: int) -> None:
         self._done += size
         self._lines += 1
-        if self._lines % _LINES_A_WRITE == 0 or self._done == self._total:
+        if self._lines % self._lines_a_report == 0 or self._done == self._total:
             self._progress(self._done, self._total)
 
 

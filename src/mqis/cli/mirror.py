@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.mirror.following import INTERVAL_S
 from mqis.admin.activedirectory.mirror.round import MirrorRound
 from mqis.admin.activedirectory.mirror.running import MirrorPlaces, mirror_on, mirror_once
@@ -96,17 +97,19 @@ def _journal_of(place: str) -> Path | None:
     return None if path is None else path.with_name(f"{path.stem}-journal")
 
 
-async def _run(options: object, places: MirrorPlaces, interval: float, *, json: bool) -> None:
+async def _run(
+    options: ConnectingOptions, places: MirrorPlaces, interval: float, *, json: bool
+) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):
+        with suppress(NotImplementedError):  # Windows has no signal handlers of a loop
             loop.add_signal_handler(number, stop.set)
 
     def report(result: MirrorRound | Exception) -> None:
         _tell(result, json=json)
 
-    await mirror_on(options, places, report, stop, interval_s=interval)  # type: ignore[arg-type]
+    await mirror_on(options, places, report, stop, interval_s=interval)
 
 
 # --- output ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.activedirectory.spool import EntrySpool
 from mqis.admin.activedirectory.taking import EstateResult, EstateTaker
-from mqis.admin.transfer import Progress, silent
+from mqis.admin.transfer import Progress, ReadBytes, silent
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import Forest
 from mqis.protocol.activedirectory.importing import (
@@ -69,7 +69,7 @@ def import_ldif(store: Store, paths: Sequence[Path], progress: Progress = silent
     with EntrySpool() as spool:
         dump = LdifDump(spool, result.notes)
         total = sum(_size(path) for path in paths)
-        bar = ReadBytes(progress, total)
+        bar = ReadBytes(progress, total, _LINES_A_REPORT)
         for path in paths:
             dump.read(path, bar)
         with store.write() as tx:
@@ -84,21 +84,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-class ReadBytes:
-    """The progress of reading: octets so far, told now and then."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress = progress
-        self._total = total
-        self._done = self._lines = 0
-
-    def __call__(self, size: int) -> None:
-        self._done += size
-        self._lines += 1
-        if self._lines % _LINES_A_REPORT == 0 or self._done == self._total:
-            self._progress(self._done, self._total)
 
 
 class LdifDump:
