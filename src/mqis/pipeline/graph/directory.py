@@ -74,7 +74,7 @@ def _knowledge(known: Facts) -> Knowledge:
 def _topology(known: Facts) -> Iterator[dict[str, Any]]:
     snapshot = Snapshot.of(routing_objects_of(known))
     for found in topology_findings(snapshot, _knowledge(known)):
-        yield dict(zip(schemas.HYGIENE.fieldNames(), rules.finding_row(found), strict=True))
+        yield rules.finding_row(found)
 
 
 def _uncertain(known: Facts) -> Iterator[dict[str, Any]]:

@@ -11,13 +11,12 @@ they are read only if their file names are given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from json import dumps, loads
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, In
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
@@ -56,8 +55,6 @@ ROWS = {
 }
 _SNAPSHOT = "snapshot-"
 SHARE_BYTES = 16 << 20
-_BATCH = 5000
-_BATCH_BYTES = 32 << 20
 _DIGESTS = frozenset({"digest", "digests", "site_only"})
 
 Row = dict[str, object]
@@ -126,29 +123,12 @@ class DirectoryReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Share):
             return
-        arrow = to_arrow_schema(self._schema, timezone="UTC")
-        rows = (
-            _partition_rows(partition.path)
-            if self._kind == "partitions"
-            else _object_rows(partition, frozenset(arrow.names))
-        )
-        waiting: list[Row] = []
-        octets = 0
-        for row in rows:
-            waiting.append(row)
-            octets += len(str(row.get("line", ""))) + len(str(row.get("props", "")))
-            if len(waiting) >= _BATCH or octets >= _BATCH_BYTES:
-                yield _batch(waiting, arrow)
-                waiting, octets = [], 0
-        if waiting:
-            yield _batch(waiting, arrow)
-
-
-def _batch(rows: list[Row], arrow: pa.Schema) -> pa.RecordBatch:
-    columns: dict[str, Sequence[object]] = {
-        name: [row.get(name) for row in rows] for name in arrow.names
-    }
-    return arrays.rows(columns, arrow, len(rows))
+        arrow = arrays.schema_of(self._schema)
+        if self._kind == "partitions":
+            rows = _partition_rows(partition.path)
+        else:
+            rows = _object_rows(partition, frozenset(arrow.names))
+        yield from arrays.batches(rows, arrow)
 
 
 # --- the first line -------------------------------------------------------------------------------
@@ -166,9 +146,9 @@ def _partition_rows(path: str) -> Iterator[Row]:
             "enterprise": header.enterprise,
             "partition": state.id.raw,
             "owner": state.owner,
-            "last_seq": _signed(state.last_seq.value),
-            "purged_seq": _signed(state.purged_seq.value),
-            "allowed_purge_seq": _signed(state.allowed_purge_seq.value),
+            "last_seq": arrays.signed(state.last_seq.value),
+            "purged_seq": arrays.signed(state.purged_seq.value),
+            "allowed_purge_seq": arrays.signed(state.allowed_purge_seq.value),
             "purge_state": state.purge_state.name.lower(),
         }
 
@@ -261,14 +241,14 @@ def _entry(raw: bytes, columns: frozenset[str]) -> Row:
     row: Row = {
         "partition": entry.partition.raw,
         "id": entry.id.raw,
-        "seq": _signed(entry.seq.value),
+        "seq": arrays.signed(entry.seq.value),
     }
     if "line" in columns:
         row["line"] = line
     if isinstance(entry, DeletedObject):
         return row | {"type": int(entry.object_type), "deleted": True}
-    row |= {"type": int(entry.type), "deleted": False, "path": _plain(entry.path)}
-    row["own"] = is_own(entry)
+    row |= {"type": int(entry.type), "deleted": False, "own": is_own(entry)}
+    row["path"] = None if entry.path is None else arrays.text(entry.path)
     if columns & _DIGESTS:
         try:
             row["digest"], row["digests"], row["site_only"] = digests(entry)
@@ -285,11 +265,3 @@ def _props(line: str) -> str:
     if at > 0 and line.endswith("}}"):
         return line[at + len(',"props":') : -1]
     return dumps(loads(line)["props"], separators=(",", ":"))
-
-
-def _plain(name: str | None) -> str | None:
-    return None if name is None else name.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >> 63 else number

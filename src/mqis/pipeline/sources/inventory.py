@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 
+from mqis.pipeline import arrays
 from mqis.pipeline.sources.files import SourceFile, open_plain, paths_in, size_of
 from mqis.pipeline.sources.journal import PATTERN, open_segment
-from mqis.pipeline.sources.records import arrow_text
 from mqis.wire.guid import Guid
 from mqis.wire.journal import SegmentHeader
 
@@ -82,7 +82,7 @@ def _segment_file(path: SourceFile) -> SegmentFile | None:
     header, _, _ = open_segment(path)
     if header is None:
         return None
-    server = arrow_text(header.server)
+    server = arrays.text(header.server)
     about = header.server_id, header.number, header.first_lsn, header
     return SegmentFile(str(path), size_of(path), server, *about)
 

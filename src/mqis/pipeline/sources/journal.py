@@ -30,10 +30,9 @@ from pyspark.sql.datasource import (
     IsNull,
     LessThan,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from mqis.pipeline import schemas
+from mqis.pipeline import arrays, schemas
 from mqis.pipeline.sources.changes import changes_in
 from mqis.pipeline.sources.choosing import check_columns, columns_of
 from mqis.pipeline.sources.files import (
@@ -211,7 +210,7 @@ def read_share(
     share: Share, schema: StructType, filters: list[Filter], rows: str = "records"
 ) -> Iterator[pa.RecordBatch]:
     """Reads the rows of a share of a segment."""
-    arrow = to_arrow_schema(schema, timezone="UTC")
+    arrow = arrays.schema_of(schema)
     path = source_file(share.path)
     header, _, reason = open_segment(path)
     if header is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -98,8 +99,9 @@ def packed(network: RoutingArrays) -> str:
     )
 
 
+@lru_cache(maxsize=1)
 def unpacked(text: str) -> RoutingArrays:
-    """The network that ``packed`` has written."""
+    """The network that ``packed`` has written; a task has the same one in every row."""
     known = json.loads(text)
     link, first, second, cost = known["graph"]
     graph = SiteGraph(

@@ -8,15 +8,14 @@ change, an export with unreadable lines, and an authority whose export contradic
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.content import digests
-from mqis.pipeline.mapping import mapped
+from mqis.pipeline.mapping import mapped_rows
 from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms.causes import EXPLAINED, Cause
 from mqis.pipeline.transforms.expressions import (
@@ -35,7 +34,6 @@ from mqis.wire.mqdsrp.change import Command
 
 _KEY = ["server", "partition", "id"]
 _OBJECT = ["authority", "partition", "id"]
-_ARROW: pa.Schema = to_arrow_schema(schemas.JOURNALED_STATE, timezone="UTC")
 _CONTRADICTION = "its export contradicts its own journal"
 _DOUBTFUL = (Cause.CORRUPTED.value, Cause.UNKNOWN.value, Cause.FOREIGN.value)
 
@@ -159,7 +157,7 @@ def journaled_objects(
     owners = keys.select(*_OBJECT[:2]).distinct()
     own = _renamed(export_numbers, "authority", "at").join(owners, _OBJECT[:2])
     rebuilt = lines(folded(concerned), own.select("partition", "at"))
-    held = mapped(rebuilt, ["line"], _parse, schemas.JOURNALED_STATE)
+    held = mapped_rows(rebuilt, ["line"], _parse, schemas.JOURNALED_STATE)
     sets = F.flatten(F.collect_list(F.transform("properties", lambda p: travels_as(p["propid"]))))
     known = concerned.groupBy("authority", "partition", F.col("object_id").alias("id")).agg(
         F.max(F.col("command") == int(Command.CREATE)).alias("born"), sets.alias("set")
@@ -167,14 +165,11 @@ def journaled_objects(
     return known.join(held, ["partition", "id"], "left")
 
 
-def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        rows = []
-        for line in batch.column(0).to_pylist():
-            entry = parse_entry(line, 0)
-            parts = None if isinstance(entry, DeletedObject) else digests(entry)[1]
-            rows.append({"partition": entry.partition.raw, "id": entry.id.raw, "journaled": parts})
-        yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+def _parse(rows: Iterator[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    for (line,) in rows:
+        entry = parse_entry(line, 0)
+        parts = None if isinstance(entry, DeletedObject) else digests(entry)[1]
+        yield {"partition": entry.partition.raw, "id": entry.id.raw, "journaled": parts}
 
 
 def _compared(facts: DataFrame, doubtful: DataFrame, objects: DataFrame) -> DataFrame:
