@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from mqis.pipeline import arrays
 from mqis.pipeline.decoding.changes import ChangeColumns
-from mqis.pipeline.decoding.octets import GUID_TEXT, Ints, Octets, guid_texts
+from mqis.pipeline.decoding.octets import GUID_TEXT, Ints, Octets, guid_texts, running
 from mqis.pipeline.decoding.tables import (
     COUNT_SIZE,
     IS_NUMBER,
@@ -23,19 +23,13 @@ from mqis.pipeline.decoding.tables import (
     VT,
 )
 from mqis.pipeline.decoding.texts import Texts
-from mqis.wire.mqdsrp.layout import (
-    CHANGE_NAME_AT,
-    CHANGE_PREVIOUS_SEQ_AT,
-    CHANGE_PURGED_SEQ_AT,
-    CHANGE_SEQ_AT,
-    PATH_END_SIZE,
-)
+from mqis.wire.mqdsrp import layout
 from mqis.wire.propvariant import VarType
 
 _NUMBERS_AT = {
-    "previous_seq": CHANGE_PREVIOUS_SEQ_AT,
-    "seq": CHANGE_SEQ_AT,
-    "purged_seq": CHANGE_PURGED_SEQ_AT,
+    "previous_seq": layout.CHANGE_PREVIOUS_SEQ_AT,
+    "seq": layout.CHANGE_SEQ_AT,
+    "purged_seq": layout.CHANGE_PURGED_SEQ_AT,
 }
 
 
@@ -78,7 +72,7 @@ class ValueColumns:
 
     @cached_property
     def paths(self) -> Texts:
-        at = self._changes.start + CHANGE_NAME_AT
+        at = self._changes.start + layout.CHANGE_NAME_AT
         return Texts(self._found.octets, at, self._changes.path_length)
 
     @cached_property
@@ -89,7 +83,7 @@ class ValueColumns:
     def texts(self) -> Texts:
         """The texts among the properties."""
         slots = self._text_slots
-        lengths = self._changes.sizes[slots] - PATH_END_SIZE
+        lengths = self._changes.sizes[slots] - layout.PATH_END_SIZE
         return Texts(self._found.packed, self._found.places[slots], lengths)
 
     def with_surrogates(self, *, paths: bool, texts: bool) -> Ints:
@@ -104,14 +98,8 @@ class ValueColumns:
     # --- properties -------------------------------------------------------------------------------
 
     def _properties(self, kind: pa.ListType) -> pa.Array:
-        made = {
-            "propid": self._propid,
-            "text": self._text,
-            "number": self._number,
-            "raw": self._raw,
-        }
         fields = list(kind.value_type)
-        parts = [made[field.name]() for field in fields]
+        parts = [getattr(self, f"_{field.name}")() for field in fields]
         whole = pa.StructArray.from_arrays(parts, fields=fields)
         ends = pa.array(self._found.ends.astype(np.int32))
         return pa.ListArray.from_arrays(ends, whole, type=kind)
@@ -157,7 +145,7 @@ class ValueColumns:
     def _lists(self, vt: VarType, slots: Ints) -> pa.Array:
         packed, places = self._found.packed, self._found.places[slots]
         count = packed.u32(places)
-        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(count)))
+        ends = running(count)
         size = ITEM_SIZE[self._changes.propids[slots[:1]]]
         inside = np.arange(int(ends[-1])) - np.repeat(ends[:-1], count)
         at = np.repeat(places + COUNT_SIZE, count) + inside * size

@@ -16,8 +16,9 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.decoding.changes import Bodies
-from mqis.pipeline.decoding.columns import NEEDED, decoded
+from mqis.pipeline.decoding.columns import decoded
 from mqis.pipeline.decoding.octets import Ints, Mask, Octets
+from mqis.pipeline.decoding.onebyone import NEEDED
 from mqis.pipeline.mapping import mapped
 from mqis.wire.journal import RecordKind
 

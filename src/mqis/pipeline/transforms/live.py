@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from mqis.pipeline.transforms.expressions import body_number, body_octets, guid_text, type_label
 from mqis.pipeline.transforms.records import accepted, changes_in, messages
 from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.change import Command
-from mqis.wire.mqdsrp.layout import SYNC_REPLY_FROM_AT, SYNC_REPLY_PARTITION_AT, SYNC_REPLY_TO_AT
 from mqis.wire.mqdsrp.messages import MessageOperation
 
 #: The columns of a record that are kept; ``digest`` is that of a message's body.
@@ -39,13 +39,13 @@ def kept(records: DataFrame) -> DataFrame:
     def number(at: int) -> Column:
         return F.when(reply, body_number(at, 8).cast("long"))
 
-    about = F.when(reply, body_octets(SYNC_REPLY_PARTITION_AT, 16))
+    about = F.when(reply, body_octets(layout.SYNC_REPLY_PARTITION_AT, 16))
     about = about.otherwise(F.col("partition"))
     needed = records.filter(F.col("error").isNull() & chosen).select(
         "*",
         F.when(F.length("body") > 0, F.xxhash64("body")).alias("digest"),
-        number(SYNC_REPLY_FROM_AT).alias("from_seq"),
-        number(SYNC_REPLY_TO_AT).alias("to_seq"),
+        number(layout.SYNC_REPLY_FROM_AT).alias("from_seq"),
+        number(layout.SYNC_REPLY_TO_AT).alias("to_seq"),
         about.alias("about"),
     )
     return needed.withColumn("partition", F.col("about")).select(*KEPT)

@@ -10,14 +10,9 @@ from mqis.pipeline.registry import table, view
 from mqis.pipeline.transforms.expressions import body_number, body_octets, guid_text, same_name
 from mqis.pipeline.transforms.records import accepted, changes_in, messages, replies
 from mqis.wire.journal import RecordState
+from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.describing import operation_name
-from mqis.wire.mqdsrp.layout import (
-    PSC_ACK_PARTITION_AT,
-    PSC_ACK_SEQ_AT,
-    SYNC_REPLY_COMPLETE_AT,
-    SYNC_REQUEST_IS_SYNC0_AT,
-)
 from mqis.wire.mqdsrp.messages import MessageOperation, Sync0
 
 _QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
@@ -177,7 +172,7 @@ def rounds(used_records: DataFrame) -> DataFrame:
     def counted(operation: MessageOperation) -> Column:
         return F.count_if(F.col("operation") == int(operation)).alias(names[operation])
 
-    is_sync0 = body_number(SYNC_REQUEST_IS_SYNC0_AT, 1).cast("int") > 0
+    is_sync0 = body_number(layout.SYNC_REQUEST_IS_SYNC0_AT, 1).cast("int") > 0
     asked_for_all = (F.col("operation") == int(MessageOperation.SYNC_REQUEST)) & is_sync0
     sent = (
         messages(used_records, RecordState.QUEUED)
@@ -188,7 +183,7 @@ def rounds(used_records: DataFrame) -> DataFrame:
             F.sum(F.length("body")).alias("bytes"),
         )
     )
-    over = body_number(SYNC_REPLY_COMPLETE_AT, 1).cast("int")
+    over = body_number(layout.SYNC_REPLY_COMPLETE_AT, 1).cast("int")
     came = (
         accepted(used_records, MessageOperation.SYNC_REPLY)
         .groupBy("server", "peer")
@@ -212,13 +207,13 @@ def margins(used_partitions: DataFrame, used_records: DataFrame) -> DataFrame:
     need a full resynchronisation (sync0). ``behind`` is the distance that it still has to
     acknowledge.
     """
-    number = body_number(PSC_ACK_SEQ_AT, 8).cast("long")
+    number = body_number(layout.PSC_ACK_SEQ_AT, 8).cast("long")
     acked = (
         accepted(used_records, MessageOperation.PSC_ACK)
         .select(
             F.col("server").alias("authority"),
             F.lower("peer").alias("key"),
-            body_octets(PSC_ACK_PARTITION_AT, 16).alias("partition"),
+            body_octets(layout.PSC_ACK_PARTITION_AT, 16).alias("partition"),
             number.alias("acked"),
         )
         .groupBy("authority", "key", "partition")
