@@ -19,6 +19,7 @@ from mqis.pipeline.sources.directory import export_files, server_of
 from mqis.pipeline.sources.files import SourceFile, files_beside, paths_in
 from mqis.pipeline.sources.inventory import RepeatedSegment, journal_files
 from mqis.pipeline.sources.journal import PATTERN, server_of_segment
+from mqis.pipeline.transforms.expressions import shaped
 
 #: Functions that read the sources, by their names in the graph.
 Sources = dict[str, Callable[[], DataFrame]]
@@ -120,11 +121,12 @@ def _snapshot_sources(spark: SparkSession, journals: str) -> Sources:
 
     def unread() -> DataFrame:
         lines = read(["file", "offset", "error"], rows="lines").filter("error is not null")
-        return lines.join(F.broadcast(places()), "file").select(
-            F.lit("snapshot").alias("source"),
-            *("server", "file", "offset"),
-            F.lit(None).cast("long").alias("length"),
-            F.col("error").alias("reason"),
+        return shaped(
+            lines.join(F.broadcast(places()), "file"),
+            schemas.ERRORS.names,
+            source=F.lit("snapshot"),
+            length=F.lit(None).cast("long"),
+            reason=F.col("error"),
         )
 
     return {

@@ -112,7 +112,7 @@ def audit(tables: TableStore, shared: TableBuilder | None = None) -> Audited:
         partitions = builder.frame("used_partitions")
         owners = builder.frame("authorities").select("partition")
         unknown = partitions.join(F.broadcast(owners), "partition", "left_anti")
-        texts = unknown.select(guid_text(F.col("partition")).alias("id")).distinct()
+        texts = unknown.select(guid_text("partition").alias("id")).distinct()
         return Audited(
             tables.read("divergence").count(),
             builder.frame("used_objects").count(),

@@ -14,7 +14,7 @@ from mqis.pipeline.graph.facts import Facts, facts, judged
 from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms import hygiene as rules
 from mqis.pipeline.transforms.current import OBJECT_COLUMNS, object_from
-from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.pipeline.transforms.expressions import guid_text, shaped, type_label
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.hygiene.knowledge import Knowledge, PartitionCopy, absent_sites
 from mqis.protocol.hygiene.topology import topology_findings, untold_gates
@@ -25,14 +25,8 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 @table(schemas.CURRENT, requires="objects")
 def directory(held_objects: DataFrame) -> DataFrame:
-    return held_objects.select(
-        "authority",
-        "server",
-        guid_text(F.col("partition")).alias("partition"),
-        guid_text(F.col("id")).alias("id"),
-        type_label(F.col("type")).alias("type"),
-        *("seq", "path", "props"),
-    ).coalesce(4)
+    texts = {"partition": guid_text("partition"), "id": guid_text("id")}
+    return shaped(held_objects, schemas.CURRENT.names, type=type_label("type"), **texts).coalesce(4)
 
 
 def object_facts(routing_objects: DataFrame, **more: DataFrame) -> DataFrame:

@@ -77,7 +77,7 @@ def routing_objects(held_objects: DataFrame) -> DataFrame:
     gates = F.when(is_site, values(PropId.S_GATES)).otherwise(values(PropId.L_GATES))
     placed = held_objects.filter(is_site | is_link).select(F.explode(gates).alias("gate"))
     named = F.broadcast(placed.select(F.lower("gate").alias("gate")).distinct())
-    others = held_objects.filter(is_machine & ~routes).withColumn("gate", guid_text(F.col("id")))
+    others = held_objects.filter(is_machine & ~routes).withColumn("gate", guid_text("id"))
     others = others.join(named, "gate", "left_semi")
     return found.select(*OBJECT_COLUMNS).unionByName(others.select(*OBJECT_COLUMNS))
 

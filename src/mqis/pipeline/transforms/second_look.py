@@ -21,6 +21,7 @@ from mqis.pipeline.transforms.causes import EXPLAINED, Cause
 from mqis.pipeline.transforms.expressions import (
     guid_text,
     listed_properties,
+    shaped,
     travels_as,
     type_label,
 )
@@ -52,21 +53,11 @@ def divergence(explained_differences: DataFrame, doubtful_differences: DataFrame
     """
     own = doubtful_differences.filter(F.col("authority_odd"))
     others = doubtful_differences.filter(~F.col("authority_odd") | F.col("replica_odd"))
-    judged = others.withColumn("reason", _reason()).withColumn("cause", _cause())
-    found = (
-        explained_differences.filter(~is_doubtful())
-        .unionByName(judged.select(*EXPLAINED))
-        .unionByName(_authorities(own).select(*EXPLAINED))
-    )
-    readable = found.select(
-        "server",
-        "authority",
-        guid_text(F.col("partition")).alias("partition"),
-        guid_text(F.col("id")).alias("id"),
-        type_label(F.col("type")).alias("type"),
-        *("path", "difference", "properties", "cause", "reason", "seq", "source", "target"),
-        *("authority_seq", "replica_seq"),
-    )
+    judged = shaped(others, EXPLAINED, reason=_reason(), cause=_cause())
+    certain = explained_differences.filter(~is_doubtful())
+    found = certain.unionByName(judged).unionByName(_authorities(own))
+    texts = {"partition": guid_text("partition"), "id": guid_text("id")}
+    readable = shaped(found, schemas.DIVERGENCE.names, type=type_label("type"), **texts)
     return readable.orderBy("server", "partition", "id").coalesce(1)
 
 
@@ -280,14 +271,15 @@ def _authorities(own: DataFrame) -> DataFrame:
         .otherwise(F.col("difference"))
     )
     none = F.lit(None).cast("string")
-    return (
-        own.withColumn("difference", flipped)
-        .withColumn("server", F.col("authority"))
-        .withColumn("cause", F.lit(Cause.AUTHORITY_CORRUPTED.value))
-        .withColumn("reason", F.lit(_CONTRADICTION))
-        .withColumn("seq", F.col("latest"))
-        .withColumn("source", none)
-        .withColumn("target", none)
-        .withColumn("replica_seq", F.lit(None).cast("long"))
-        .dropDuplicates(_OBJECT)
+    return shaped(
+        own.dropDuplicates(_OBJECT),
+        EXPLAINED,
+        difference=flipped,
+        server=F.col("authority"),
+        cause=F.lit(Cause.AUTHORITY_CORRUPTED.value),
+        reason=F.lit(_CONTRADICTION),
+        seq=F.col("latest"),
+        source=none,
+        target=none,
+        replica_seq=none.cast("long"),
     )

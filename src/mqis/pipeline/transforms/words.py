@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.pipeline.transforms.expressions import guid_text, type_label, word
 from mqis.pipeline.transforms.propertywords import change_values, property_words, stored_values
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.wire.journal import RecordKind, RecordState
@@ -46,7 +46,7 @@ _OBJECTS = {"path": "id", "object": "object_id"}
 def names_of(objects: DataFrame) -> DataFrame:
     """The names of all objects that some server holds: (named_id as text, name)."""
     held = objects.filter(F.col("path").isNotNull() & ~F.col("deleted"))
-    return held.groupBy(guid_text(F.col("id")).alias("named_id")).agg(F.max("path").alias("name"))
+    return held.groupBy(guid_text("id").alias("named_id")).agg(F.max("path").alias("name"))
 
 
 def with_names_of_changes(names: DataFrame, changes: DataFrame) -> DataFrame:
@@ -107,30 +107,17 @@ def _number(frame: DataFrame, name: str) -> Column:
     if types[name] != "int":
         return column
     if name in ("type", "object_type"):
-        return F.when(column != 0, type_label(column))
+        return F.when(column != 0, type_label(name))
     if name == "kind":
-        return _word(column, {int(kind): kind.name.lower() for kind in RecordKind})
+        return word(column, {int(kind): kind.name.lower() for kind in RecordKind})
     if name == "state":
-        return _word(column, {int(state): state.name.lower() for state in RecordState})
+        return word(column, {int(state): state.name.lower() for state in RecordState})
     if name == "operation" and types.get("kind") == "int":
-        return F.when(F.col("kind") == int(RecordKind.CHANGE), _command(column)).otherwise(
-            _message(column)
-        )
+        commands = {int(command): command.name.lower() for command in Command}
+        messages = {int(o): operation_name(o).replace("_", " ") for o in MessageOperation}
+        is_change = F.col("kind") == int(RecordKind.CHANGE)
+        return F.when(is_change, word(column, commands)).otherwise(word(column, messages))
     return column
-
-
-def _command(column: Column) -> Column:
-    return _word(column, {int(command): command.name.lower() for command in Command})
-
-
-def _message(column: Column) -> Column:
-    names = {int(o): operation_name(o).replace("_", " ") for o in MessageOperation}
-    return _word(column, names)
-
-
-def _word(column: Column, words: dict[int, str]) -> Column:
-    known = F.create_map(*chain.from_iterable((F.lit(k), F.lit(v)) for k, v in words.items()))
-    return F.coalesce(known[column], column.cast("string"))
 
 
 def _listed(field: StructField) -> Column:
