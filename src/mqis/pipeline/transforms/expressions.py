@@ -54,9 +54,10 @@ def word(column: Column, words: Mapping[int, str]) -> Column:
     return F.coalesce(lookup(words)[column], column.cast("string"))
 
 
-def type_label(name: str) -> Column:
+def type_label(column: ColumnOrName) -> Column:
     """The name of an object type, such as ``queue``, from its number."""
-    return word(F.col(name), {int(kind): kind.label for kind in ObjectType})
+    number = F.col(column) if isinstance(column, str) else column
+    return word(number, {int(kind): kind.label for kind in ObjectType})
 
 
 def listed_properties(object_type: Column) -> Column:
