@@ -31,34 +31,20 @@ def directory(held_objects: DataFrame) -> DataFrame:
 
 def object_facts(routing_objects: DataFrame, **more: DataFrame) -> DataFrame:
     """Objects as facts, from which ``routing_objects_of`` makes them again."""
-    columns = (
-        F.hex(name).alias(name) if name in ("id", "partition") else name for name in OBJECT_COLUMNS
-    )
-    return facts(objects=routing_objects.select(*columns), **more)
+    return facts(objects=routing_objects.select(*OBJECT_COLUMNS), **more)
 
 
 def _known(routing_objects: DataFrame, copies: DataFrame, **more: DataFrame) -> DataFrame:
-    listed = copies.select(
-        F.hex("partition").alias("partition"), "owner", "own", "whole", "last_seq"
-    )
+    listed = copies.select("partition", "owner", "own", "whole", "last_seq")
     return object_facts(routing_objects, copies=listed, **more)
 
 
 def routing_objects_of(known: Facts) -> list[DirectoryObject]:
-    return [
-        object_from(
-            row["type"],
-            bytes.fromhex(row["id"]),
-            bytes.fromhex(row["partition"]),
-            row["seq"],
-            row["props"],
-        )
-        for row in known["objects"]
-    ]
+    return [object_from(*(row[name] for name in OBJECT_COLUMNS)) for row in known["objects"]]
 
 
 def _knowledge(known: Facts) -> Knowledge:
-    parts = {Guid(bytes.fromhex(row["partition"])): row for row in known["copies"]}
+    parts = {Guid(row["partition"]): row for row in known["copies"]}
     filled = {id_ for id_, row in parts.items() if row["last_seq"]}
     sites = (obj for obj in routing_objects_of(known) if obj.type is ObjectType.SITE)
     listed = (PartitionCopy(i, r["owner"] or "", r["own"], r["whole"]) for i, r in parts.items())
