@@ -25,16 +25,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
-from mqis.pipeline.sources.files import (
-    SourceError,
-    SourceFile,
-    chosen,
-    local_copy,
-    paths_in,
-    size_of,
-    source_file,
-    unreadable,
-)
+from mqis.pipeline.sources import files
+from mqis.pipeline.sources.files import SourceError, SourceFile
 from mqis.pipeline.sources.filters import plain
 from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
@@ -68,13 +60,13 @@ class CaptureSource(DataSource):
         return schemas.CAPTURE
 
     def reader(self, schema: StructType) -> CaptureReader:
-        chosen(schema.fieldNames(), self.schema().fieldNames(), "mqis.capture")
+        files.check_names(schema.fieldNames(), self.schema().fieldNames(), "mqis.capture")
         return CaptureReader(schema, dict(self.options))
 
 
 def capture_files(options: Mapping[str, str]) -> list[SourceFile]:
     """The files that ``path`` names; of a directory, all files named like a capture."""
-    each = [paths_in({**options, "allow_empty": "true"}, p, "captures") for p in PATTERNS]
+    each = [files.paths_in({**options, "allow_empty": "true"}, p, "captures") for p in PATTERNS]
     found = sorted({path for paths in each for path in paths}, key=str)
     if not found and options.get("allow_empty", "") != "true":
         raise SourceError(f"{options['path']}: there are no captures in it ({', '.join(PATTERNS)})")
@@ -92,7 +84,7 @@ class CaptureReader(DataSourceReader):
         size = int(self._options.get("share_bytes", SHARE_BYTES))
         found: list[CaptureShare] = []
         for path in capture_files(self._options):
-            shares = min(_MAX_SHARES, max(1, -(-size_of(path) // size)))
+            shares = min(_MAX_SHARES, max(1, -(-files.size_of(path) // size)))
             found += [CaptureShare(str(path), number, shares) for number in range(shares)]
         return found
 
@@ -110,9 +102,9 @@ class CaptureReader(DataSourceReader):
             share=(share.number, share.shares), networks=self._networks, detail=detail
         )
         try:
-            place = source_file(share.path)
-            with local_copy(place) as file:
-                if not size_of(place):  # an empty file cannot be mapped
+            place = files.source_file(share.path)
+            with files.local_copy(place) as file:
+                if not files.size_of(place):  # an empty file cannot be mapped
                     yield from _decoded(decoder, b"")
                     return
                 with (
@@ -122,7 +114,7 @@ class CaptureReader(DataSourceReader):
                     yield from _decoded(decoder, view)
         except OSError as error:
             if share.number == 0:  # one error row for all shares of a file
-                yield file_error(0, unreadable(error))
+                yield file_error(0, files.unreadable(error))
 
 
 def _decoded(decoder: CaptureDecoder, data: Buffer) -> Iterator[DecodedRow]:

@@ -19,15 +19,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
-from mqis.pipeline.sources.files import (
-    SourceFile,
-    chosen,
-    open_plain,
-    paths_in,
-    size_of,
-    source_file,
-    unreadable,
-)
+from mqis.pipeline.sources import files
+from mqis.pipeline.sources.files import SourceFile
 from mqis.pipeline.sources.journal import PATTERN, open_segment
 from mqis.pipeline.sources.records import SegmentFault
 from mqis.pipeline.sources.segments import scan
@@ -52,7 +45,7 @@ class SegmentSource(DataSource):
         return schemas.CHECKED_SEGMENTS
 
     def reader(self, schema: StructType) -> SegmentReader:
-        chosen(schema.fieldNames(), schemas.CHECKED_SEGMENTS.fieldNames(), self.name())
+        files.check_names(schema.fieldNames(), schemas.CHECKED_SEGMENTS.fieldNames(), self.name())
         return SegmentReader(schema, dict(self.options))
 
 
@@ -70,13 +63,13 @@ class SegmentReader(DataSourceReader):
 
     def partitions(self) -> list[WholeFiles]:
         without = frozenset(json.loads(self._options.get("without", "[]")))
-        found = paths_in(self._options, PATTERN, "journal segments")
+        found = files.paths_in(self._options, PATTERN, "journal segments")
         return list(_tasks(path for path in found if str(path) not in without))
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, WholeFiles):  # Spark's placeholder if there are no partitions
             return
-        rows = (checked_segment(source_file(path)) for path in partition.paths)
+        rows = (checked_segment(files.source_file(path)) for path in partition.paths)
         yield from arrays.batches(rows, arrays.schema_of(self._schema))
 
 
@@ -84,7 +77,7 @@ def _tasks(paths: Iterable[SourceFile]) -> Iterator[WholeFiles]:
     waiting: list[str] = []
     total = 0
     for path in paths:
-        size = size_of(path)
+        size = files.size_of(path)
         if waiting and (total + size > _TASK_BYTES or len(waiting) == _TASK_FILES):
             yield WholeFiles(tuple(waiting))
             waiting, total = [], 0
@@ -99,12 +92,12 @@ def checked_segment(path: SourceFile) -> Row:
     header, start, reason = open_segment(path)
     if header is not None:
         try:
-            with open_plain(path) as file:
+            with files.open_plain(path) as file:
                 data = file.read()
         except OSError as error:
-            header, reason = None, unreadable(error)
+            header, reason = None, files.unreadable(error)
     if header is None:
-        size = size_of(path)
+        size = files.size_of(path)
         return {
             "file": str(path),
             "size": size,
@@ -132,7 +125,7 @@ def _snapshot_digest(directory: SourceFile, header: SegmentHeader) -> bytes | No
         return None
     digest = sha256()
     try:
-        with open_plain(directory / name) as file:
+        with files.open_plain(directory / name) as file:
             while data := file.read(_BLOCK):
                 digest.update(data)
     except OSError:

@@ -21,17 +21,8 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.content import digests
-from mqis.pipeline.sources.files import (
-    Share,
-    SourceError,
-    SourceFile,
-    chosen,
-    open_plain,
-    paths_in,
-    size_of,
-    source_file,
-    unreadable,
-)
+from mqis.pipeline.sources import files
+from mqis.pipeline.sources.files import Share, SourceError, SourceFile
 from mqis.pipeline.sources.filters import wants
 from mqis.protocol.directory.export_format import (
     MAX_LINE,
@@ -71,7 +62,7 @@ class DirectorySource(DataSource):
         return ROWS[self._kind]
 
     def reader(self, schema: StructType) -> DirectoryReader:
-        chosen(schema.fieldNames(), self.schema().fieldNames(), "mqis.directory")
+        files.check_names(schema.fieldNames(), self.schema().fieldNames(), "mqis.directory")
         return DirectoryReader(schema, dict(self.options), self._kind)
 
     @property
@@ -86,14 +77,14 @@ class DirectorySource(DataSource):
 
 
 def export_files(options: dict[str, str]) -> list[SourceFile]:
-    found = paths_in(options, PATTERN, "exports")
+    found = files.paths_in(options, PATTERN, "exports")
     named = options.get("path", "")
     return [path for path in found if path.name in named or not path.name.startswith(_SNAPSHOT)]
 
 
 def server_of(path: str | SourceFile) -> str:
     """The name of the export's server: that of the file, without the ending."""
-    name = source_file(str(path)).name
+    name = files.source_file(str(path)).name
     return name.rpartition(".")[0] or name
 
 
@@ -112,7 +103,7 @@ class DirectoryReader(DataSourceReader):
         for path in export_files(self._options):
             if not wants(self._filters, "server", server_of(path)):
                 continue
-            length = size_of(path)
+            length = files.size_of(path)
             if self._kind == "partitions":
                 found.append(Share(str(path), 0, 0))
             else:
@@ -154,7 +145,7 @@ def _partition_rows(path: str) -> Iterator[Row]:
 
 
 def _header(path: str) -> ExportHeader:
-    with open_plain(path) as file:
+    with files.open_plain(path) as file:
         line = file.readline(MAX_LINE + 1)
     if len(line) > MAX_LINE:
         raise ExportError(TOO_LONG, 1)
@@ -171,7 +162,7 @@ def _text(line: bytes, number: int) -> str:
 
 
 def _reason(error: Exception) -> str:
-    return unreadable(error) if isinstance(error, OSError) else str(error)
+    return files.unreadable(error) if isinstance(error, OSError) else str(error)
 
 
 # --- the others -----------------------------------------------------------------------------------
@@ -185,7 +176,8 @@ def _object_rows(share: Share, columns: frozenset[str]) -> Iterator[Row]:
             held = _count_lines(share.path) - 1
             if held != header.lines:
                 reason = f"{CUT}: the file was cut off, it has {held} of {header.lines} lines"
-                yield place | {"offset": size_of(source_file(share.path)), "error": reason}
+                size = files.size_of(files.source_file(share.path))
+                yield place | {"offset": size, "error": reason}
         for offset, line in _lines(share):
             yield place | {"offset": offset} | _entry(line, columns)
     except (OSError, ExportError) as error:
@@ -195,7 +187,7 @@ def _object_rows(share: Share, columns: frozenset[str]) -> Iterator[Row]:
 
 def _count_lines(path: str) -> int:
     count, last = 0, b"\n"
-    with open_plain(path) as file:
+    with files.open_plain(path) as file:
         while block := file.read(1 << 20):
             count, last = count + block.count(b"\n"), block[-1:]
     return count if last == b"\n" else count + 1
@@ -207,7 +199,7 @@ def _lines(share: Share) -> Iterator[tuple[int, bytes]]:
     A line that is too long is cut at a length that still shows it is; its end is not looked for
     beyond the share.
     """
-    with open_plain(share.path) as file:
+    with files.open_plain(share.path) as file:
         offset = max(0, share.start - 1)
         file.seek(offset)
         offset += _line(file, share.end - offset)[1]

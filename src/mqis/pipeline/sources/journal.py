@@ -33,19 +33,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
+from mqis.pipeline.sources import files
 from mqis.pipeline.sources.changes import changes_in
 from mqis.pipeline.sources.choosing import check_columns, columns_of
-from mqis.pipeline.sources.files import (
-    Share,
-    SourceError,
-    SourceFile,
-    local_copy,
-    open_plain,
-    paths_in,
-    size_of,
-    source_file,
-    unreadable,
-)
+from mqis.pipeline.sources.files import Share, SourceError, SourceFile
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
 from mqis.pipeline.sources.records import FIELDS, SegmentFault, SegmentRows
 from mqis.pipeline.sources.segments import Scan, scans, shares
@@ -109,7 +100,7 @@ class JournalReader(DataSourceReader):
         size = int(self._options.get("share_bytes", SHARE_BYTES))
         without = frozenset(json.loads(self._options.get("without", "[]")))
         found: list[Share] = []
-        for path in paths_in(self._options, PATTERN, "journal segments"):
+        for path in files.paths_in(self._options, PATTERN, "journal segments"):
             if str(path) not in without:
                 found += self._shares(path, size)
         return found
@@ -120,10 +111,10 @@ class JournalReader(DataSourceReader):
             return [Share(str(path), 0, 0)]
         if not wants(self._filters, "server", header.server):
             return []
-        length = size_of(path)
+        length = files.size_of(path)
         if length - start <= size:
             return [Share(str(path), start, length)]
-        with local_copy(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        with files.local_copy(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             return [Share(str(path), *cut) for cut in shares(data, start, size)]  # type: ignore[arg-type]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -184,12 +175,12 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
 def open_segment(path: SourceFile) -> tuple[SegmentHeader | None, int, str]:
     """Returns (header, offset of the first record, ""); (None, 0, reason) if it cannot be read."""
     try:
-        with open_plain(path) as file:
+        with files.open_plain(path) as file:
             header, start = segment_header(file.read(_HEADER_BYTES))
-        if size_of(path) > MAX_SEGMENT:
+        if files.size_of(path) > MAX_SEGMENT:
             return None, 0, f"the file is too large: a segment has at most {MAX_SEGMENT:,} bytes"
     except OSError as error:
-        return None, 0, unreadable(error)
+        return None, 0, files.unreadable(error)
     except WireError as error:
         return None, 0, str(error)
     return header, start, ""
@@ -211,18 +202,18 @@ def read_share(
 ) -> Iterator[pa.RecordBatch]:
     """Reads the rows of a share of a segment."""
     arrow = arrays.schema_of(schema)
-    path = source_file(share.path)
+    path = files.source_file(share.path)
     header, _, reason = open_segment(path)
     if header is not None:
         try:
-            with open_plain(path) as file:
-                last = share.end >= size_of(path)
+            with files.open_plain(path) as file:
+                last = share.end >= files.size_of(path)
                 for found in scans(file, share.start, share.end, last=last):
                     yield from _rows(found, SegmentRows(share.path, header), arrow, filters, rows)
         except OSError as error:
-            header, reason = None, unreadable(error)
+            header, reason = None, files.unreadable(error)
     if header is None and _wants_errors(filters):
-        fault = SegmentFault(0, size_of(path), reason)
+        fault = SegmentFault(0, files.size_of(path), reason)
         yield SegmentRows(share.path, None).errors([fault], arrow)
 
 

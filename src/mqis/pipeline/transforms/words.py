@@ -10,15 +10,7 @@ from itertools import chain
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql import types as T  # noqa: N812 - the customary name
 
 from mqis.pipeline.transforms.expressions import guid_text, type_label, word
 from mqis.pipeline.transforms.propertywords import change_values, property_words, stored_values
@@ -78,19 +70,19 @@ def in_words(
 # --- single columns -------------------------------------------------------------------------------
 
 
-def _texts(frame: DataFrame, field: StructField) -> list[Column]:
+def _texts(frame: DataFrame, field: T.StructField) -> list[Column]:
     """The columns that take the place of one."""
     name, column = field.name, F.col(field.name)
-    if name in _CONTENT and isinstance(field.dataType, BinaryType):
+    if name in _CONTENT and isinstance(field.dataType, T.BinaryType):
         return [F.length(column).alias(f"{name}_bytes")]
-    if name in _DIGESTS and not isinstance(field.dataType, BinaryType):
+    if name in _DIGESTS and not isinstance(field.dataType, T.BinaryType):
         return []
-    if name == "props" and isinstance(field.dataType, StringType):
+    if name == "props" and isinstance(field.dataType, T.StringType):
         sites = F.col(_SITES) if _SITES in frame.columns else None
         return [stored_values(column, sites).alias("properties")]
-    if isinstance(field.dataType, BinaryType):
+    if isinstance(field.dataType, T.BinaryType):
         return [_octets(name).alias(name)]
-    if isinstance(field.dataType, IntegerType | LongType):
+    if isinstance(field.dataType, T.IntegerType | T.LongType):
         return [_number(frame, name).alias(name)]
     return [_listed(field).alias(name)]
 
@@ -120,14 +112,14 @@ def _number(frame: DataFrame, name: str) -> Column:
     return column
 
 
-def _listed(field: StructField) -> Column:
+def _listed(field: T.StructField) -> Column:
     """Lists of properties become lists of their words, or maps from words to values."""
     column, kind = F.col(field.name), field.dataType
-    if field.name != "properties" or not isinstance(kind, ArrayType):
+    if field.name != "properties" or not isinstance(kind, T.ArrayType):
         return column
-    if isinstance(kind.elementType, IntegerType):
+    if isinstance(kind.elementType, T.IntegerType):
         return property_words(column)
-    if isinstance(kind.elementType, StructType):
+    if isinstance(kind.elementType, T.StructType):
         return change_values(column)
     return column
 
