@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.building import TableBuilder
-from mqis.pipeline.failures import SPARK_ERRORS, explained
+from mqis.pipeline.failures import raised_as
 from mqis.pipeline.graph import TABLES, TableKind
 from mqis.pipeline.inputs import PipelineInputs, sources_of
 from mqis.pipeline.session import PipelineError
@@ -57,10 +57,8 @@ def ingest(
     if not (journals or exports or captures):
         raise PipelineError("nothing to read: give --journals, --exports or --captures")
     inputs.check()
-    try:
+    with raised_as(PipelineError):
         return _ingest(tables, inputs)
-    except SPARK_ERRORS as error:
-        raise PipelineError(explained(error)) from error
 
 
 def _ingest(tables: TableStore, inputs: PipelineInputs) -> Ingested:
