@@ -11,20 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mqis.pipeline.decoding import tables
 from mqis.pipeline.decoding.changes import Bodies, ChangeColumns, Changes
 from mqis.pipeline.decoding.octets import Ints, Mask, Octets, running
-from mqis.pipeline.decoding.tables import (
-    COUNT_SIZE,
-    COUNTED,
-    FIXED,
-    ITEM_SIZE,
-    LISTED,
-    SHAPE,
-    SIZE,
-    TEXT,
-    TOP,
-    UNKNOWN,
-)
 from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.change import MAX_PATH, Command
 from mqis.wire.mqdsrp.messages import VERSION, MessageOperation, Sync0
@@ -142,13 +131,13 @@ def _properties(
     ids_at, ids_size = fixed + layout.CHANGE_PROPERTY_IDS_AT, layout.PROPERTY_ID_SIZE * count
     ids = octets.joined(ids_at, ids_size).view("<u4")
     change = np.repeat(np.arange(len(count)), count)
-    propids = np.where(ids < TOP, ids, 0).astype(np.int64)
-    shape, sizes = SHAPE[propids], SIZE[propids]
-    good[change[shape == UNKNOWN]] = False
+    propids = np.where(ids < tables.TOP, ids, 0).astype(np.int64)
+    shape, sizes = tables.SHAPE[propids], tables.SIZE[propids]
+    good[change[shape == tables.UNKNOWN]] = False
     before = running(sizes)
     last = np.cumsum(count)
     place = ids_at + ids_size - before[last - count]
-    variable = np.flatnonzero(shape > FIXED)
+    variable = np.flatnonzero(shape > tables.FIXED)
     each = np.bincount(change[variable], minlength=len(count))
     first = np.cumsum(each) - each
     for index in range(int(each.max(initial=0))):
@@ -168,16 +157,16 @@ def _properties(
 
 def _sizes(octets: Octets, propid: Ints, at: Ints, end: Ints) -> Ints:
     """The size of each value; a size beyond the end of the body if the value is invalid."""
-    shape = SHAPE[propid]
+    shape = tables.SHAPE[propid]
     size = end - at + 1
-    text = np.flatnonzero(shape == TEXT)
+    text = np.flatnonzero(shape == tables.TEXT)
     length = octets.terminator(at[text], end[text]) - at[text]
     short = length <= 2 * MAX_STRING_UNITS
     size[text[short]] = length[short] + layout.PATH_END_SIZE
-    counted = np.flatnonzero((shape >= COUNTED) & (at + COUNT_SIZE <= end))
+    counted = np.flatnonzero((shape >= tables.COUNTED) & (at + tables.COUNT_SIZE <= end))
     number = octets.u32(at[counted])
-    listed = shape[counted] == LISTED
+    listed = shape[counted] == tables.LISTED
     valid = ~listed | (number <= MAX_VECTOR_ITEMS)
     counted, number = counted[valid], number[valid]
-    size[counted] = COUNT_SIZE + number * ITEM_SIZE[propid[counted]]
+    size[counted] = tables.COUNT_SIZE + number * tables.ITEM_SIZE[propid[counted]]
     return size

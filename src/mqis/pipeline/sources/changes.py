@@ -13,8 +13,8 @@ from mqis.pipeline.decoding.changes import Bodies
 from mqis.pipeline.decoding.columns import decoded
 from mqis.pipeline.decoding.octets import Ints, Mask, Octets
 from mqis.pipeline.decoding.onebyone import NEEDED
-from mqis.pipeline.sources.records import NO_GUID, SegmentRows
-from mqis.pipeline.sources.segments import Scan
+from mqis.pipeline.sources.records import SegmentRows
+from mqis.pipeline.sources.segments import NO_GUID, Scan
 from mqis.wire.journal import RecordKind
 
 #: The columns that the unusual records are decoded from.

@@ -20,16 +20,8 @@ from mmap import ACCESS_READ, mmap
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    Filter,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-)
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
@@ -136,7 +128,8 @@ class PushingJournalReader(JournalReader):
             self._filters = [*self._filters, *taken]
             return left
         taken, left = split(filters, [*FIELDS, "server"], _UNORDERED)
-        errors = [f for f in left if column_of(f) == "error" and isinstance(f, (IsNull, IsNotNull))]
+        of_nulls = (datasource.IsNull, datasource.IsNotNull)
+        errors = [f for f in left if column_of(f) == "error" and isinstance(f, of_nulls)]
         self._filters = [*self._filters, *taken, *errors]
         return [f for f in left if f not in errors]
 
@@ -159,14 +152,15 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
     found: list[Filter] = []
     try:
         if "server" in options:
-            found.append(In(("server",), tuple(options["server"].split(","))))
+            found.append(datasource.In(("server",), tuple(options["server"].split(","))))
         if "partition" in options:
             listed = (Guid.parse(text).raw for text in options["partition"].split(","))
-            found.append(In(("partition",), tuple(listed)))
+            found.append(datasource.In(("partition",), tuple(listed)))
         if "since" in options:
-            found.append(GreaterThanOrEqual(("time",), datetime.fromisoformat(options["since"])))
+            since = datetime.fromisoformat(options["since"])
+            found.append(datasource.GreaterThanOrEqual(("time",), since))
         if "until" in options:
-            found.append(LessThan(("time",), datetime.fromisoformat(options["until"])))
+            found.append(datasource.LessThan(("time",), datetime.fromisoformat(options["until"])))
     except ValueError as error:
         raise SourceError(f"an option of mqis.journal is wrong: {error}") from None
     return found

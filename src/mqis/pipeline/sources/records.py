@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mqis.pipeline import arrays
-from mqis.pipeline.sources.segments import Damage, Scan, joined
+from mqis.pipeline.sources.segments import NO_GUID, Damage, Scan, joined
 from mqis.wire.journal import SegmentHeader, Torn
 from mqis.wire.journal.layout import HAS_MESSAGE
 
@@ -106,8 +106,6 @@ def _unnamed(found: Scan) -> npt.NDArray[np.bool_]:
     unnamed: npt.NDArray[np.bool_] = (found.headers["flags"] & HAS_MESSAGE) == 0
     return unnamed
 
-
-NO_GUID = np.zeros(1, "V16")[0]
 
 #: Columns that take more than a copy of a header field.
 _MADE: dict[str, Callable[[Scan, pa.DataType], pa.Array]] = {
