@@ -105,7 +105,9 @@ def _identity(change: DirectoryChange) -> tuple[int | None, bytes | None]:
 
 
 def _property(propid: int, variant: PropVariant) -> Row:
-    value, text, number = variant.value, None, None
+    value = variant.value
+    text: str | None = None
+    number: int | None = None
     if isinstance(value, int):
         number = arrays.signed(int(value))
     elif isinstance(value, str | Guid):

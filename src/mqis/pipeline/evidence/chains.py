@@ -42,8 +42,8 @@ class JournalChain:
                 kind = _KINDS.get(finding.state)
                 if kind is None or finding.source in copied or self._is_elsewhere(finding):
                     continue
-                numbers = (min(n, _MAX_NUMBER) for n in (finding.first, finding.last))
-                where = finding.source, None, *numbers
+                first, last = (min(n, _MAX_NUMBER) for n in (finding.first, finding.last))
+                where = finding.source, None, first, last
                 yield EvidenceFinding(kind, self.server, finding.text, *where)
 
     def signature(self, keys: Sequence[RsaPublicKey]) -> str:

@@ -68,8 +68,9 @@ def judge_input(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
 def _segment(row: Row) -> SegmentFile:
     """A segment file that ingesting found."""
     header, _ = segment_header(row["header"])
-    typed = {"header": header, "server_id": Guid(row["server_id"]), "path": row["file"]}
-    return SegmentFile(**{name: value for name, value in row.items() if name != "file"} | typed)
+    same = {name: row[name] for name in row if name != "file"}
+    typed = {"path": row["file"], "server_id": Guid(row["server_id"]), "header": header}
+    return SegmentFile(**(same | typed))
 
 
 def _missing(
