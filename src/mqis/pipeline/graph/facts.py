@@ -39,7 +39,7 @@ def facts(**topics: DataFrame) -> DataFrame:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    row = json.loads(text)
+    row: dict[str, Any] = json.loads(text)
     return row | {n: b64decode(row[n]) for n in _BYTES & row.keys() if row[n] is not None}
 
 

@@ -27,7 +27,7 @@ _COMPARE: dict[type[Filter], Callable[[Any, Any], Any]] = {
     datasource.LessThan: operator.lt,
     datasource.LessThanOrEqual: operator.le,
 }
-_DECIDABLE = (datasource.In, datasource.IsNotNull, *_COMPARE)
+_DECIDABLE: tuple[type[Filter], ...] = (datasource.In, datasource.IsNotNull, *_COMPARE)
 _ORDERED = tuple(kind for kind in _COMPARE if kind is not datasource.EqualTo)
 
 
