@@ -60,7 +60,7 @@ slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours
 		$(addprefix slice-,engines killing benchmarks simulation story)
 
 # The quick ones of `make engines`: each run takes one of them, at random.
-QUICK_ENGINES := simulated
+QUICK_ENGINES := simulated spoiled rebuild_damaged
 slice-engines:
 	@$(PY) -m pytest tests/pipeline/slow/test_$$($(PY) -c \
 		'import random, sys; print(random.choice(sys.argv[1:]))' $(QUICK_ENGINES)).py
