@@ -171,7 +171,7 @@ class PropertyBag(Mapping[int, PropVariant]):
         offsets = table[2::3]
         found: PackedValues = {}
         for propid, vt, offset, end in zip(
-            self._ids, table[1::3], offsets, (*offsets[1:], len(self.data) - start), strict=True
+            self._ids, table[1::3], offsets, (*offsets, len(self.data) - start)[1:], strict=True
         ):
             value = self.data[start + offset : start + end]
             check_packed(vt, value)
