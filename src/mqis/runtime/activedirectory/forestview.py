@@ -117,7 +117,7 @@ class ForestView:
             if self.get(ObjectType.MACHINE, owner) is None:
                 return iter(())
             base, scope = guid_name(owner), SearchScope.ONE_LEVEL
-        conditions = [CERTIFIED] if object_type is ObjectType.USER else []
+        conditions: list[Filter] = [CERTIFIED] if object_type is ObjectType.USER else []
         conditions += conditions_of(restrictions, self._references(object_type, restrictions))
         condition = And(tuple(conditions)) if conditions else None
         return self._link.search(object_type, condition, base=base, scope=scope)
