@@ -23,7 +23,12 @@ from mqis.admin.activedirectory.taking import EstateResult, EstateTaker
 from mqis.admin.transfer import Progress, silent
 from mqis.protocol.activedirectory.conditions import class_filter
 from mqis.protocol.activedirectory.entry import LdapEntry
-from mqis.protocol.activedirectory.forest import LDAP_CLASSES, ROOT_ATTRIBUTES, Forest
+from mqis.protocol.activedirectory.forest import (
+    LDAP_CLASSES,
+    ROOT_ATTRIBUTES,
+    Forest,
+    change_number,
+)
 from mqis.protocol.activedirectory.importing import (
     ImportSources,
     gates_of_sites,
@@ -33,6 +38,7 @@ from mqis.protocol.activedirectory.importing import (
 )
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapDirectory, LdapQuery
 from mqis.protocol.ports import Store
@@ -66,6 +72,8 @@ async def _connected(options: ConnectingOptions, store: Store, progress: Progres
         raise ConnectingError(f"{error}; nothing was imported: run the command again") from error
     except LdapError as error:
         raise explained(error, options.user) from error
+    except ProtocolError as error:
+        raise ConnectingError(f"{', '.join(options.urls)}: {error}") from error
     finally:
         await client.close()
 
@@ -97,8 +105,7 @@ class EstateReading:
     async def begin(self) -> tuple[Forest, int]:
         """Reads the naming contexts, and the number of the last change."""
         root = _as_entry(await self.client.read("", ROOT_ATTRIBUTES) or SearchEntry("", ()))
-        usn = root.text("highestCommittedUSN")
-        return Forest.of(root), int(usn) if usn.isascii() and usn.isdigit() else 0
+        return Forest.of(root), change_number(root.text("highestCommittedUSN"))
 
     async def topology(self, forest: Forest) -> tuple[list[LdapEntry], list[LdapEntry]]:
         """Sites and links, which are few."""
