@@ -17,6 +17,7 @@ from mqis.pipeline.sources.capture import capture_files
 from mqis.pipeline.sources.checks import header_row
 from mqis.pipeline.sources.directory import export_files, server_of
 from mqis.pipeline.sources.files import SourceFile, files_beside, paths_in
+from mqis.pipeline.sources.findings import estate_checks, finding_files
 from mqis.pipeline.sources.inventory import SegmentFile, journal_files
 from mqis.pipeline.sources.journal import PATTERN, server_of_segment
 from mqis.pipeline.transforms.expressions import shaped
@@ -42,6 +43,8 @@ class PipelineInputs:
     #: A link that is assumed to have failed, as the table ``what_if`` names it.
     failed: str = ""
     seed: int = 1
+    #: Results of ``mqis estate check --json``, several with commas.
+    findings: str = ""
 
     def check(self, *, may_be_empty: bool = False) -> None:
         """Raises an error in one line if a place cannot be read, or has nothing to read.
@@ -57,6 +60,8 @@ class PipelineInputs:
             capture_files({"path": self.captures, **more})
         if self.messages and not local_path(self.messages).exists():
             raise PipelineError(f"{self.messages}: there is no such file (a CSV of messages)")
+        if self.findings:
+            finding_files(self.findings)
 
 
 def sources_of(spark: SparkSession, inputs: PipelineInputs) -> Sources:
@@ -76,6 +81,9 @@ def sources_of(spark: SparkSession, inputs: PipelineInputs) -> Sources:
     if inputs.messages:
         reader = spark.read.schema(schemas.MESSAGES).option("header", value=True)
         found["messages"] = lambda: reader.csv(str(local_path(inputs.messages)))
+    if inputs.findings:
+        checked = estate_checks(inputs.findings)
+        found["estate_checks"] = lambda: spark.createDataFrame(checked, schemas.ESTATE_CHECKS)
     return found
 
 

@@ -23,8 +23,8 @@ _OF_JOURNALS = ("segments", "records", "repeats", "snapshots", "snapshot_partiti
 _OF_EXPORTS = ("objects", "partitions")
 _OF_CAPTURES = ("packets",)
 _INGESTED = (*_OF_JOURNALS, *_OF_EXPORTS, *_OF_CAPTURES, "errors", "journals", "evidence")
-#: It depends on messages that the user gives, so only its own command writes it.
-_ASKED_FOR = "traffic"
+#: They depend on input that the user gives with their own commands, so only these write them.
+_ASKED_FOR = ("traffic", "estate")
 
 
 @contextmanager
@@ -210,6 +210,15 @@ def traffic(tables: TableStore, messages: str = "", *, failed: str = "", seed: i
     return Carried(total, sum(row["kind"] == "link" for row in rows), lost)
 
 
+def estate(tables: TableStore, findings: str) -> dict[str, int]:
+    """Writes ``estate`` from results of ``mqis estate check``; counts the faults by their state."""
+    sources = sources_of(tables.session, PipelineInputs(findings=findings))
+    with TableBuilder(tables, sources) as builder:
+        builder.write(["estate"])
+    counts = tables.read("estate").groupBy("state").count().collect()
+    return {row["state"]: row["count"] for row in counts}
+
+
 def conversations(tables: TableStore, shared: TableBuilder | None = None) -> dict[str, int]:
     """Writes ``conversations``; returns the number of messages of each protocol."""
     with _built(tables, shared, "packets", "conversations"):
@@ -219,7 +228,7 @@ def conversations(tables: TableStore, shared: TableBuilder | None = None) -> dic
 
 def others(shared: TableBuilder) -> None:
     """Writes the tables that no other run of the same builder has written."""
-    known = {*_INGESTED, _ASKED_FOR, *shared.written}
+    known = {*_INGESTED, *_ASKED_FOR, *shared.written}
     shared.write(
         name
         for name, table in TABLES.items()

@@ -93,6 +93,13 @@ MESSAGES = _schema("source text, destination text, messages double")
 #: One row each: the number that made-up messages depend on, and a link that has failed.
 SEED = _schema("seed int")
 FAILED_LINK = _schema("failed text")
+#: A finding of ``mqis estate check``, and the results of the command, one row a file. ``unknown``
+#: are the checks that its source could not answer.
+CHECKED_FINDING = _schema(
+    "check text, entry text, detail text, symptom text, advice text, ldif text"
+)
+_TYPES["findings"] = T.ArrayType(CHECKED_FINDING, containsNull=False)
+ESTATE_CHECKS = _schema("file text, checked time, unknown names, findings findings")
 
 # --- bronze ---------------------------------------------------------------------------------------
 
@@ -148,7 +155,7 @@ FOLDED = _schema(
 )
 
 #: An object as its authority's journal has it; ``journaled`` are its digests, null if deleted.
-JOURNALED_STATE = _schema("partition binary, id binary, journaled longs")
+JOURNALED_STATE = _schema("partition binary, type int, id binary, journaled longs")
 
 #: The network as ``transforms.network`` packs it, with the numbers of its sites and of its links
 #: and gates that may fail.
@@ -160,6 +167,11 @@ LINES = _schema("partition binary, at long, seq long, place int, key binary, lin
 #: A claim of one object, in the order of ``protocol.hygiene.claims.Claim``.
 CLAIMS = _schema("key text, kind int, check text, type text, id text, path text, detail text")
 
+#: A fault of an Active Directory; ``state`` is open, mended, or unknown to the newest check.
+ESTATE = _schema(
+    "check text, entry text, state text, detail text, symptom text, advice text, ldif text, "
+    "first_found time, last_found time, times_found long"
+)
 #: A change that an authority made; ``had`` maps servers to the times when they applied it.
 CHANGES = _schema(
     "partition text, seq long, previous_seq long, id text, type text, operation text, path text, "

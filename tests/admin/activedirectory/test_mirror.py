@@ -10,7 +10,8 @@ import pytest
 
 from mqis.admin.activedirectory.mirror.feed import read_identity
 from mqis.admin.activedirectory.mirror.round import EstateMirror
-from mqis.admin.activedirectory.mirror.writing import mirror_identity, read_cursor
+from mqis.admin.activedirectory.mirror.writing import mirror_identity
+from mqis.protocol.activedirectory.mirror.cursor import read_cursor
 from mqis.protocol.errors import ProtocolError, StorageError
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid

@@ -60,7 +60,7 @@ EXPLAINED = (
     *("cause", "reason", "seq", "source", "target", "applied_lsn"),
 )
 #: The columns that identify a difference.
-_KEY = ["server", "partition", "id"]
+_KEY = ["server", "partition", "type", "id"]
 _HOP = [*_KEY, "step"]
 
 
@@ -68,10 +68,13 @@ _HOP = [*_KEY, "step"]
 def made_changes(differences: DataFrame, used_records: DataFrame) -> DataFrame:
     """The changes of the differing objects in the journals of their authorities, decoded."""
     objects = differences.select(
-        F.col("authority").alias("server"), "partition", F.col("id").alias("object_id")
+        F.col("authority").alias("server"),
+        "partition",
+        F.col("type").alias("object_type"),
+        F.col("id").alias("object_id"),
     ).distinct()
     local = changes_in(used_records, RecordState.LOCAL)
-    keys = ["server", "partition", "object_id"]
+    keys = ["server", "partition", "object_type", "object_id"]
     return carried(local.join(F.broadcast(objects), keys, "left_semi"))
 
 
@@ -109,12 +112,13 @@ def traced_differences(
     made = made_changes.select(
         F.col("server").alias("authority"),
         "partition",
+        F.col("object_type").alias("type"),
         F.col("object_id").alias("id"),
         F.col("seq").alias("made_seq"),
         "command",
         F.transform("properties", lambda p: travels_as(p["propid"])).alias("set"),
     )
-    joined = differences.join(made, ["authority", "partition", "id"], "left")
+    joined = differences.join(made, ["authority", "partition", "type", "id"], "left")
     grouped = joined.groupBy(*DIFFERENCE).agg(
         F.max(F.when(_is_missed_change(), F.col("made_seq"))).alias("seq"),
         F.max("made_seq").alias("latest"),
@@ -144,6 +148,11 @@ def _is_missed_change() -> Column:
         .when(difference == DifferenceKind.EXTRA.value, command == int(Command.DELETE))
         .otherwise(created | F.arrays_overlap("set", "properties"))
     )
+
+
+def _is_about_it() -> Column:
+    """True for a change of the object that differs."""
+    return (F.col("about.object_type") == F.col("type")) & (F.col("about.object_id") == F.col("id"))
 
 
 # --- its path -------------------------------------------------------------------------------------
@@ -179,13 +188,13 @@ def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
     changes = changes_in(records, RecordState.APPLIED, RecordState.REFUSED).select(
         F.col("server").alias("target"),
         "partition",
-        F.col("object_id").alias("about"),
+        F.struct("object_type", "object_id").alias("about"),
         F.col("seq").alias("got"),
         *("operation", "state", "reason", "lsn"),
     )
     applied = F.col("state") == int(RecordState.APPLIED)
     whole = F.col("operation").isin(int(Command.CREATE), int(Command.SYNC))
-    later = whole & (F.col("about") == F.col("id")) & (F.col("got") >= F.col("wanted"))
+    later = whole & (_is_about_it()) & (F.col("got") >= F.col("wanted"))
     concerns = (F.col("got") == F.col("wanted")) | (applied & later)
     joined = changes.join(F.broadcast(asked), ["target", "partition"]).filter(concerns)
     return joined.groupBy(*_HOP).agg(
@@ -237,14 +246,14 @@ def carriers(hops: DataFrame, used_records: DataFrame) -> DataFrame:
         F.col("server").alias("source"),
         "peer",
         "partition",
-        F.col("object_id").alias("about"),
+        F.struct("object_type", "object_id").alias("about"),
         F.col("seq").alias("got"),
         *("command", "message_source", "message_ordinal"),
     )
     same = F.col("got") == F.col("wanted")
     later = (
         (F.col("command") == int(Command.SYNC))
-        & (F.col("about") == F.col("id"))
+        & (_is_about_it())
         & (F.col("got") >= F.col("wanted"))
     )
     joined = found.join(F.broadcast(asked), ["source", "partition"]).filter(

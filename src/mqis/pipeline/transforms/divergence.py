@@ -1,7 +1,8 @@
 """Differences of replicas from their authorities, by the rule of ``replication.convergence``.
 
-First the objects of all servers are grouped by identifier. An object is fine if all servers that
-should hold it do and all digests are equal. The few others are compared in detail.
+First the objects of all servers are grouped by type and identifier, because a site and its
+connected network may share one identifier. An object is fine if all servers that should hold it do
+and all digests are equal. The few others are compared in detail.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ DIFFERENCE = (
     *("server", "authority", "partition", "id", "type", "path", "difference", "properties"),
     *("authority_seq", "replica_seq"),
 )
+_OBJECT = ["partition", "type", "id"]
 
 
 @step
@@ -63,7 +65,7 @@ def suspects(used_objects: DataFrame, replicas: DataFrame) -> DataFrame:
     """The objects, of all servers, that some server may lack or have different."""
     held = used_objects.filter(~F.col("deleted"))
     looked_at = held.join(
-        F.broadcast(_unequal_objects(held, replicas)), ["partition", "id"], "left_semi"
+        F.broadcast(_unequal_objects(held, replicas)), _OBJECT, "left_semi"
     ).select("server", "partition", "id", "type", "path", "seq", "site_only", "digest", "digests")
     owners = replicas.select("partition", "authority").distinct()
     return looked_at.join(F.broadcast(owners), "partition")
@@ -79,21 +81,16 @@ def differences(suspects: DataFrame, replicas: DataFrame) -> DataFrame:
 
 def grouped(held: DataFrame) -> DataFrame:
     """Each object once: the number of servers that hold it, and its lowest and highest digest."""
-    return held.groupBy("partition", "id").agg(
+    return held.groupBy(*_OBJECT).agg(
         F.count("*").alias("held"), F.min("digest").alias("low"), F.max("digest").alias("high")
     )
 
 
 def _unequal_objects(held: DataFrame, replicas: DataFrame) -> DataFrame:
-    """(partition, id) of the objects that some server may lack or have different."""
+    """(partition, type, id) of the objects that some server may lack or have different."""
     expected = replicas.groupBy("partition").agg((F.count("*") + 1).alias("expected"))
     unequal = (F.col("held") != F.col("expected")) | (F.col("low") != F.col("high"))
-    return (
-        grouped(held)
-        .join(F.broadcast(expected), "partition")
-        .filter(unequal)
-        .select("partition", "id")
-    )
+    return grouped(held).join(F.broadcast(expected), "partition").filter(unequal).select(*_OBJECT)
 
 
 def _missing_or_different(own: DataFrame, others: DataFrame, replicas: DataFrame) -> DataFrame:
@@ -104,9 +101,9 @@ def _missing_or_different(own: DataFrame, others: DataFrame, replicas: DataFrame
     # Once for each replica.
     others_of = F.broadcast(replicas.select("server", "partition", "same_site"))
     wanted = held.join(others_of, "partition")
-    renamed = (F.col(name).alias(f"their_{name}") for name in ("type", "seq", "digest", "digests"))
-    theirs = others.select("server", "partition", "id", *renamed)
-    joined = wanted.join(theirs, ["server", "partition", "id"], "left")
+    renamed = (F.col(name).alias(f"their_{name}") for name in ("seq", "digest", "digests"))
+    theirs = others.select("server", *_OBJECT, *renamed)
+    joined = wanted.join(theirs, ["server", *_OBJECT], "left")
     missing = F.col("their_digest").isNull()
     # Replicas in other sites may hold a site-only queue or not (E58).
     concerned = F.col("same_site") | ~F.col("site_only")
@@ -122,19 +119,16 @@ def _missing_or_different(own: DataFrame, others: DataFrame, replicas: DataFrame
 
 
 def _unequal() -> Column:
-    """The properties whose digests differ; all properties of both if the types differ."""
+    """The properties whose digests differ."""
     listed = listed_properties(F.col("type"))
     numbered = F.sequence(F.lit(0), F.size("digests") - 1)
     differing = F.filter(numbered, lambda i: F.col("digests")[i] != F.col("their_digests")[i])
-    everything = F.array_union(listed, listed_properties(F.col("their_type")))
-    same_type = F.col("type") == F.col("their_type")
-    chosen = F.when(same_type, F.transform(differing, lambda i: listed[i])).otherwise(everything)
-    return F.array_sort(chosen)
+    return F.array_sort(F.transform(differing, lambda i: listed[i]))
 
 
 def _extra(own: DataFrame, others: DataFrame) -> DataFrame:
     """The objects that replicas have and the authority does not."""
-    beyond = others.join(own.select("partition", "id"), ["partition", "id"], "left_anti")
+    beyond = others.join(own.select(*_OBJECT), _OBJECT, "left_anti")
     return shaped(
         beyond,
         DIFFERENCE,

@@ -43,7 +43,7 @@ def versions(changes: DataFrame) -> DataFrame:
 
     A deletion ends the last version and begins none.
     """
-    following = Window.partitionBy("partition", "id").orderBy("seq")
+    following = Window.partitionBy("partition", "type", "id").orderBy("seq")
     ended = shaped(
         changes,
         schemas.VERSIONS.names,

@@ -126,10 +126,10 @@ def _passed_over(seen: DataFrame) -> DataFrame:
     whole = (int(Command.CREATE), int(Command.SYNC), int(Command.DELETE))
     said = (
         applied.filter(F.col("operation").isin(*whole))
-        .groupBy("server", "partition", "object_id")
+        .groupBy("server", "partition", "object_type", "object_id")
         .agg(F.max("seq").alias("said"))
     )
-    left = missed.join(said, ["server", "partition", "object_id"], "left").filter(
+    left = missed.join(said, ["server", "partition", "object_type", "object_id"], "left").filter(
         F.coalesce("said", F.lit(-1)) < F.col("seq")
     )
     covered = (F.col("from_seq") < F.col("seq")) & (F.col("seq") <= F.col("to_seq"))

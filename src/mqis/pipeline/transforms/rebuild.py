@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
@@ -30,9 +30,10 @@ from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader
 from mqis.wire.seqnum import SequenceNumber
 
-_OBJECT = ["partition", "at", "object_id"]
+#: A site and its connected network may share one identifier: in Active Directory they always do.
+_OBJECT = ["partition", "at", "object_id", "object_type"]
 #: The columns that a line is made of.
-_NEEDED = (*_OBJECT, "seq", "command", "object_type", "properties")
+_NEEDED = (*_OBJECT, "seq", "command", "properties")
 _PLACES = {int(kind): place for place, kind in enumerate(ORDER)}
 #: Tombstones come after all objects.
 _LAST = len(ORDER)
@@ -84,7 +85,6 @@ def lines(changes: DataFrame, points: DataFrame) -> DataFrame:
     fates = before.groupBy(*_OBJECT).agg(
         F.max("seq").alias("seq"),
         F.max_by("command", "seq").alias("command"),
-        F.max_by("object_type", "seq").alias("object_type"),
         F.max(F.when(created, F.col("seq"))).alias("born"),
     )
     values = (
@@ -96,8 +96,19 @@ def lines(changes: DataFrame, points: DataFrame) -> DataFrame:
         .groupBy(*_OBJECT)
         .agg(F.collect_list(F.struct("propid", "raw")).alias("properties"))
     )
-    whole = fates.join(values, _OBJECT, "left")
+    whole = _without_overwritten(fates).join(values, _OBJECT, "left")
     return mapped_rows(whole, _NEEDED, _format, schemas.LINES)
+
+
+def _without_overwritten(fates: DataFrame) -> DataFrame:
+    """Leaves out tombstones that a store does not keep: it has one for each identifier.
+
+    A later deletion takes its place, and so does the creation of an object.
+    """
+    gone = F.col("command") == int(Command.DELETE)
+    said = F.when(gone, F.col("seq")).otherwise(F.col("born"))
+    last = F.max(said).over(Window.partitionBy("partition", "at", "object_id"))
+    return fates.withColumn("last", last).filter(~gone | (F.col("seq") == F.col("last")))
 
 
 def _format(rows: Iterator[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:

@@ -33,8 +33,8 @@ from mqis.protocol.replication.convergence import DifferenceKind
 from mqis.wire.journal import RecordState
 from mqis.wire.mqdsrp.change import Command
 
-_KEY = ["server", "partition", "id"]
-_OBJECT = ["authority", "partition", "id"]
+_KEY = ["server", "partition", "type", "id"]
+_OBJECT = ["authority", "partition", "type", "id"]
 _CONTRADICTION = "its export contradicts its own journal"
 _DOUBTFUL = (Cause.CORRUPTED.value, Cause.UNKNOWN.value, Cause.FOREIGN.value)
 
@@ -58,7 +58,7 @@ def divergence(explained_differences: DataFrame, doubtful_differences: DataFrame
     found = certain.unionByName(judged).unionByName(_authorities(own))
     texts = {"partition": guid_text("partition"), "id": guid_text("id")}
     readable = shaped(found, schemas.DIVERGENCE.names, type=type_label("type"), **texts)
-    return readable.orderBy("server", "partition", "id").coalesce(1)
+    return readable.orderBy("server", "partition", "id", "type").coalesce(1)
 
 
 @step
@@ -140,40 +140,39 @@ def journaled_objects(
     """The objects as their authorities' journals have them when they were exported."""
     keys = explained_differences.filter(is_doubtful()).select(*_OBJECT).distinct()
     named = made_changes.withColumnRenamed("server", "authority")
-    concerned = named.join(
-        F.broadcast(keys.withColumnRenamed("id", "object_id")),
-        ["authority", "partition", "object_id"],
-        "left_semi",
-    )
+    about = {"type": "object_type", "id": "object_id"}
+    asked = F.broadcast(keys.withColumnsRenamed(about))
+    concerned = named.join(asked, [*_OBJECT[:2], *about.values()], "left_semi")
     owners = keys.select(*_OBJECT[:2]).distinct()
     own = _renamed(export_numbers, "authority", "at").join(owners, _OBJECT[:2])
     rebuilt = lines(folded(concerned), own.select("partition", "at"))
     held = mapped_rows(rebuilt, ["line"], _parse, schemas.JOURNALED_STATE)
     sets = F.flatten(F.collect_list(F.transform("properties", lambda p: travels_as(p["propid"]))))
-    known = concerned.groupBy("authority", "partition", F.col("object_id").alias("id")).agg(
+    told = (F.col(column).alias(name) for name, column in about.items())
+    known = concerned.groupBy(*_OBJECT[:2], *told).agg(
         F.max(F.col("command") == int(Command.CREATE)).alias("born"), sets.alias("set")
     )
-    return known.join(held, ["partition", "id"], "left")
+    return known.join(held, _OBJECT[1:], "left")
 
 
 def _parse(rows: Iterator[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     for (line,) in rows:
         entry = parse_entry(line, 0)
+        kind = entry.object_type if isinstance(entry, DeletedObject) else entry.type
         parts = None if isinstance(entry, DeletedObject) else digests(entry)[1]
-        yield {"partition": entry.partition.raw, "id": entry.id.raw, "journaled": parts}
+        named = {"partition": entry.partition.raw, "type": int(kind), "id": entry.id.raw}
+        yield {**named, "journaled": parts}
 
 
 def _compared(facts: DataFrame, doubtful: DataFrame, objects: DataFrame) -> DataFrame:
     """Adds ``authority_odd`` and ``replica_odd``: which export contradicts the journal."""
-    keys = doubtful.select("partition", "id").distinct()
+    keys = doubtful.select(*_OBJECT[1:]).distinct()
     held = (
         objects.filter(~F.col("deleted"))
-        .join(F.broadcast(keys), ["partition", "id"], "left_semi")
-        .select("server", "partition", "id", "digests")
+        .join(F.broadcast(keys), _OBJECT[1:], "left_semi")
+        .select(*_KEY, "digests")
     )
-    own = held.select(
-        F.col("server").alias("authority"), "partition", "id", F.col("digests").alias("own_parts")
-    )
+    own = held.withColumnsRenamed({"server": "authority", "digests": "own_parts"})
     theirs = held.select(*_KEY, F.col("digests").alias("their_parts"))
     joined = facts.join(own, _OBJECT, "left").join(theirs, _KEY, "left")
     older = F.coalesce(F.col("latest") > F.col("authority_number"), F.lit(False))
