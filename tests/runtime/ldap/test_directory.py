@@ -350,6 +350,7 @@ def refer(*uris: str) -> Callable[[LdapMessage], Any]:
     )
 
 
+@pytest.mark.req("MQDSSM-2.2.6-05")
 def test_referrals_are_not_followed_unless_allowed() -> None:
     async def test() -> None:
         async with ScriptedDirectory(forest()) as server:
