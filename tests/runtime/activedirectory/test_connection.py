@@ -1,4 +1,4 @@
-"""The connection of a store to its domain controller: when it begins, who shares it, how it ends."""
+"""The connection of a store to its domain controller: its beginning, its users, its end."""
 
 from __future__ import annotations
 

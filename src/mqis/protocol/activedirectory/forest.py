@@ -66,6 +66,10 @@ class Forest:
         return cls(*names)
 
     @property
+    def schema(self) -> DistinguishedName:
+        return self.configuration.child("CN", "Schema")
+
+    @property
     def sites(self) -> DistinguishedName:
         return self.configuration.child("CN", "Sites")
 
