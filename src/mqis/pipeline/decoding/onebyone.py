@@ -16,6 +16,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeRequest, SyncReply, decode_message
+from mqis.wire.mqdsrp.propertylist import Listed
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader
 
@@ -48,7 +49,7 @@ class _Rows:
     numbers: list[int | None] = field(default_factory=list)
     raws: list[bytes] = field(default_factory=list)
 
-    def add(self, source: int, listed: tuple[tuple[int, PropVariant], ...], *values: Any) -> None:
+    def add(self, source: int, listed: Listed, *values: Any) -> None:
         self.source.append(source)
         for column, value in zip(self.columns.values(), values, strict=True):
             column.append(value)

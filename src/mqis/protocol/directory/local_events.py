@@ -236,7 +236,8 @@ class DirectoryEvents:
     def user_of(self, properties: Properties) -> DirectoryObject | None:
         """The user who has the SID of a new one: there is one for each (MQDS-3.1.4.4-24)."""
         sid = properties.get(PropId.U_SID)
-        key = None if sid is None else key_of(sid.value)
+        # What a client gives may be of any type, until the create table has checked it.
+        key = key_of(sid.value) if sid is not None and isinstance(sid.value, bytes) else None
         if key is None:
             return None
         return next(iter(self.transaction.having(ObjectType.USER, PropId.U_SID, key)), None)
