@@ -127,6 +127,7 @@ def test_numbers_of_64_bits() -> None:
     mirrored(test)
 
 
+@pytest.mark.req("MQDSSM-3.1.6.15-12")
 def test_a_restored_domain_controller_is_compared_afresh() -> None:
     async def test(estate: MirroredEstate) -> None:
         await estate.mirror.round()
@@ -145,6 +146,7 @@ def test_a_restored_domain_controller_is_compared_afresh() -> None:
     mirrored(test)
 
 
+@pytest.mark.req("MQDSSM-3.1.6.15-12")
 def test_another_domain_controller_and_one_that_went_back() -> None:
     async def test(estate: MirroredEstate) -> None:
         await estate.mirror.round()

@@ -68,6 +68,10 @@ class Forest:
         return cls(*names)
 
     @property
+    def schema(self) -> DistinguishedName:
+        return self.configuration.child("CN", "Schema")
+
+    @property
     def sites(self) -> DistinguishedName:
         return self.configuration.child("CN", "Sites")
 
