@@ -11,12 +11,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.registry import step
-from mqis.pipeline.transforms.expressions import guid_text, listed_properties, same_name
+from mqis.pipeline.transforms.expressions import guid_text, listed_properties, same_name, shaped
 from mqis.protocol.replication.convergence import DifferenceKind
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
 _OBJECT = ["partition", "type", "id"]
+#: The columns of ``differences``.
+DIFFERENCE = (
+    *("server", "authority", "partition", "id", "type", "path", "difference", "properties"),
+    *("authority_seq", "replica_seq"),
+)
 
 
 @step
@@ -28,7 +33,7 @@ def members(used_objects: DataFrame, used_partitions: DataFrame) -> DataFrame:
     exported = used_partitions.select(F.col("server").alias("member")).distinct()
     sites = F.get_json_object("props", f"$.{int(PropId.QM_SITE_IDS)}.value[0]")
     machines = used_objects.filter((F.col("type") == int(ObjectType.MACHINE)) & ~F.col("deleted"))
-    listed = machines.join(F.broadcast(exported), same_name(F.col("path"), F.col("member")))
+    listed = machines.join(F.broadcast(exported), same_name("path", "member"))
     own = (F.col("server") == F.col("member")).cast("int")
     found = listed.groupBy("member").agg(F.max_by(sites, own).alias("site"))
     return found.select(F.col("member").alias("server"), "site")
@@ -37,7 +42,7 @@ def members(used_objects: DataFrame, used_partitions: DataFrame) -> DataFrame:
 @step
 def authorities(used_partitions: DataFrame) -> DataFrame:
     """The server that claims to own each partition: (partition, authority)."""
-    owned = used_partitions.filter(same_name(F.col("owner"), F.col("server")))
+    owned = used_partitions.filter(same_name("owner", "server"))
     return owned.groupBy("partition").agg(F.min("server").alias("authority"))
 
 
@@ -49,7 +54,7 @@ def replicas(used_partitions: DataFrame, authorities: DataFrame, members: DataFr
     """
     servers = used_partitions.select("server").distinct()
     pairs = servers.crossJoin(F.broadcast(authorities)).filter("server != authority")
-    same_site = F.coalesce(guid_text(F.col("partition")) == F.col("site"), F.lit(False))
+    same_site = F.coalesce(guid_text("partition") == F.col("site"), F.lit(False))
     return pairs.join(F.broadcast(members), "server", "left").select(
         "server", "partition", "authority", same_site.alias("same_site")
     )
@@ -96,30 +101,20 @@ def _missing_or_different(own: DataFrame, others: DataFrame, replicas: DataFrame
     # Once for each replica.
     others_of = F.broadcast(replicas.select("server", "partition", "same_site"))
     wanted = held.join(others_of, "partition")
-    theirs = others.select(
-        "server",
-        *_OBJECT,
-        F.col("seq").alias("their_seq"),
-        F.col("digest").alias("their_digest"),
-        F.col("digests").alias("their_digests"),
-    )
+    renamed = (F.col(name).alias(f"their_{name}") for name in ("seq", "digest", "digests"))
+    theirs = others.select("server", *_OBJECT, *renamed)
     joined = wanted.join(theirs, ["server", *_OBJECT], "left")
     missing = F.col("their_digest").isNull()
     # Replicas in other sites may hold a site-only queue or not (E58).
     concerned = F.col("same_site") | ~F.col("site_only")
-    return joined.filter(concerned & (missing | (F.col("digest") != F.col("their_digest")))).select(
-        "server",
-        "authority",
-        "partition",
-        "id",
-        "type",
-        "path",
-        F.when(missing, F.lit(DifferenceKind.MISSING.value))
-        .otherwise(F.lit(DifferenceKind.DIFFERENT.value))
-        .alias("difference"),
-        F.when(missing, F.array().cast("array<int>")).otherwise(_unequal()).alias("properties"),
-        F.col("seq").alias("authority_seq"),
-        F.col("their_seq").alias("replica_seq"),
+    kinds = DifferenceKind.MISSING.value, DifferenceKind.DIFFERENT.value
+    return shaped(
+        joined.filter(concerned & (missing | (F.col("digest") != F.col("their_digest")))),
+        DIFFERENCE,
+        difference=F.when(missing, kinds[0]).otherwise(kinds[1]),
+        properties=F.when(missing, F.array().cast("array<int>")).otherwise(_unequal()),
+        authority_seq=F.col("seq"),
+        replica_seq=F.col("their_seq"),
     )
 
 
@@ -134,15 +129,11 @@ def _unequal() -> Column:
 def _extra(own: DataFrame, others: DataFrame) -> DataFrame:
     """The objects that replicas have and the authority does not."""
     beyond = others.join(own.select(*_OBJECT), _OBJECT, "left_anti")
-    return beyond.select(
-        "server",
-        "authority",
-        "partition",
-        "id",
-        "type",
-        "path",
-        F.lit(DifferenceKind.EXTRA.value).alias("difference"),
-        F.array().cast("array<int>").alias("properties"),
-        F.lit(None).cast("long").alias("authority_seq"),
-        F.col("seq").alias("replica_seq"),
+    return shaped(
+        beyond,
+        DIFFERENCE,
+        difference=F.lit(DifferenceKind.EXTRA.value),
+        properties=F.array().cast("array<int>"),
+        authority_seq=F.lit(None).cast("long"),
+        replica_seq=F.col("seq"),
     )
