@@ -34,6 +34,7 @@ SOURCES = {
     "messages": schemas.MESSAGES,
     "synthetic_seed": schemas.SEED,
     "failed_link": schemas.FAILED_LINK,
+    "estate_checks": schemas.ESTATE_CHECKS,
 }
 
 
