@@ -109,7 +109,7 @@ def test_a_site_and_its_network_may_share_an_identifier(spark: SparkSession) -> 
         tombstone(7, partition=ENTERPRISE_PARTITION, seq=seq, object_type=kind)
         for seq, kind in ((3, ObjectType.CN), (4, ObjectType.SITE))
     ]
-    told = [format_entry(entry) for entry in (*born, *gone)]
+    told = [*map(format_entry, born), *map(format_entry, gone)]
     changes = snapshot_changes(spark.createDataFrame([(line,) for line in told], "line string"))
     numbers = [(bytearray(ENTERPRISE_PARTITION.raw), at) for at in (1, 2, 3, 4)]
     points = spark.createDataFrame(numbers, "partition binary, at long")
