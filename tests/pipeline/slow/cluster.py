@@ -16,6 +16,8 @@ from mqis.pipeline.session import worker_python
 from mqis.runtime.freeports import free_port
 from tests.waiting import DEADLINE_S, wait_until
 
+#: Makes processes of Java start sooner; those that take no options from Spark's settings, too.
+QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 _DEPLOY = "org.apache.spark.deploy"
 _CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _HERE = ("--host", "127.0.0.1")

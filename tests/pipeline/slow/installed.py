@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,16 @@ def environment_with_wheel(directory: Path) -> Path:
     dependencies = Path(pyspark.__file__).parents[1]
     (packages / "dependencies.pth").write_text(f"{dependencies}\n", "utf-8")
     return python
+
+
+def worker_of(python: Path) -> str:
+    """The program that starts this Python quickly as a worker of Spark."""
+    code = "from mqis.pipeline.session import worker_python; print(worker_python())"
+    env = without_repository(dict(os.environ)) | {"XDG_CACHE_HOME": str(python.parents[2])}
+    done = subprocess.run(
+        [str(python), "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
 
 
 def without_repository(settings: dict[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,8 +20,8 @@ import pyspark
 import pytest
 
 from mqis.lab.generate import GeneratePlan, generate
-from tests.pipeline.slow.cluster import connect_server, environment, standalone
-from tests.pipeline.slow.installed import environment_with_wheel, without_repository
+from tests.pipeline.slow.cluster import QUICK_JAVA, connect_server, environment, standalone
+from tests.pipeline.slow.installed import environment_with_wheel, without_repository, worker_of
 from tests.pipeline.slow.mounted import check_mounts, credential, mounted, without
 from tests.s3server import s3_server
 
@@ -76,10 +77,11 @@ class Computers:
         assert done.returncode == 0, (done.stdout + done.stderr)[-9000:]
 
 
+@cache
 def spark_environment(python: Path) -> dict[str, str]:
-    return without_repository(environment()) | {
+    return without_repository(environment() | QUICK_JAVA) | {
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_PYTHON": worker_of(python),
         "PYSPARK_DRIVER_PYTHON": str(python),
     }
 
