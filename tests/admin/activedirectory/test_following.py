@@ -9,7 +9,7 @@ import pytest
 
 from mqis.admin.activedirectory.mirror.following import DirectoryWatch, follow
 from mqis.admin.activedirectory.mirror.round import EstateMirror, MirrorRound
-from mqis.admin.activedirectory.mirror.writing import read_cursor
+from mqis.protocol.activedirectory.mirror.cursor import read_cursor
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.activedirectory.reading import read_forest
 from mqis.runtime.ldap.directory import LdapDirectoryClient

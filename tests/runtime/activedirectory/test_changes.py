@@ -257,7 +257,8 @@ async def test_a_machine_by_its_identifier_and_by_its_name_wherever_its_computer
         server.put(far, objectClass=(b"user", b"computer"), sAMAccountName=b"SRV7$")
         sites = passing.estate.berlin.raw
         machine = server.put(f"CN=msmq,{far}", objectClass=b"mSMQConfiguration", mSMQSites=sites)
-        for quota, name in enumerate((machine, "SRV7"), 5):
+        names: tuple[Guid | str, ...] = (machine, "SRV7")
+        for quota, name in enumerate(names, 5):
             assert await write(passing.caller, ObjectType.MACHINE, name, {P.QM_QUOTA: quota}) == OK
             assert values(passing, machine, "mSMQQuota") == (b"%d" % quota,)
         unknown = await write(passing.caller, ObjectType.MACHINE, "SRV8", {P.QM_QUOTA: 1})
@@ -269,7 +270,8 @@ async def test_a_machine_by_its_identifier_and_by_its_name_wherever_its_computer
 async def test_a_site_by_its_identifier_and_by_its_name() -> None:
     async with through() as passing:
         caller, paris = passing.caller, passing.estate.paris
-        for interval, name in enumerate((paris, "PARIS"), 5):
+        names: tuple[Guid | str, ...] = (paris, "PARIS")
+        for interval, name in enumerate(names, 5):
             assert await write(caller, ObjectType.SITE, name, {P.S_INTERVAL1: interval}) == OK
             assert values(passing, paris, "mSMQInterval1") == (b"%d" % interval,)
         passing.server.on_message = refusing(0, DENIED)

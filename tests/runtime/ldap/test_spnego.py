@@ -65,7 +65,7 @@ class SpnegoDirectory(ScriptedDirectory):
                 answers = self._logon(acceptor, message) or self._usual(message)
                 for answer in answers:
                     operation, *controls = answer if isinstance(answer, tuple) else (answer,)
-                    out = LdapMessage(message.id, operation, tuple(controls)).encode()  # type: ignore[arg-type]
+                    out = LdapMessage(message.id, operation, tuple(controls)).encode()
                     if layered:
                         out = frame(acceptor.wrap(out).data)
                         self.carried += out
