@@ -192,7 +192,7 @@ class DirectoryContext:
         settings = self.settings
         now = int(settings.clock())
         made: list[OwnChange] = []
-        result = await self.writer.submit(
+        result = await self.writer.enqueue(
             lambda tx: operation(
                 DirectoryEvents(
                     tx,
