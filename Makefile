@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance mutants slices bench fuzz crash chaos soak proof sim engines docs man site java pipeline kerberos audit survey lock clean story wheel
+.PHONY: help run install test lint format types pytest conformance mutants slices bench fuzz crash chaos soak proof sim engines docs man site java pipeline kerberos audit survey lock clean story wheel newest
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -55,18 +55,27 @@ mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=tabl
 	@$(PY) tools/mutants.py $(if $(ONLY),--only $(ONLY)) $(if $(SHARD),--shard $(SHARD)) \
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write) $(if $(JSON),--json)
 
-slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench, engines (CI runs it)
+slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench, engines, the newest Python (CI runs it)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
-		$(addprefix slice-,engines killing benchmarks simulation story)
+		$(addprefix slice-,engines killing benchmarks simulation story) newest
 
 # The quick ones of `make engines`: each run takes one of them, at random.
-QUICK_ENGINES := simulated
+QUICK_ENGINES := simulated spoiled rebuild_damaged
 slice-engines:
 	@$(PY) -m pytest tests/pipeline/slow/test_$$($(PY) -c \
 		'import random, sys; print(random.choice(sys.argv[1:]))' $(QUICK_ENGINES)).py
 
 slice-%:
 	@$(PY) -m pytest tests/slices/$*.py
+
+# Few examples: what is new there is the interpreter.
+newest: $(VENV)/.dev ## the tests of wire and protocol on the newest Python of this machine (NEWEST=python3.14)
+	@newest="$(or $(NEWEST),$$(tools/newest_python.sh $(PY)))"; \
+	if [ -z "$$newest" ]; then echo "there is no newer Python here than the one of $(VENV)"; exit 0; fi; \
+	$$newest -m venv .build/newest && \
+	.build/newest/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
+		--only-binary :all: -r requirements/run.lock -r requirements/dev.lock && \
+	PYTHONPATH=src:. MQIS_EXAMPLES=5 .build/newest/bin/python -m pytest -p no:cacheprovider tests/wire tests/protocol
 
 bench: $(VENV)/.dev ## the benchmarks, each beside a peer (ONLY=name for one, QUICK=1)
 	@$(PY) -m bench $(ONLY) $(if $(QUICK),--quick)

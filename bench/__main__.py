@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from bench import (
+    activedirectory,
     beside,
     boxcars,
     capture,
@@ -60,6 +61,7 @@ ENTRIES: dict[str, Bench] = {
         directory,
         beside,
         replication,
+        activedirectory,
         journal,
         discovery,
         routing,

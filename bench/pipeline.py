@@ -243,7 +243,7 @@ def _changes_in(body: Message | DirectoryChange | None) -> int:
 def _auditing(run: Run, results: Results, spark: SparkSession) -> None:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    from mqis.pipeline.settling import settled  # noqa: PLC0415
+    from mqis.pipeline.building import settled  # noqa: PLC0415
     from mqis.pipeline.tables import TableDirectory  # noqa: PLC0415
     from mqis.pipeline.transforms.divergence import differences, suspects  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingError, ConnectingOptions
-from mqis.admin.activedirectory.online import CHANGED, NO_ENTERPRISE, _connected
+from mqis.admin.activedirectory.online import CHANGED, NO_ENTERPRISE, import_domains
 from mqis.admin.activedirectory.taking import UNKNOWN_GATE, WITHOUT_DESCRIPTOR, EstateResult
 from mqis.config.stores import open_store
 from mqis.protocol.ports import Store
@@ -67,7 +67,7 @@ def imported(server: ScriptedDomain, store: Store, **options: object) -> EstateR
                 operation_timeout_s=60,
                 **options,  # type: ignore[arg-type]
             )
-            return await _connected(wanted, store, lambda _done, _total: None)
+            return await import_domains([wanted], store)
 
     return asyncio.run(run())
 

@@ -7,10 +7,10 @@ import pytest
 from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.admin.activedirectory.mirror.round import MirrorInterrupted
-from mqis.admin.activedirectory.mirror.writing import read_cursor
 from mqis.cli.estate import repairs_of
 from mqis.protocol.activedirectory.estate.examining import EstateReport
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, EstateFinding
+from mqis.protocol.activedirectory.mirror.cursor import read_cursor
 from mqis.protocol.ldap.errors import LdapError
 from mqis.runtime.ldap.binding import BindMethod
 from mqis.wire.guid import Guid

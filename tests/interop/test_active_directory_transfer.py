@@ -81,7 +81,7 @@ def objects(store: Store, kind: ObjectType) -> dict[str, DirectoryObject]:
 
 def imported(domain: Path) -> Store:
     store = open_store("memory:")
-    import_online(options(domain), store)
+    import_online([options(domain)], store)
     return store
 
 
@@ -183,6 +183,6 @@ def test_a_new_queue_gets_another_identifier_and_that_is_told(domain: Path, esta
 
 def test_a_wrong_password_is_one_line(domain: Path) -> None:
     with closing(open_store("memory:")) as store, pytest.raises(ConnectingError) as caught:
-        import_online(options(domain, "wrong"), store)
+        import_online([options(domain, "wrong")], store)
     assert "the user name or the password is wrong" in str(caught.value)
     assert "\n" not in str(caught.value)

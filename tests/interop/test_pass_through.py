@@ -126,6 +126,7 @@ def site_id(store: ActiveDirectoryStore) -> Guid:
 def test_objects_of_impacket_in_samba(
     domain: Path, caller: DCERPC_v5, store: ActiveDirectoryStore
 ) -> None:
+    assert store.schema_defects() == []
     site = site_id(store)
     properties = {201: variant(CLSID, UUID(bytes_le=site.raw)), 210: variant(UI4, 1)}
     code, machine = create(caller, MACHINE, "SRV1", properties=properties)

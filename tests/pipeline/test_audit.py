@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.building import TableBuilder
+from mqis.pipeline.building import TableBuilder, settled
 from mqis.pipeline.runs import Audited, audit
-from mqis.pipeline.settling import settled
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.causes import (
     carriers,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from mqis.pipeline import arrays
 from mqis.pipeline.schemas import CAPTURE
 from mqis.pipeline.sources.capture import CaptureReader, capture_files, option_choice
 from mqis.pipeline.sources.files import Share, SourceError
@@ -122,7 +122,7 @@ def test_what_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
 
 def test_big_files_come_in_batches(captures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read(captures / "oletx.pcap")
-    monkeypatch.setattr(sys.modules[CaptureReader.__module__], "_BATCH", 4)
+    monkeypatch.setattr(arrays, "_BATCH", 4)
     assert read(captures / "oletx.pcap") == whole
 
 

@@ -50,10 +50,10 @@ def write(directory: Path, *, signed: bool) -> Path:
 def chain(directory: Path) -> JournalChain:
     """The chain as ingesting reads it."""
     files = journal_files(str(directory))
-    rows = {s.path: checked_segment(Path(s.path)) for s in files.segments}
-    read = [with_digests(s, rows[s.path]) for s in files.segments]
+    rows = {s.path: checked_segment(Path(s.path)) for s in files if s.kept is None}
+    read = [with_digests(s, rows[s.path]) for s in files if s.kept is None]
     damaged = [path for path, row in rows.items() if row["damage"]]
-    return JournalChain("psc1", read, files.repeated, damaged)
+    return JournalChain("psc1", read, [s for s in files if s.kept is not None], damaged)
 
 
 def with_digests(segment: SegmentFile, row: dict[str, object]) -> SegmentFile:

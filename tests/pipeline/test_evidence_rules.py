@@ -41,7 +41,7 @@ def journal(*parts: tuple[int, int, int], damaged: tuple[int, ...] = ()) -> Jour
         for s, (_, first, last) in zip(segments, parts, strict=True)
     }
     spoiled = [f"j/segment-{number}" for number in damaged]
-    (found,) = inventories(segments, files, spoiled).values()
+    (found,) = inventories(segments, files, spoiled)
     return found
 
 
@@ -72,7 +72,7 @@ def test_a_complete_journal() -> None:
     assert not journal((1, 1, 10), (2, 11, 20), damaged=(2,)).is_complete
     assert not journal((1, 2, 10)).is_complete
     thin = journal((1, 1, 10))
-    thin.files["j/segment-1"].records = 9
+    thin.files["j/segment-1"] = Extent(1, 10, 9, 0, 0)
     assert not thin.is_complete
     assert thin.thinned == ["j/segment-1"]
 
@@ -106,8 +106,8 @@ def test_copies_of_a_segment_are_left_out(tmp_path: Path) -> None:
     data[-1] ^= 0xFF
     other.write_bytes(data)
     files = journal_files(str(tmp_path))
-    assert {s.path for s in files.segments} == {str(whole), str(other)}
-    assert {(c.segment.path, c.kept) for c in files.repeated} == {
+    assert {s.path for s in files if s.kept is None} == {str(whole), str(other)}
+    assert {(s.path, s.kept) for s in files if s.kept is not None} == {
         (str(tmp_path / name / whole.name), str(whole)) for name in "bc"
     }
 
@@ -115,8 +115,7 @@ def test_copies_of_a_segment_are_left_out(tmp_path: Path) -> None:
 def test_a_directory_that_is_given_twice_is_read_once(tmp_path: Path) -> None:
     write_journal(tmp_path / "a", 3)
     files = journal_files(f"{tmp_path},{tmp_path / 'a'}")
-    assert len(files.segments) == 1
-    assert files.repeated == ()
+    assert [s.kept for s in files] == [None]
 
 
 # --- exports --------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ SOURCES = {
     "exported_partitions": schemas.PARTITIONS,
     "captured": schemas.CAPTURE,
     "messages": schemas.MESSAGES,
+    "estate_checks": schemas.ESTATE_CHECKS,
     "synthetic_seed": schemas.SEED,
     "failed_link": schemas.FAILED_LINK,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,10 +18,14 @@ from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.runs import ingest
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.rebuild import folded, lines, local_changes
+from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
+from mqis.protocol.directory.export_format import format_entry
 from mqis.protocol.directory.export_lines import exported_lines
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DeletedObject, DirectoryObject
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from tests.builders import network, site, tombstone
 
 #: Lines by partition and number, as the server itself had them.
 States = dict[tuple[bytes, int], list[str]]
@@ -95,6 +100,23 @@ def test_a_whole_directory_is_an_export(
     number = sorted(seq for held, seq in states if held == partition)[29]
     site = f'"partition":"{Guid(partition)}"'
     assert [line for line in kept if site in line] == states[partition, number]
+
+
+def test_a_site_and_its_network_may_share_an_identifier(spark: SparkSession) -> None:
+    """In Active Directory they do. A store keeps one tombstone for each identifier, the last."""
+    entries: list[DirectoryObject | DeletedObject] = [site(7, seq=1), network(7, seq=2)]
+    entries += [
+        tombstone(7, partition=ENTERPRISE_PARTITION, seq=seq, object_type=kind)
+        for seq, kind in ((3, ObjectType.CN), (4, ObjectType.SITE))
+    ]
+    told = [format_entry(entry) for entry in entries]
+    changes = snapshot_changes(spark.createDataFrame([(line,) for line in told], "line string"))
+    numbers = [(bytearray(ENTERPRISE_PARTITION.raw), at) for at in (1, 2, 3, 4)]
+    points = spark.createDataFrame(numbers, "partition binary, at long")
+    rebuilt: dict[int, list[str]] = defaultdict(list)
+    for row in lines(changes, points).orderBy("place", "key").collect():
+        rebuilt[row.at].append(row.line)
+    assert rebuilt == {1: told[:1], 2: told[:2], 3: [told[0], told[2]], 4: told[3:]}
 
 
 def test_points_that_are_none_are_refused(tables: TableDirectory) -> None:

@@ -158,8 +158,12 @@ def test_every_failure(routed: TableDirectory) -> None:
     assert isinstance(done, Failed)
 
 
-def test_hygiene(routed: TableDirectory) -> None:
-    counted = hygiene(routed)
+@pytest.fixture(scope="module")
+def counted(routed: TableDirectory) -> dict[str, int]:
+    return hygiene(routed)
+
+
+def test_hygiene(routed: TableDirectory, counted: dict[str, int]) -> None:
     found = {(row.check, row.path or row.id) for row in routed.read("hygiene").collect()}
     assert found == {
         ("duplicate_name", "gA"),
@@ -175,8 +179,8 @@ def test_hygiene(routed: TableDirectory) -> None:
     assert routed.read("directory").count() == len(objects())
 
 
+@pytest.mark.usefixtures("counted")
 def test_hygiene_findings_are_explained(routed: TableDirectory, tmp_path: Path) -> None:
-    hygiene(routed)
     rows = routed.read("hygiene").select("check", "explanation").collect()
     assert {row.explanation for row in rows} == {Check[row.check.upper()].value for row in rows}
     shown = run("pipeline", "hygiene", "--tables", str(routed.directory))

@@ -67,7 +67,7 @@ def test_journals_give_the_same_rows(journal: Path, s3: S3Server, share_bytes: s
 def test_digests_and_damage_are_the_same(journal: Path, s3: S3Server) -> None:
     assert rows(SegmentSource, s3.uri("bucket/journal")) == rows(SegmentSource, str(journal))
     found = journal_files(s3.uri("bucket/journal"))
-    assert [segment.number for segment in found.segments] == [1, 2, 3]
+    assert [segment.number for segment in found] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", ["objects", "partitions", "lines"])

@@ -103,6 +103,24 @@ def test_a_directory_that_does_not_answer_ends_the_start_with_its_reason(tmp_pat
     serve(tmp_path, test)
 
 
+@pytest.mark.req("MQDSSM-2.4-01")
+def test_what_the_schema_lacks_is_named_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(estate: Estate, config: Config) -> None:
+        server = estate.server
+        async with DirectoryServer(config):
+            assert "schema" not in caplog.text
+        lost = "mSMQSettings", "mSMQQueueQuota", "mSMQDsService"
+        server.schema = tuple(name.upper() for name in server.schema if name not in lost)
+        async with DirectoryServer(config):
+            pass
+        named = "the schema does not show mSMQDsService, mSMQQueueQuota, mSMQSettings; extend it"
+        assert named in caplog.text
+
+    serve(tmp_path, test)
+
+
 @pytest.mark.req("MQDSSM-5.1-02")
 def test_callers_read_through_it_by_their_own_rights(tmp_path: Path) -> None:
     async def test(estate: Estate, config: Config) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from mqis.protocol.activedirectory.schema import needed_names
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.views.doctor.examination import examine
 from mqis.views.doctor.findings import Finding, Severity
@@ -12,12 +13,13 @@ from tests.runtime.activedirectory.estate import Estate
 from tests.waiting import in_time
 
 
-def findings(home: Path, **keys: str) -> list[Finding]:
+def findings(home: Path, schema: tuple[str, ...] = needed_names(), **keys: str) -> list[Finding]:
     """The findings about the directory; ``keys`` are added to the section of the store."""
 
     async def run() -> list[Finding]:
         async with ScriptedDomain.of() as server:
             Estate(server)
+            server.schema = schema
             store = {"url": server.url, **keys}
             lines = "".join(f'{key} = "{value}"\n' for key, value in store.items())
             (home / "mqis.toml").write_text(f'[server]\nname = "SRV1"\n[store]\n{lines}')
@@ -33,6 +35,13 @@ def test_a_directory_that_answers(tmp_path: Path) -> None:
     assert "answers" in connection.what
     assert place.what.startswith("the account reads 1 machines and 2 queues")
     assert place.what.endswith("in Berlin")
+
+
+def test_a_schema_without_a_class(tmp_path: Path) -> None:
+    rest = tuple(name for name in needed_names() if name != "mSMQSiteLink")
+    _, error, _ = findings(tmp_path, rest)
+    assert error.severity is Severity.ERROR
+    assert "the schema does not show mSMQSiteLink; extend it" in error.what
 
 
 def test_a_directory_that_does_not(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from mqis.wire.propertybag import (
     decode_properties,
     encode_properties,
     packed_value,
+    packed_values,
 )
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.strategies.propvariant import property_sets
@@ -231,3 +232,28 @@ class TestPackedValue:
 
     def test_damage_is_not_looked_at(self) -> None:
         assert packed_value(PropertyBag(table((7, 19, 5), values=b"a")), 7) == b""
+
+
+@given(property_sets())
+def test_packed_values_of_a_store_are_those_of_the_variants(
+    properties: dict[int, PropVariant],
+) -> None:
+    bag = PropertyBag(encode_properties(properties))
+    assert packed_values(bag) == packed_values(properties)
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "reason"),
+    [
+        (VarType.UI4, b"\1\2\3", "VT_UI4 has 4 bytes, not 3"),
+        (VarType.CLSID, bytes(17), "VT_CLSID has 16 bytes, not 17"),
+        (VarType.LPWSTR, b"a\0\0\0b\0", "2 bytes after the end of VT_LPWSTR"),
+        (VarType.LPWSTR, b"a\0", "no terminating zero"),
+        (VarType.BLOB, b"\5\0\0\0abc", "BLOB needs 5 bytes, 3 left"),
+        (0x0FFF, b"", "variant type 0x0fff is not one of"),
+    ],
+)
+def test_a_damaged_value_is_not_passed_on(number: int, value: bytes, reason: str) -> None:
+    bag = PropertyBag(table((105, number, 0), values=value))
+    with pytest.raises(WireError, match=reason):
+        packed_values(bag)

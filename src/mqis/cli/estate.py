@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -116,6 +117,7 @@ def repairs_of(report: EstateReport) -> str:
 
 def _as_json(report: EstateReport) -> dict[str, object]:
     return {
+        "checked": datetime.now(UTC).isoformat(),
         "clean": not report.findings,
         "objects": report.counts,
         "findings": [

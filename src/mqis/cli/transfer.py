@@ -44,9 +44,9 @@ def import_(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...|LDAPS://HOST",
-            help="A file of 'mqis export', LDIF files of an Active Directory, or the "
-            "URL of a domain controller.",
+            metavar="FILE...|LDAPS://HOST...",
+            help="A file of 'mqis export', LDIF files of an Active Directory, or the URL of a "
+            "domain controller; of a forest, one of each domain.",
             show_default=False,
         ),
     ],
@@ -92,11 +92,11 @@ def _reader(
     if restore and (online or any(is_ldif(Path(source)) for source in sources)):
         raise typer.BadParameter("--restore needs a file of 'mqis export'")
     if online:
-        if len(sources) > 1:
-            raise typer.BadParameter("import one Active Directory at a time")
+        if not all(map(is_ldap_url, sources)):
+            raise typer.BadParameter("import files or domain controllers, not both together")
         from mqis.admin.activedirectory.online import import_online  # noqa: PLC0415 -- it is slow
 
-        return partial(import_online, directory.connecting(*sources))
+        return partial(import_online, [directory.connecting(source) for source in sources])
     for source in sources:
         refuse_uri(source)
     paths = [Path(source) for source in sources]

@@ -1,13 +1,24 @@
-"""Conversion from NumPy to Arrow without a Python object per value."""
+"""Conversion to Arrow: of NumPy's arrays without a Python object per value, and of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+Row = Mapping[str, Any]
+#: The rows of a batch, and about so many bytes of text.
+_BATCH, _BATCH_BYTES = 5000, 32 << 20
+
+
+def schema_of(schema: StructType) -> pa.Schema:
+    """Spark's schema as Arrow's."""
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 def guids(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
@@ -44,19 +55,28 @@ def only_where(known: npt.NDArray[np.bool_], values: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(values.type, len(values), buffers)
 
 
-def constant(value: object, kind: pa.DataType, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(value, kind), count)
+def batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches of rows, which are Python values by the names of columns; a missing one is null."""
+    waiting: list[Row] = []
+    size = 0
+    for row in rows:
+        waiting.append(row)
+        size += sum(len(value) for value in row.values() if isinstance(value, str))
+        if len(waiting) >= _BATCH or size >= _BATCH_BYTES:
+            yield pa.RecordBatch.from_pylist(waiting, schema=schema)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.RecordBatch.from_pylist(waiting, schema=schema)
 
 
-def rows(columns: dict[str, Sequence[object]], schema: pa.Schema, count: int) -> pa.RecordBatch:
-    """A batch from lists of Python values; a column that is not given is null."""
-    arrays = [
-        pa.array(columns[field.name], field.type)
-        if field.name in columns
-        else pa.nulls(count, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+def text(name: str) -> str:
+    """Escapes lone surrogates, which Windows names may contain and Arrow's texts may not."""
+    return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def signed(number: int) -> int:
+    """The signed number of 64 bits that has the bits of an unsigned one."""
+    return number - (1 << 64) if number >> 63 else number
 
 
 def _validity(missing: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:

@@ -9,8 +9,23 @@ from pyspark.sql import DataFrame
 
 from mqis.pipeline.graph import TABLES, TableKind
 from mqis.pipeline.inputs import Sources
-from mqis.pipeline.settling import settled
 from mqis.pipeline.tables import TableError, TableStore
+
+#: A frame with more rows stays with the executors.
+_FEW = 100_000
+
+
+def settled(frame: DataFrame) -> DataFrame:
+    """Computes a frame that is used several times, so that others do not contain its plan.
+
+    Spark takes longer to plan a query that contains all earlier plans than to run it. So frames
+    that are usually small (servers, differences, the messages with a change) are computed early and
+    continue as plain rows on the driver; many rows are cached on the executors.
+    """
+    rows = frame.limit(_FEW + 1).toArrow()
+    if rows.num_rows > _FEW:
+        return frame.persist()
+    return frame.sparkSession.createDataFrame(rows, frame.schema)
 
 
 class TableBuilder:

@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from mqis.pipeline.failures import SPARK_ERRORS, explained
+from mqis.pipeline.failures import raised_as
 from mqis.pipeline.graph import TABLES
 from mqis.pipeline.tables import TableDirectory, TableError, TableStore
+from mqis.pipeline.transforms.expressions import shaped
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SESSION = "spark_catalog"
@@ -44,13 +45,8 @@ class CatalogTables:
             )
         #: A database has no maps and structures: such columns are written as JSON.
         self._flat = kind.endswith(_JDBC)
-        self._make_schema()
-
-    def _make_schema(self) -> None:
-        try:
-            self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {self._catalog}.{self._schema}")
-        except SPARK_ERRORS as error:
-            raise TableError(f"{self.place}: cannot be used: {explained(error)}") from error
+        with raised_as(TableError, f"{place}: cannot be used: "):
+            session.sql(f"CREATE SCHEMA IF NOT EXISTS {self._catalog}.{self._schema}")
 
     def _full(self, name: str) -> str:
         return f"{self._catalog}.{self._schema}.{name}"
@@ -75,30 +71,19 @@ class CatalogTables:
         """Replaces a table and reads it back."""
         made = _flattened(frame) if self._flat else frame
         self._refuse_another(name, made.schema)
-        try:
+        with raised_as(TableError, f"{self._full(name)}: cannot be written: "):
             self._replace(name, made, by)
-        except SPARK_ERRORS as error:
-            raise TableError(
-                f"{self._full(name)}: cannot be written: {explained(error)}"
-            ) from error
         return self.read(name)
 
     def _refuse_another(self, name: str, schema: StructType) -> None:
         """Raises if the table has other columns than this one would."""
         if not self.has(name):
             return
-        there = {
-            field.name: field.dataType for field in self.session.table(self._full(name)).schema
-        }
-        made = {field.name: field.dataType for field in schema}
-        other = sorted(
-            column
-            for column in there.keys() | made.keys()
-            if _plain(there.get(column)) != _plain(made.get(column))
-        )
+        other = _types(self.session.table(self._full(name)).schema) ^ _types(schema)
         if other:
+            column = min(other)[0]
             raise TableError(
-                f"{self._full(name)}: exists with another schema (column {other[0]}), so it is not "
+                f"{self._full(name)}: exists with another schema (column {column}), so it is not "
                 "replaced; drop it, or choose another schema with --into"
             )
 
@@ -118,29 +103,19 @@ class CatalogTables:
 
     def drop(self, name: str) -> None:
         """Removes the table."""
-        try:
+        with raised_as(TableError, f"{self._full(name)}: cannot be dropped: "):
             self.session.catalog.dropTable(self._full(name), ifExists=True)
-        except SPARK_ERRORS as error:
-            raise TableError(
-                f"{self._full(name)}: cannot be dropped: {explained(error)}"
-            ) from error
 
 
-def _plain(kind: DataType | None) -> str:
-    """A type without the things that a catalogue may change: whether values may be null."""
-    return "" if kind is None else kind.simpleString()
+def _types(schema: StructType) -> set[tuple[str, str]]:
+    """(column, type) without what a catalogue may change: whether values may be null."""
+    return {(field.name, field.dataType.simpleString()) for field in schema}
 
 
 def _flattened(frame: DataFrame) -> DataFrame:
     """The frame with its maps, structures and lists of lists as JSON."""
-    return frame.select(
-        *(
-            F.to_json(field.name, _TIMES).alias(field.name)
-            if _is_nested(field.dataType)
-            else F.col(field.name)
-            for field in frame.schema
-        )
-    )
+    nested = [field.name for field in frame.schema if _is_nested(field.dataType)]
+    return shaped(frame, frame.columns, **{name: F.to_json(name, _TIMES) for name in nested})
 
 
 def _unflattened(stored: DataFrame, name: str) -> DataFrame:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
+
+from mqis.wire.errors import MqisError
 
 #: The exceptions that a query raises: those that PySpark has a class for, and Java's others.
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JJavaError)
@@ -15,6 +19,15 @@ _THEIRS = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): .+)$", re.M)
 #: A cause in a Java stack trace.
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.M)
 _DISK = re.compile(r"No space left on device|Disk quota exceeded")
+
+
+@contextmanager
+def raised_as(kind: type[MqisError], before: str = "") -> Iterator[None]:
+    """Raises an error of Spark in the block as ``kind``, in one line behind ``before``."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise kind(f"{before}{explained(error)}") from error
 
 
 def explained(error: BaseException) -> str:

@@ -17,8 +17,10 @@ from mqis.pipeline.sources.capture import capture_files
 from mqis.pipeline.sources.checks import header_row
 from mqis.pipeline.sources.directory import export_files, server_of
 from mqis.pipeline.sources.files import SourceFile, files_beside, paths_in
-from mqis.pipeline.sources.inventory import RepeatedSegment, journal_files
+from mqis.pipeline.sources.findings import estate_checks, finding_files
+from mqis.pipeline.sources.inventory import SegmentFile, journal_files
 from mqis.pipeline.sources.journal import PATTERN, server_of_segment
+from mqis.pipeline.transforms.expressions import shaped
 
 #: Functions that read the sources, by their names in the graph.
 Sources = dict[str, Callable[[], DataFrame]]
@@ -41,6 +43,8 @@ class PipelineInputs:
     #: A link that is assumed to have failed, as the table ``what_if`` names it.
     failed: str = ""
     seed: int = 1
+    #: Results of ``mqis estate check --json``, several with commas.
+    findings: str = ""
 
     def check(self, *, may_be_empty: bool = False) -> None:
         """Raises an error in one line if a place cannot be read, or has nothing to read.
@@ -56,6 +60,8 @@ class PipelineInputs:
             capture_files({"path": self.captures, **more})
         if self.messages and not local_path(self.messages).exists():
             raise PipelineError(f"{self.messages}: there is no such file (a CSV of messages)")
+        if self.findings:
+            finding_files(self.findings)
 
 
 def sources_of(spark: SparkSession, inputs: PipelineInputs) -> Sources:
@@ -75,27 +81,30 @@ def sources_of(spark: SparkSession, inputs: PipelineInputs) -> Sources:
     if inputs.messages:
         reader = spark.read.schema(schemas.MESSAGES).option("header", value=True)
         found["messages"] = lambda: reader.csv(str(local_path(inputs.messages)))
+    if inputs.findings:
+        checked = estate_checks(inputs.findings)
+        found["estate_checks"] = lambda: spark.createDataFrame(checked, schemas.ESTATE_CHECKS)
     return found
 
 
 def _journal_sources(spark: SparkSession, path: str) -> Sources:
-    files = journal_files(path)
-    copies = [_copy(copy) for copy in files.repeated]
-    without = files.left_out
+    copies = [segment for segment in journal_files(path) if segment.kept]
+    without = [copy.path for copy in copies]
     names = schemas.JOURNAL.fieldNames()
     found: Sources = {
         "journal": lambda: sources.journal(spark, path, names, without=without),
         "checked_segments": lambda: sources.segments(spark, path, without=without),
-        "repeated_segments": lambda: spark.createDataFrame(copies, schemas.SEGMENTS),
+        "repeated_segments": lambda: spark.createDataFrame(
+            list(map(_copy, copies)), schemas.SEGMENTS
+        ),
     }
     return found | _snapshot_sources(spark, path)
 
 
-def _copy(copy: RepeatedSegment) -> tuple[object, ...]:
+def _copy(copy: SegmentFile) -> tuple[object, ...]:
     """The row of a segment that is not read."""
-    assert copy.segment.header is not None
-    row = header_row(copy.segment.header)
-    row |= {"file": copy.segment.path, "size": copy.segment.size, "kept": copy.kept}
+    assert copy.header is not None
+    row = header_row(copy.header) | {"file": copy.path, "size": copy.size, "kept": copy.kept}
     return tuple(row.get(name) for name in schemas.SEGMENTS.fieldNames())
 
 
@@ -120,11 +129,12 @@ def _snapshot_sources(spark: SparkSession, journals: str) -> Sources:
 
     def unread() -> DataFrame:
         lines = read(["file", "offset", "error"], rows="lines").filter("error is not null")
-        return lines.join(F.broadcast(places()), "file").select(
-            F.lit("snapshot").alias("source"),
-            *("server", "file", "offset"),
-            F.lit(None).cast("long").alias("length"),
-            F.col("error").alias("reason"),
+        return shaped(
+            lines.join(F.broadcast(places()), "file"),
+            schemas.ERRORS.names,
+            source=F.lit("snapshot"),
+            length=F.lit(None).cast("long"),
+            reason=F.col("error"),
         )
 
     return {

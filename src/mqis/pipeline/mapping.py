@@ -1,4 +1,4 @@
-"""Runs a function on the Arrow batches of a frame, also in a declarative pipeline."""
+"""Runs a function on the batches or rows of a frame, also in a declarative pipeline."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import NullType, StructField, StructType
 
+from mqis.pipeline import arrays
+
 #: Called in each task with its batches.
 ArrowWork = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+#: Called in each task with the values of its rows; returns rows by the names of columns.
+RowWork = Callable[[Iterator[tuple[Any, ...]]], Iterable[arrays.Row]]
 
 
 def mapped(
@@ -28,3 +32,20 @@ def mapped(
         chosen._cached_schema = StructType([StructField(name, NullType()) for name in names])
     made: DataFrame = chosen.mapInArrow(work, schema)
     return made
+
+
+def mapped_rows(
+    frame: DataFrame, columns: Iterable[str], work: RowWork, schema: StructType
+) -> DataFrame:
+    """Applies a function to the rows of each task, for rules in plain Python."""
+    arrow = arrays.schema_of(schema)
+
+    def on_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (
+            row
+            for batch in batches
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        )
+        return arrays.batches(work(rows), arrow)
+
+    return mapped(frame, columns, on_batches, schema)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.settling import settled
+from mqis.pipeline.building import settled
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.words import in_words, names_of, site_names_of, with_names_of_changes
 from mqis.pipeline.trusted import readable_objects

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.building import TableBuilder
-from mqis.pipeline.failures import SPARK_ERRORS, explained
+from mqis.pipeline.building import TableBuilder, settled
+from mqis.pipeline.failures import raised_as
 from mqis.pipeline.graph import TABLES, TableKind
 from mqis.pipeline.inputs import PipelineInputs, sources_of
 from mqis.pipeline.session import PipelineError
-from mqis.pipeline.settling import settled
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.network import unpacked
@@ -23,8 +23,8 @@ _OF_JOURNALS = ("segments", "records", "repeats", "snapshots", "snapshot_partiti
 _OF_EXPORTS = ("objects", "partitions")
 _OF_CAPTURES = ("packets",)
 _INGESTED = (*_OF_JOURNALS, *_OF_EXPORTS, *_OF_CAPTURES, "errors", "journals", "evidence")
-#: It depends on messages that the user gives, so only its own command writes it.
-_ASKED_FOR = "traffic"
+#: They depend on input that the user gives with their own commands, so only these write them.
+_ASKED_FOR = ("traffic", "estate")
 
 
 @contextmanager
@@ -36,6 +36,11 @@ def _built(
     with nullcontext(shared) if shared is not None else TableBuilder(tables) as builder:
         builder.write(names)
         yield builder
+
+
+def _counts(frame: DataFrame, column: str) -> dict[str, int]:
+    """The number of rows by the values of a column."""
+    return {row[column]: row["count"] for row in frame.groupBy(column).count().collect()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,8 @@ def ingest(
     if not (journals or exports or captures):
         raise PipelineError("nothing to read: give --journals, --exports or --captures")
     inputs.check()
-    try:
+    with raised_as(PipelineError):
         return _ingest(tables, inputs)
-    except SPARK_ERRORS as error:
-        raise PipelineError(explained(error)) from error
 
 
 def _ingest(tables: TableStore, inputs: PipelineInputs) -> Ingested:
@@ -85,8 +88,7 @@ def _ingested(tables: TableStore, builder: TableBuilder) -> Ingested:
     def counted(name: str) -> int:
         return tables.read(name).count() if tables.has(name) else 0
 
-    held = builder.frame("objects").filter("error is null").groupBy("server").count().collect()
-    objects = {row["server"]: row["count"] for row in held}
+    objects = _counts(builder.frame("objects").filter("error is null"), "server")
     read = builder.frame("extents").groupBy("server").agg(F.sum("records").alias("n")).collect()
     records = {row["server"]: row["n"] for row in read}
     return Ingested(
@@ -112,7 +114,7 @@ def audit(tables: TableStore, shared: TableBuilder | None = None) -> Audited:
         partitions = builder.frame("used_partitions")
         owners = builder.frame("authorities").select("partition")
         unknown = partitions.join(F.broadcast(owners), "partition", "left_anti")
-        texts = unknown.select(guid_text(F.col("partition")).alias("id")).distinct()
+        texts = unknown.select(guid_text("partition").alias("id")).distinct()
         return Audited(
             tables.read("divergence").count(),
             builder.frame("used_objects").count(),
@@ -145,16 +147,14 @@ def lag(tables: TableStore, shared: TableBuilder | None = None) -> Progressed:
     with _built(tables, shared, "records") as builder:
         builder.frame("arrivals").persist()
         builder.write(["lag", "lag_by_minute", "gaps", "rounds", "margins"])
-    counts = tables.read("gaps").groupBy("kind").count().collect()
-    kinds = {row["kind"]: row["count"] for row in counts}
+    kinds = _counts(tables.read("gaps"), "kind")
     return Progressed(tables.read("lag").count(), kinds.get("gap", 0), kinds.get("duplicate", 0))
 
 
 def hygiene(tables: TableStore, shared: TableBuilder | None = None) -> dict[str, int]:
     """Writes ``directory``, ``hygiene`` and ``hygiene_limits``; counts the findings by check."""
     with _built(tables, shared, "objects", "directory", "hygiene", "hygiene_limits"):
-        counts = tables.read("hygiene").groupBy("check").count().collect()
-    return {row["check"]: row["count"] for row in counts}
+        return _counts(tables.read("hygiene"), "check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +175,8 @@ def routes(tables: TableStore, shared: TableBuilder | None = None) -> Routed:
     """Writes ``routes``."""
     with _built(tables, shared, "objects", "routes") as builder:
         sites = builder.frame("network").collect()[0]["sites"]
-    counted = tables.read("routes").agg(
-        F.count("*").alias("pairs"), F.count_if(F.col("cost").isNull()).alias("cut")
-    )
-    row = counted.collect()[0]
-    return Routed(sites, row["pairs"], row["cut"])
+    pairs = tables.read("routes")
+    return Routed(sites, pairs.count(), pairs.filter("cost is null").count())
 
 
 def what_if(tables: TableStore, shared: TableBuilder | None = None) -> Failed:
@@ -213,6 +210,15 @@ def traffic(tables: TableStore, messages: str = "", *, failed: str = "", seed: i
     return Carried(total, sum(row["kind"] == "link" for row in rows), lost)
 
 
+def estate(tables: TableStore, findings: str) -> dict[str, int]:
+    """Writes ``estate`` from results of ``mqis estate check``; counts the faults by their state."""
+    sources = sources_of(tables.session, PipelineInputs(findings=findings))
+    with TableBuilder(tables, sources) as builder:
+        builder.write(["estate"])
+    counts = tables.read("estate").groupBy("state").count().collect()
+    return {row["state"]: row["count"] for row in counts}
+
+
 def conversations(tables: TableStore, shared: TableBuilder | None = None) -> dict[str, int]:
     """Writes ``conversations``; returns the number of messages of each protocol."""
     with _built(tables, shared, "packets", "conversations"):
@@ -222,7 +228,7 @@ def conversations(tables: TableStore, shared: TableBuilder | None = None) -> dic
 
 def others(shared: TableBuilder) -> None:
     """Writes the tables that no other run of the same builder has written."""
-    known = {*_INGESTED, _ASKED_FOR, *shared.written}
+    known = {*_INGESTED, *_ASKED_FOR, *shared.written}
     shared.write(
         name
         for name, table in TABLES.items()

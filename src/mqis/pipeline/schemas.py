@@ -6,45 +6,32 @@ integer. In gold tables, which people read, GUIDs are text. Times are microsecon
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql import types as T  # noqa: N812 - the customary name
 
 from mqis.wire.mqdsrp.describing import operation_name
 from mqis.wire.mqdsrp.messages import MessageOperation
 
 #: The types of columns by the words that stand for them below.
-_TYPES: dict[str, DataType] = {
-    "text": StringType(),
-    "binary": BinaryType(),
-    "int": IntegerType(),
-    "long": LongType(),
-    "double": DoubleType(),
-    "bool": BooleanType(),
-    "time": TimestampType(),
-    "ints": ArrayType(IntegerType()),
-    "longs": ArrayType(LongType(), containsNull=False),
-    "names": ArrayType(StringType(), containsNull=False),
-    "texts": ArrayType(StringType()),
-    "times": MapType(StringType(), TimestampType()),
+_TYPES: dict[str, T.DataType] = {
+    "text": T.StringType(),
+    "binary": T.BinaryType(),
+    "int": T.IntegerType(),
+    "long": T.LongType(),
+    "double": T.DoubleType(),
+    "bool": T.BooleanType(),
+    "time": T.TimestampType(),
+    "ints": T.ArrayType(T.IntegerType()),
+    "longs": T.ArrayType(T.LongType(), containsNull=False),
+    "names": T.ArrayType(T.StringType(), containsNull=False),
+    "texts": T.ArrayType(T.StringType()),
+    "times": T.MapType(T.StringType(), T.TimestampType()),
 }
 
 
-def _schema(columns: str) -> StructType:
+def _schema(columns: str) -> T.StructType:
     """A schema from names and types of columns: ``"server text, lsn long"``."""
     pairs = (column.split() for column in columns.split(","))
-    return StructType([StructField(name, _TYPES[kind]) for name, kind in pairs])
+    return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in pairs])
 
 
 # --- sources --------------------------------------------------------------------------------------
@@ -60,7 +47,7 @@ JOURNAL = _schema(
 #: ``mqis.segments``: a segment file. ``digest`` is the SHA-256 of all of it, ``lowest_lsn`` and
 #: ``highest_lsn`` are numbers of records in it. A file whose header cannot be read has no server,
 #: number, header and digest.
-_TYPES["places"] = ArrayType(_schema("offset long, length long, reason text"), containsNull=False)
+_TYPES["places"] = T.ArrayType(_schema("offset long, length long, reason text"), containsNull=False)
 CHECKED_SEGMENTS = _schema(
     "file text, size long, server text, server_id binary, number long, first_lsn long, "
     "lowest_lsn long, highest_lsn long, header binary, digest binary, snapshot_digest binary, "
@@ -106,27 +93,34 @@ MESSAGES = _schema("source text, destination text, messages double")
 #: One row each: the number that made-up messages depend on, and a link that has failed.
 SEED = _schema("seed int")
 FAILED_LINK = _schema("failed text")
+#: A finding of ``mqis estate check``, and the results of the command, one row a file. ``unknown``
+#: are the checks that its source could not answer.
+CHECKED_FINDING = _schema(
+    "check text, entry text, detail text, symptom text, advice text, ldif text"
+)
+_TYPES["findings"] = T.ArrayType(CHECKED_FINDING, containsNull=False)
+ESTATE_CHECKS = _schema("file text, checked time, unknown names, findings findings")
 
 # --- bronze ---------------------------------------------------------------------------------------
 
-RECORDS = StructType([field for field in JOURNAL.fields if field.name != "error"])
+RECORDS = T.StructType([field for field in JOURNAL.fields if field.name != "error"])
 #: A record that is left out of ``records``, because the file ``kept`` has one of this number;
 #: ``same`` if that has the same content.
 REPEATS = _schema(
     "server text, server_id binary, lsn long, file text, offset long, kept text, same bool"
 )
 #: The exports' partitions that can be read; unreadable lines stay in ``objects``.
-READ_PARTITIONS = StructType([field for field in PARTITIONS.fields if field.name != "error"])
+READ_PARTITIONS = T.StructType([field for field in PARTITIONS.fields if field.name != "error"])
 #: The lines and the partitions of journals' snapshots; each is the state after record ``lsn``.
 SNAPSHOTS = _schema(
     "server text, lsn long, partition binary, id binary, type int, seq long, deleted bool, "
     "line text, file text"
 )
-SNAPSHOT_PARTITIONS = StructType([*READ_PARTITIONS.fields, StructField("lsn", LongType())])
+SNAPSHOT_PARTITIONS = T.StructType([*READ_PARTITIONS.fields, T.StructField("lsn", T.LongType())])
 ERRORS = _schema("source text, server text, file text, offset long, length long, reason text")
 
 #: The segment files of journals; ``kept`` names the file that is read instead of a copy.
-SEGMENTS = StructType([*CHECKED_SEGMENTS.fields, StructField("kept", StringType())])
+SEGMENTS = T.StructType([*CHECKED_SEGMENTS.fields, T.StructField("kept", T.StringType())])
 #: The inventory of journals, one row a server; ``complete`` if no record from 1 on is missing and
 #: nothing was changed. ``signature`` is valid, wrong, unchecked or unsigned.
 JOURNALS = _schema(
@@ -144,7 +138,7 @@ EVIDENCE = _schema(
 #: A property's value: ``text`` for strings, GUIDs and lists, ``number`` for numbers, ``raw``
 #: always.
 PROPERTY = _schema("propid int, text text, number long, raw binary")
-_TYPES["properties"] = ArrayType(PROPERTY, containsNull=False)
+_TYPES["properties"] = T.ArrayType(PROPERTY, containsNull=False)
 
 #: A change decoded from a body, either of a message or of a local record.
 CARRIED = _schema(
@@ -155,13 +149,13 @@ CARRIED = _schema(
 )
 
 #: The columns of a change that folding needs.
-_TYPES["values"] = ArrayType(_schema("propid int, raw binary"))
+_TYPES["values"] = T.ArrayType(_schema("propid int, raw binary"))
 FOLDED = _schema(
     "partition binary, seq long, command int, object_id binary, object_type int, properties values"
 )
 
 #: An object as its authority's journal has it; ``journaled`` are its digests, null if deleted.
-JOURNALED_STATE = _schema("partition binary, id binary, journaled longs")
+JOURNALED_STATE = _schema("partition binary, type int, id binary, journaled longs")
 
 #: The network as ``transforms.network`` packs it, with the numbers of its sites and of its links
 #: and gates that may fail.
@@ -173,6 +167,11 @@ LINES = _schema("partition binary, at long, seq long, place int, key binary, lin
 #: A claim of one object, in the order of ``protocol.hygiene.claims.Claim``.
 CLAIMS = _schema("key text, kind int, check text, type text, id text, path text, detail text")
 
+#: A fault of an Active Directory; ``state`` is open, mended, or unknown to the newest check.
+ESTATE = _schema(
+    "check text, entry text, state text, detail text, symptom text, advice text, ldif text, "
+    "first_found time, last_found time, times_found long"
+)
 #: A change that an authority made; ``had`` maps servers to the times when they applied it.
 CHANGES = _schema(
     "partition text, seq long, previous_seq long, id text, type text, operation text, path text, "

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.failures import SPARK_ERRORS, explained
+from mqis.pipeline.failures import raised_as
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory, TableStore
 from mqis.pipeline.transforms import live
@@ -76,10 +76,8 @@ def follow(query: StreamingQuery, tables: TableStore, on_batch: OnBatch) -> None
     """
     last, ended = -1, False
     while not ended:
-        try:
+        with raised_as(PipelineError, "the stream ended: "):
             ended = bool(query.awaitTermination(_POLL_S))
-        except SPARK_ERRORS as error:
-            raise PipelineError(f"the stream ended: {explained(error)}") from error
         progress = query.lastProgress
         number = -1 if progress is None else progress.batchId
         # The attribute, not the key: with Spark Connect, the key "numInputRows" is missing.

@@ -24,7 +24,6 @@ from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.pipeline.locations import local_path
 from mqis.wire.errors import MqisError
 
-_ERRORS: tuple[type[Exception], ...] = (OSError, *SPARK_ERRORS)
 _POINTER = "CURRENT"
 _VERSION = re.compile(r"v(\d{6,})")
 #: The number of versions kept: the current one, and the previous one for its remaining readers.

@@ -9,10 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.building import TableBuilder
 from mqis.pipeline.evidence.findings import EvidenceKind
-from mqis.pipeline.graph.used import CLOCKS
 from mqis.pipeline.tables import TableStore
 
-_ALTERED = (EvidenceKind.TAMPERED.value, EvidenceKind.FOREIGN.value)
+#: The kinds of findings about journals that were altered.
+ALTERED = (EvidenceKind.TAMPERED.value, EvidenceKind.FOREIGN.value)
 
 
 def readable_objects(tables: TableStore) -> DataFrame:
@@ -26,16 +26,7 @@ def used_input(tables: TableStore, name: str) -> DataFrame:
     return TableBuilder(tables).frame(f"used_{name}")
 
 
-def servers_with_wrong_clocks(tables: TableStore) -> dict[str, str]:
-    """The explanations by server."""
-    return _explanations(tables, CLOCKS)
-
-
-def servers_with_altered_journals(tables: TableStore) -> dict[str, str]:
-    """The explanations by server."""
-    return _explanations(tables, _ALTERED)
-
-
-def _explanations(tables: TableStore, kinds: Collection[str]) -> dict[str, str]:
+def explanations(tables: TableStore, kinds: Collection[str]) -> dict[str, str]:
+    """The explanations of findings of these kinds, by server."""
     rows = TableBuilder(tables).frame("evidence").filter(F.col("kind").isin(*kinds))
     return {row["server"]: row["explanation"] for row in rows.collect()}

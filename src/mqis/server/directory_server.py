@@ -194,6 +194,9 @@ class DirectoryServer:
         else:
             self._stack.push_async_callback(self._drained, writer)
         place = await asyncio.to_thread(find_place, config, store)
+        if isinstance(store, ActiveDirectoryStore):
+            for defect in await asyncio.to_thread(store.schema_defects):
+                log.error("%s", defect)
         if config.security.min_level.number < AuthLevel.INTEGRITY:
             level = config.security.min_level.value
             log.warning(

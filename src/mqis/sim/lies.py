@@ -49,6 +49,7 @@ from mqis.wire.mqdsrp.messages import (
     SyncRequest,
     decode_message,
 )
+from mqis.wire.mqdsrp.propertylist import Listed
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.descriptor import Control, SecurityDescriptor
 from mqis.wire.seqnum import SequenceNumber
@@ -331,7 +332,7 @@ def _forged(s: Situation, state: Partition) -> tuple[DirectoryChange, ...]:
     made = []
     for obj in held:
         dead = s.random.random() < 0.5
-        properties: tuple[tuple[int, PropVariant], ...] = whole_object(obj)
+        properties: Listed = whole_object(obj)
         if dead:
             properties = (
                 pair(PropId.D_SCOPE, 1),
@@ -409,7 +410,7 @@ def _foreign(s: Situation, command: Command) -> None:
     state, obj = s.tx.partition(s.me.site), s.object(ObjectType.QUEUE, ObjectType.MACHINE)
     if state is None or obj is None or obj.partition == s.me.site:
         return
-    properties: tuple[tuple[int, PropVariant], ...] = (
+    properties: Listed = (
         pair(PropId.D_SCOPE, 1),
         pair(PropId.D_OBJTYPE, int(obj.type)),
     )

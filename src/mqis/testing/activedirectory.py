@@ -14,12 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mqis.protocol.activedirectory.schema import DISPLAY_NAME, needed_names
 from mqis.testing.ldap import ScriptedAnswer, ScriptedDirectory, entry, name_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, RenameEntry
 from mqis.wire.ldap.codes import ResultCode
-from mqis.wire.ldap.controls import EXTENDED_DN, TREE_DELETE, LdapControl
+from mqis.wire.ldap.controls import (
+    EXTENDED_DN,
+    PAGED_RESULTS,
+    TREE_DELETE,
+    LdapControl,
+    find_control,
+)
 from mqis.wire.ldap.messages import LdapOperation
 from mqis.wire.ldap.names import ExtendedName
 from mqis.wire.ldap.requests import SearchRequest
@@ -59,6 +66,8 @@ class ScriptedDomain(ScriptedDirectory):
     """One domain that is a forest; ``root`` is its name."""
 
     root: str = "DC=corp,DC=example"
+    #: The names of its classes and attributes.
+    schema: tuple[str, ...] = needed_names()
     _numbers: int = 0
 
     @classmethod
@@ -137,6 +146,10 @@ class ScriptedDomain(ScriptedDirectory):
     # --- reading ----------------------------------------------------------------------------------
 
     def _search(self, request: SearchRequest, controls: tuple[LdapControl, ...]) -> ScriptedAnswer:
+        if request.base == f"CN=Schema,{self.configuration}":
+            names = ((f"CN={name},{request.base}", name.encode()) for name in self.schema)
+            shown = [entry(name, **{DISPLAY_NAME: value}) for name, value in names]
+            return self._paged(shown, find_control(controls, PAGED_RESULTS))
         if not request.base and int(request.scope) != 0:
             request = _with_base(request, self.root)
         elif request.base.startswith("<GUID="):

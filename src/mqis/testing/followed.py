@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mqis.testing.activedirectory import ScriptedDomain
+from mqis.testing.activedirectory import LINKS, ScriptedDomain
 from mqis.testing.ldap import ScriptedAnswer, name_of
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import DeleteEntry, EntryChange, RenameEntry
@@ -107,15 +107,19 @@ class FollowedDomain(ScriptedDomain):
         return answer
 
     def _follow_rename(self, before: dict[str, SearchEntry]) -> None:
-        """Entries below a renamed one get other names; their numbers stay."""
+        """Entries below a renamed one, and values that name one of them; their numbers stay."""
         (old,) = before.keys() - {e.name for e in self.entries}
         guid = Guid(before[old].values("objectGUID")[0])
         new = self.by_guid(guid)
         assert new is not None
         for at, found in enumerate(self.entries):
-            if found.name.endswith(f",{old}"):
-                moved = found.name[: -len(old)] + new.name
-                self.entries[at] = SearchEntry(moved, found.attributes)
+            rows = tuple(
+                (key, tuple(_moved(v.decode(), old, new.name).encode() for v in values))
+                if key.lower() in LINKS
+                else (key, values)
+                for key, values in found.attributes
+            )
+            self.entries[at] = SearchEntry(_moved(found.name, old, new.name), rows)
         self._replace(new.name, cn=name_of(new.name).leaf.encode())
         self._touch(guid)
 
@@ -164,3 +168,8 @@ class FollowedDomain(ScriptedDomain):
             if isinstance(e, SearchEntry) and int((e.values("uSNChanged") or (b"0",))[0]) > after
         ]
         return [*found, (SearchDone(), DirSync(0, 0, b"%d" % self.usn).control())]
+
+
+def _moved(name: str, old: str, new: str) -> str:
+    """A name after its entry, or one above it, was renamed from ``old`` to ``new``."""
+    return name[: -len(old)] + new if name == old or name.endswith(f",{old}") else name

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from mqis.views.console import tones
 from mqis.views.console.charts import ChartPage, chart_page
 from mqis.views.console.faults import MqisError
+from mqis.views.console.mirrors import mirror_sentence
 from mqis.views.console.places import PlacesError, ServerPlace
 from mqis.views.console.reading import OpenStores, VisitorReader
 from mqis.views.console.rights import AccountNames, RightsBook
@@ -191,6 +192,7 @@ class Console:
             user_at=None if visitor.access is None else visitor.access.place,
             guest=self.settings.guest.text,
             can_log_in=self.settings.places.take_calls,
+            mirror=mirror_sentence(self.settings.places, self.stores),
             csrf=visitor.csrf,
             **context,
         )

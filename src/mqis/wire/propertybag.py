@@ -19,10 +19,12 @@ from struct import error as struct_error
 from typing import Any
 
 from mqis.wire.errors import WireError
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant, VarType, check_packed
 from mqis.wire.reader import Reader
 
 Properties = Mapping[int, PropVariant]
+#: The variant type and the packed value of each property.
+PackedValues = dict[int, tuple[int, bytes]]
 
 _COUNT = Struct("<H")
 _ENTRY = Struct("<IHI")
@@ -37,13 +39,24 @@ def _table_of(count: int) -> Struct:
 def encode_properties(properties: Properties) -> bytes:
     if isinstance(properties, PropertyBag):
         return properties.data
+    return encode_packed(packed_values(properties))
+
+
+def packed_values(properties: Properties) -> PackedValues:
+    """All values as they are encoded; those of a store are checked, not decoded."""
+    if isinstance(properties, PropertyBag):
+        return properties.packed_values()
+    return {propid: (variant.vt, variant.packed()) for propid, variant in properties.items()}
+
+
+def encode_packed(packed: PackedValues) -> bytes:
+    """Encodes values that are packed already."""
     table: list[int] = []
     values: list[bytes] = []
     offset = 0
-    for propid in sorted(properties):
-        variant = properties[propid]
-        value = variant.packed()
-        table += (propid, variant.vt, offset)
+    for propid in sorted(packed):
+        vt, value = packed[propid]
+        table += (propid, vt, offset)
         values.append(value)
         offset += len(value)
     try:
@@ -150,6 +163,19 @@ class PropertyBag(Mapping[int, PropVariant]):
         if offset > len(self.data):
             raise WireError(f"the value of property {propid} is behind the end", offset)
         found = self._decoded[propid] = _decode(Reader(self.data, offset), self._table[at + 1])
+        return found
+
+    def packed_values(self) -> PackedValues:
+        """The encoded values of all properties, each checked for being one whole value."""
+        table, start = self._table, self.values_at
+        offsets = table[2::3]
+        found: PackedValues = {}
+        for propid, vt, offset, end in zip(
+            self._ids, table[1::3], offsets, (*offsets, len(self.data) - start)[1:], strict=True
+        ):
+            value = self.data[start + offset : start + end]
+            check_packed(vt, value)
+            found[propid] = vt, value
         return found
 
     def packed(self, propid: int) -> bytes | None:

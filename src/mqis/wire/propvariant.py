@@ -22,6 +22,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import Any
 
+from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
@@ -278,6 +279,33 @@ _PACK: dict[VarType, Callable[[Any], bytes]] = {
     VarType.VECTOR_CLSID: _pack_vector(attrgetter("raw")),
     VarType.VECTOR_VARIANT: _pack_vector(_pack_tagged),
 }
+
+#: The sizes of those packed values that any bytes are.
+PACKED_SIZES: dict[VarType, int] = {
+    VarType.I1: 1,
+    VarType.UI1: 1,
+    VarType.I2: 2,
+    VarType.UI2: 2,
+    VarType.I4: 4,
+    VarType.UI4: 4,
+    VarType.I8: 8,
+    VarType.UI8: 8,
+    VarType.CLSID: 16,
+}
+
+
+def check_packed(number: int, value: bytes) -> None:
+    """Raises ``WireError`` unless the bytes are one whole value of that type."""
+    vt = _BY_NUMBER.get(number)
+    if vt is None:
+        raise WireError(f"variant type 0x{number:04x} is not one of MS-MQDS 2.2.3", 0)
+    size = PACKED_SIZES.get(vt)
+    if size is None:
+        reader = Reader(value)
+        _DECODE[vt](reader)
+        reader.expect_end(str(vt))
+    elif len(value) != size:
+        raise WireError(f"{vt} has {size} bytes, not {len(value)}", 0)
 
 
 def _decode_bool(reader: Reader) -> bool:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
+from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.mirror.round import EstateMirror
+from mqis.admin.activedirectory.mirror.running import MirrorPlaces, mirror_once
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.protocol.ports import Store
+from mqis.runtime.ldap.binding import BindMethod
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
@@ -50,6 +54,11 @@ class MirroredEstate:
             mSMQSiteGates=f"CN=msmq,{self.computer}".encode(),
         )
         self.user = server.add_user("anna", SID, mSMQDigests=b"d" * 16)
+
+    async def follow(self, store: Store, journal: Path) -> None:
+        """Runs ``mqis mirror --once`` into a store of its own, with its journal."""
+        options = ConnectingOptions((self.server.url,), method=BindMethod.ANONYMOUS)
+        await mirror_once(options, MirrorPlaces(store, journal))
 
     def add_queue(self, name: str) -> Guid:
         return self.server.put(f"CN={name},CN=msmq,{self.computer}", objectClass=b"mSMQQueue")

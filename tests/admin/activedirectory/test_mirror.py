@@ -10,7 +10,8 @@ import pytest
 
 from mqis.admin.activedirectory.mirror.feed import read_identity
 from mqis.admin.activedirectory.mirror.round import EstateMirror
-from mqis.admin.activedirectory.mirror.writing import mirror_identity, read_cursor
+from mqis.admin.activedirectory.mirror.writing import mirror_identity
+from mqis.protocol.activedirectory.mirror.cursor import read_cursor
 from mqis.protocol.errors import ProtocolError, StorageError
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
@@ -126,6 +127,7 @@ def test_numbers_of_64_bits() -> None:
     mirrored(test)
 
 
+@pytest.mark.req("MQDSSM-3.1.6.15-12")
 def test_a_restored_domain_controller_is_compared_afresh() -> None:
     async def test(estate: MirroredEstate) -> None:
         await estate.mirror.round()
@@ -144,6 +146,7 @@ def test_a_restored_domain_controller_is_compared_afresh() -> None:
     mirrored(test)
 
 
+@pytest.mark.req("MQDSSM-3.1.6.15-12")
 def test_another_domain_controller_and_one_that_went_back() -> None:
     async def test(estate: MirroredEstate) -> None:
         await estate.mirror.round()

@@ -16,7 +16,10 @@ from mqis.wire.ldap.filters import (
     Present,
 )
 
-_SIGNED = {"msmqqueuequota", "msmqbasepriority", "msmqprivacylevel", "msmqcost", "msmqinterval1"}
+_SIGNED = {
+    "msmqqueuequota", "msmqbasepriority", "msmqprivacylevel", "msmqcost", "msmqinterval1",
+    "msmqinterval2",
+}  # fmt: skip
 
 
 def _key(attribute: str, value: bytes) -> Any:

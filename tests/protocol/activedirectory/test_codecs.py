@@ -17,6 +17,7 @@ GUIDS = st.binary(min_size=16, max_size=16).map(Guid)
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 VALUES: dict[str, st.SearchStrategy[Value]] = {
     "FLAG": st.integers(0, 1),
+    "ANY_FLAG": st.integers(0, 1),
     "UNSIGNED": st.integers(0, 0xFFFFFFFF),
     "UNSIGNED_16": st.integers(0, 0xFFFF),
     "SIGNED_16": st.integers(-0x8000, 0x7FFF),
@@ -26,6 +27,7 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
     "VERSION": st.sampled_from([3, 200]),
     "TEXT": TEXT,
     "GUID": GUIDS,
+    "ANY_GUID": GUIDS,
     "GUIDS": st.lists(GUIDS, min_size=1, max_size=4, unique=True).map(tuple),
     "OCTETS": st.binary(min_size=1),
     "SID": st.builds(Sid, st.integers(0, 9), st.tuples(st.integers(0, 9))).map(Sid.to_bytes),

@@ -359,8 +359,8 @@ def test_a_descriptor_is_an_operation_of_its_own() -> None:
 @pytest.mark.req("MQDSSM-3.1.6.7.1.2-03", "MQDSSM-3.1.6.7.1.2-01")
 def test_services_that_are_not_given_stay() -> None:
     found = stored(mSMQServiceType=0x12, mSMQDsServices="TRUE")
-    first, *_ = write(ObjectType.MACHINE, found, {P.QM_SERVICE_ROUTING: 1, P.QM_QUOTA: 9})
-    assert replaced(first) == {
+    *_, last = write(ObjectType.MACHINE, found, {P.QM_SERVICE_ROUTING: 1, P.QM_QUOTA: 9})
+    assert replaced(last) == {
         "mSMQServiceType": (b"19",), "mSMQRoutingServices": (b"TRUE",),
         "mSMQDsServices": (b"TRUE",), "mSMQQuota": (b"9",),
     }  # fmt: skip
@@ -373,13 +373,13 @@ def test_services_that_are_not_given_stay() -> None:
 def test_settings_follow_the_services() -> None:
     settings = f"CN=MSMQ Settings,CN=SRV1,CN=Servers,{NAMES[SITE1]}"
     becomes = write(ObjectType.MACHINE, stored(), {P.QM_SERVICE_DEPCLIENTS: 1})
-    assert added(becomes[-1]).name == settings
-    assert rows(added(becomes[-1]))["mSMQDependentClientService"] == (b"TRUE",)
+    assert added(becomes[-2]).name == settings
+    assert rows(added(becomes[-2]))["mSMQDependentClientService"] == (b"TRUE",)
     ends = write(ObjectType.MACHINE, stored(mSMQRoutingServices="TRUE"), {P.QM_SERVICE: 0})
-    assert [step.change for step in ends[1:]] == [DeleteEntry(settings)]
+    assert [step.change for step in ends[:-1]] == [DeleteEntry(settings)]
     router = stored(mSMQRoutingServices="TRUE", mSMQServiceType=1)
     changes = write(ObjectType.MACHINE, router, {P.QM_SERVICE_DSSERVER: 1})
-    assert rows(added(changes[-1]))["mSMQDsService"] == (b"TRUE",)
+    assert rows(added(changes[-2]))["mSMQDsService"] == (b"TRUE",)
     assert len(write(ObjectType.MACHINE, router, {P.QM_QUOTA: 1})) == 1
     unknown = entry(MACHINE, "mSMQConfiguration", mSMQSites=ID.raw, mSMQRoutingServices="TRUE")
     assert len(write(ObjectType.MACHINE, unknown, {P.QM_SERVICE: 0})) == 1
@@ -392,9 +392,9 @@ def test_settings_move_with_the_machine() -> None:
     asked = PropertyWrite(ObjectType.MACHINE, view(router), {**props(given)})
     assert asked.needs() == {SITE1, SITE2}
     moved = plan_write(asked)
-    assert replaced(moved[0]) == {"mSMQSites": (SITE2.raw,)}
-    assert moved[1].change == DeleteEntry(f"CN=MSMQ Settings,CN=SRV1,CN=Servers,{NAMES[SITE1]}")
-    assert moved[-1].change.name == f"CN=MSMQ Settings,CN=SRV1,CN=Servers,{NAMES[SITE2]}"
+    assert replaced(moved[-1]) == {"mSMQSites": (SITE2.raw,)}
+    assert moved[0].change == DeleteEntry(f"CN=MSMQ Settings,CN=SRV1,CN=Servers,{NAMES[SITE1]}")
+    assert moved[-2].change.name == f"CN=MSMQ Settings,CN=SRV1,CN=Servers,{NAMES[SITE2]}"
     first = write(ObjectType.MACHINE, stored(), {P.QM_SITE_ID: SITE2})
     assert replaced(first[0]) == {"mSMQSites": (SITE2.raw, SITE1.raw)}
     assert PropertyWrite(ObjectType.QUEUE, view(QUEUE), {}).needs() == frozenset()

@@ -16,7 +16,7 @@ from mqis.protocol.hygiene.checks import Check, finding
 from mqis.protocol.hygiene.claims import claims_of
 from mqis.protocol.hygiene.examining import HygieneReport, examine
 from mqis.protocol.hygiene.judging import judge
-from mqis.protocol.replication.applying import stored
+from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.replicated import whole_object
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -92,7 +92,7 @@ def found(*objects: DirectoryObject, sound: bool = True) -> set[tuple[str, str, 
 
 
 def as_replica(obj: DirectoryObject) -> DirectoryObject:
-    return replace(obj, properties=stored(dict(whole_object(obj))))
+    return replace(obj, properties=stored(whole_object(obj)))
 
 
 def test_a_sound_directory_has_no_findings() -> None:

@@ -13,9 +13,9 @@ from mqis.protocol.directory.objects import (
     PartitionDigest,
     Scope,
 )
-from mqis.protocol.replication.applying import stored
 from mqis.protocol.replication.comparable import Contents, compare_digests
 from mqis.protocol.replication.digest import with_object, without_object
+from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.replicated import content, whole_object
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -40,7 +40,7 @@ def site_queue(number: int, label: str = "") -> DirectoryObject:
 
 def as_replica(obj: DirectoryObject) -> DirectoryObject:
     """The object as a replica stores it that got it by synchronisation."""
-    properties = stored(dict(whole_object(obj)))
+    properties = dict(stored(whole_object(obj)))
     name = NAME_PROPERTY.get(obj.type)
     if name is not None and name in obj.properties:
         properties[name] = obj.properties[name]

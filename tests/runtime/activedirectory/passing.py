@@ -16,7 +16,7 @@ from mqis.runtime.ldap.settings import LdapSettings
 from mqis.storage.memory import MemoryStore
 from mqis.testing.activedirectory import ScriptedDomain
 from tests.runtime.activedirectory.estate import Estate
-from tests.runtime.directory.serving import ADMIN, Caller, serving
+from tests.runtime.directory.serving import ADMIN, Caller, Served, serving
 
 
 @dataclass
@@ -42,6 +42,37 @@ async def copied(server: ScriptedDomain) -> MemoryStore:
             tx.insert(obj)
     await client.close()
     return store
+
+
+@dataclass
+class Through:
+    """A pass-through server alone; ``caller`` is an administrator."""
+
+    estate: Estate
+    store: ActiveDirectoryStore
+    served: Served
+    caller: Caller
+
+    @property
+    def server(self) -> ScriptedDomain:
+        return self.estate.server
+
+
+@asynccontextmanager
+async def through(domain: type[ScriptedDomain] = ScriptedDomain) -> AsyncIterator[Through]:
+    async with domain.of() as server:
+        estate = Estate(server)
+        store = ActiveDirectoryStore(settings_for(server), sites_allowed=True)
+        readers = StoreReaders(store, 4)
+        try:
+            async with (
+                serving(store=store, readers=readers) as served,
+                served.caller(ADMIN) as caller,
+            ):
+                yield Through(estate, store, served, caller)
+        finally:
+            readers.close()
+            store.close()
 
 
 @asynccontextmanager

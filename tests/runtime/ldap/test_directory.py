@@ -19,8 +19,9 @@ from mqis.protocol.ldap.errors import (
 )
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.runtime.ldap.binding import BindMethod, LdapLogin
 from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.opening import LdapUnreachable
+from mqis.runtime.ldap.opening import LdapUnreachable, open_connection
 from mqis.runtime.ldap.servers import DomainControllers, LocatedServer
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.ldap import LdapFault, ScriptedDirectory, entry
@@ -257,6 +258,40 @@ def test_servers_of_a_domain_come_from_dns() -> None:
     run(test)
 
 
+@pytest.mark.req("MQDSSM-3.1.6.18-02")
+def test_a_server_of_the_domain_is_asked_at_port_389_and_in_version_3(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard = bytearray()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.extend(await reader.read(100))
+        writer.close()
+
+    async def locate(_name: str) -> list[LocatedServer]:
+        return [LocatedServer(0, 0, "127.0.0.1", 1)]
+
+    async def test() -> None:
+        async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            asked = []
+
+            async def redirected(url: LdapUrl, settings: LdapSettings) -> Any:
+                asked.append((url.host, url.port))
+                return await open_connection(replace(url, port=port), settings)
+
+            monkeypatch.setattr("mqis.runtime.ldap.servers.open_connection", redirected)
+            login = LdapLogin("a", "b", BindMethod.SIMPLE, allow_cleartext=True)
+            url = LdapUrl.parse("ldap:///DC=corp,DC=example")
+            controllers = DomainControllers(LdapSettings((url,), login), locate)
+            with pytest.raises(LdapConnectionLost):
+                await controllers.connect()
+            assert asked == [("127.0.0.1", 389)]
+
+    run(test)
+    assert heard == bytes.fromhex("300e 020101 6009 020103 0401 61 8001 62")  # RFC 4511 4.2
+
+
 def test_addresses_without_a_server() -> None:
     with pytest.raises(LdapUrlError, match="no directory server is given"):
         DomainControllers(LdapSettings(()))
@@ -350,6 +385,7 @@ def refer(*uris: str) -> Callable[[LdapMessage], Any]:
     )
 
 
+@pytest.mark.req("MQDSSM-2.2.6-05")
 def test_referrals_are_not_followed_unless_allowed() -> None:
     async def test() -> None:
         async with ScriptedDirectory(forest()) as server:

@@ -38,7 +38,6 @@ async def attempt(server: ScriptedDirectory, path: Path, **options: Any) -> str:
         options["ca_file"] = path / options["ca_file"]
     client, root = await connect(ConnectingOptions((server.url,), **options), {})
     await client.close()
-    assert root.highest_usn == 12345678901
     return root.domain
 
 

@@ -74,7 +74,6 @@ class RootEntry:
     schema: str
     server: str
     host: str
-    highest_usn: int
 
     @classmethod
     def of(cls, entry: SearchEntry) -> RootEntry:
@@ -82,14 +81,12 @@ class RootEntry:
             values = entry.values(attribute)
             return values[0].decode(errors="replace") if values else ""
 
-        usn = text("highestCommittedUSN")
         return cls(
             text("defaultNamingContext"),
             text("configurationNamingContext"),
             text("schemaNamingContext"),
             text("serverName"),
             text("dnsHostName"),
-            int(usn) if usn.isascii() and usn.isdigit() else 0,
         )
 
 

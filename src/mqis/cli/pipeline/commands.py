@@ -271,6 +271,43 @@ def traffic(
 @app.command()
 @interruptible
 @spread
+def estate(
+    findings: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="Files of 'mqis estate check --json', or a directory of them; separate several "
+            "by commas.",
+            show_default=False,
+        ),
+    ],
+    *,
+    place: TableOptions,
+    json: JsonOption = False,
+) -> None:
+    """Follow the faults of an Active Directory: since when each is there, and which are mended.
+
+    Exit status 1 if the newest check found any.
+    """
+    with opened_tables(place) as opened:
+        from mqis.pipeline.runs import estate as job  # noqa: PLC0415
+
+        counts = job(opened, findings)
+        rows = [row.asDict() for row in opened.read("estate").collect()]
+    if json:
+        print_json([plain_row(row) for row in rows])
+    else:
+        told = (f"{counts.get(state, 0)} {state}" for state in ("open", "mended", "unknown"))
+        say(f"{counted(len(rows), 'fault')}: {', '.join(told)}: table estate")
+        shown = ("check", "entry", "state", "detail", "first_found", "last_found")
+        print_rows([{name: row[name] for name in shown} for row in rows])
+    if counts.get("open"):
+        raise typer.Exit(1)
+
+
+@app.command()
+@interruptible
+@spread
 def rebuild(
     out: Annotated[Path, typer.Argument(help="The export to write.", show_default=False)],
     *,

@@ -12,8 +12,8 @@ from mqis.lab.generate.plan import ENTERPRISE_NAME, PlannedServer
 from mqis.protocol.directory.export_format import ORDER, ExportHeader, format_entry, format_header
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
 from mqis.protocol.ports import View
-from mqis.protocol.replication.applying import stored
 from mqis.protocol.replication.changes import scope_of
+from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.replicated import whole_object
 from mqis.protocol.replication.server import Role
 from mqis.wire.guid import Guid
@@ -26,7 +26,7 @@ Overrides = Mapping[tuple[str, Guid], PlantedState]
 
 def replica_of(obj: DirectoryObject) -> DirectoryObject:
     """An object as a replica stores it: only the properties that are replicated."""
-    kept = stored(dict(whole_object(obj)))
+    kept = stored(whole_object(obj))
     return DirectoryObject(obj.type, obj.id, obj.partition, obj.seq, kept)
 
 

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from mqis.pipeline.decoding.octets import Ints, Mask, Octets
+from mqis.pipeline.decoding.octets import Ints, Mask, Octets, running
 from mqis.pipeline.decoding.tables import DELETABLE, IDENTIFIER, OF_TYPE
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.change import Command
-from mqis.wire.mqdsrp.layout import CHANGE_NAME_AT, CHANGE_USE_GUID_AT
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,18 @@ class ChangeColumns:
 
     @cached_property
     def by_path(self) -> Mask:
-        mask: Mask = self.octets.data[self.changes.start + CHANGE_USE_GUID_AT] == 0
+        mask: Mask = self.octets.data[self.changes.start + layout.CHANGE_USE_GUID_AT] == 0
         return mask
 
     @cached_property
     def ends(self) -> Ints:
         """The index of each change's first property, and at last the number of all properties."""
-        return _starting_at_0(self.changes.count)
+        return running(self.changes.count)
 
     @cached_property
     def places(self) -> Ints:
         """The offset of each value in ``packed``, and at last the length of it."""
-        return _starting_at_0(self.changes.sizes)
+        return running(self.changes.sizes)
 
     @cached_property
     def packed(self) -> Octets:
@@ -120,7 +120,7 @@ class ChangeColumns:
     @cached_property
     def identifier(self) -> Ints:
         """The offset of the identifier of each change's object; -1 if the change has none."""
-        found = np.where(self.by_path, -1, self.changes.start + CHANGE_NAME_AT)
+        found = np.where(self.by_path, -1, self.changes.start + layout.CHANGE_NAME_AT)
         wanted = np.where(self.by_path, IDENTIFIER[self.object_type], 0)
         own = np.flatnonzero(self.changes.propids == np.repeat(wanted, self.changes.count))
         change, at = self._first_in(own)
@@ -131,21 +131,10 @@ class ChangeColumns:
 
 def _chosen(changes: Changes, order: Ints) -> Changes:
     """The changes with these indexes, and their properties."""
-    begin = _starting_at_0(changes.count)[:-1]
+    begin = running(changes.count)[:-1]
     count = changes.count[order]
-    ends = _starting_at_0(count)
+    ends = running(count)
     slots = np.arange(int(ends[-1])) + np.repeat(begin[order] - ends[:-1], count)
-    return Changes(
-        row=changes.row[order],
-        start=changes.start[order],
-        fixed=changes.fixed[order],
-        path_length=changes.path_length[order],
-        values=changes.values[order],
-        count=count,
-        propids=changes.propids[slots],
-        sizes=changes.sizes[slots],
-    )
-
-
-def _starting_at_0(lengths: Ints) -> Ints:
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    each = {name: getattr(changes, name) for name in Changes.__slots__}
+    of_properties = ("propids", "sizes")
+    return Changes(**{n: a[slots if n in of_properties else order] for n, a in each.items()})

@@ -11,28 +11,11 @@ import pyarrow.compute as pc
 from mqis.pipeline.decoding.changes import Bodies
 from mqis.pipeline.decoding.locating import locate
 from mqis.pipeline.decoding.octets import Ints, Mask
-from mqis.pipeline.decoding.onebyone import decode_one_by_one
+from mqis.pipeline.decoding.onebyone import COPIED, decode_one_by_one
 from mqis.pipeline.decoding.values import ValueColumns
-from mqis.wire.mqdsrp.layout import OPERATION_AT, SYNC_REPLY_TO_AT
+from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.messages import MessageOperation
 
-#: The columns of a record that decoding one by one needs.
-NEEDED = (
-    "server",
-    "lsn",
-    "time",
-    "state",
-    "peer",
-    "message_source",
-    "message_ordinal",
-    "operation",
-    "object_id",
-    "object_type",
-    "kind",
-    "body",
-)
-#: The columns of a change that are those of its record.
-COPIED = NEEDED[:8]
 #: The header of a record of a change names the object; in messages the body does.
 _NAMED_BY_HEADER = ("object_id", "object_type")
 _ROWS_OF_BATCH = 20_000
@@ -96,6 +79,6 @@ def _reached(bodies: Bodies, row: Ints) -> pa.Array:
     """The sequence number that a sync reply brings its receiver to; null in other messages."""
     at = bodies.start[row]
     is_reply = bodies.is_message[row]
-    is_reply &= bodies.octets.data[at + OPERATION_AT] == int(MessageOperation.SYNC_REPLY)
-    wide = bodies.octets.numbers(np.where(is_reply, at + SYNC_REPLY_TO_AT, 0), ">u8")
+    is_reply &= bodies.octets.data[at + layout.OPERATION_AT] == int(MessageOperation.SYNC_REPLY)
+    wide = bodies.octets.numbers(np.where(is_reply, at + layout.SYNC_REPLY_TO_AT, 0), ">u8")
     return pa.array(wide.astype(np.uint64).view(np.int64), mask=~is_reply)

@@ -11,37 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from mqis.pipeline.decoding import tables
 from mqis.pipeline.decoding.changes import Bodies, ChangeColumns, Changes
-from mqis.pipeline.decoding.octets import Ints, Mask, Octets
-from mqis.pipeline.decoding.tables import (
-    COUNT_SIZE,
-    COUNTED,
-    FIXED,
-    ITEM_SIZE,
-    LISTED,
-    SHAPE,
-    SIZE,
-    TEXT,
-    TOP,
-    UNKNOWN,
-)
+from mqis.pipeline.decoding.octets import Ints, Mask, Octets, running
+from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.change import MAX_PATH, Command
-from mqis.wire.mqdsrp.layout import (
-    CHANGE_GUID_SIZE,
-    CHANGE_NAME_AT,
-    CHANGE_PROPERTY_COUNT_AT,
-    CHANGE_PROPERTY_IDS_AT,
-    CHANGE_USE_GUID_AT,
-    HEARTBEAT_COUNT_SIZE,
-    OPERATION_AT,
-    PATH_END_SIZE,
-    PROPAGATION_CHANGES_AT,
-    PROPAGATION_COUNT_AT,
-    PROPERTY_ID_SIZE,
-    SYNC_REPLY_CHANGES_AT,
-    SYNC_REPLY_COMPLETE_AT,
-    SYNC_REPLY_COUNT_AT,
-)
 from mqis.wire.mqdsrp.messages import VERSION, MessageOperation, Sync0
 from mqis.wire.propvariant import MAX_STRING_UNITS, MAX_VECTOR_ITEMS
 
@@ -78,22 +52,22 @@ def _first_changes(bodies: Bodies, rest: Mask) -> tuple[Ints, Ints]:
     length = bodies.end - bodies.start
     count = np.where(length > 0, 1, 0)
     messages = np.flatnonzero(bodies.is_message & (length > 0))
-    short = length[messages] < PROPAGATION_CHANGES_AT
+    short = length[messages] < layout.PROPAGATION_CHANGES_AT
     rest[messages[short]] = True
     messages = messages[~short]
     octets, at = bodies.octets, bodies.start[messages]
-    operation = octets.data[at + OPERATION_AT]
+    operation = octets.data[at + layout.OPERATION_AT]
     rest[messages[octets.data[at] != VERSION]] = True
     count[messages] = 0
     propagations = messages[operation == int(MessageOperation.CHANGE_PROPAGATION)]
-    cursor[propagations] += PROPAGATION_CHANGES_AT
-    count[propagations] = octets.u16(bodies.start[propagations] + PROPAGATION_COUNT_AT)
+    cursor[propagations] += layout.PROPAGATION_CHANGES_AT
+    count[propagations] = octets.u16(bodies.start[propagations] + layout.PROPAGATION_COUNT_AT)
     replies = operation == int(MessageOperation.SYNC_REPLY)
-    long_enough = length[messages] >= SYNC_REPLY_CHANGES_AT
+    long_enough = length[messages] >= layout.SYNC_REPLY_CHANGES_AT
     answers = messages[replies & long_enough]
-    cursor[answers] += SYNC_REPLY_CHANGES_AT
-    count[answers] = octets.u32(bodies.start[answers] + SYNC_REPLY_COUNT_AT)
-    complete = octets.u32(bodies.start[answers] + SYNC_REPLY_COMPLETE_AT)
+    cursor[answers] += layout.SYNC_REPLY_CHANGES_AT
+    count[answers] = octets.u32(bodies.start[answers] + layout.SYNC_REPLY_COUNT_AT)
+    complete = octets.u32(bodies.start[answers] + layout.SYNC_REPLY_COMPLETE_AT)
     rest[answers[complete > int(Sync0.COMPLETE)]] = True
     # Replies without changes tell a number, other messages are few: they are looked at one by one.
     rest[answers[count[answers] == 0]] = True
@@ -111,9 +85,9 @@ def _check_ends(bodies: Bodies, cursor: Ints, count: Ints, rest: Mask) -> None:
     single = ~bodies.is_message & (count > 0)
     rest[single & (cursor != bodies.end)] = True
     messages = np.flatnonzero(bodies.is_message & ~rest & (bodies.end > bodies.start))
-    operation = bodies.octets.data[bodies.start[messages] + OPERATION_AT]
+    operation = bodies.octets.data[bodies.start[messages] + layout.OPERATION_AT]
     propagations = messages[operation == int(MessageOperation.CHANGE_PROPAGATION)]
-    inside = cursor[propagations] + HEARTBEAT_COUNT_SIZE <= bodies.end[propagations]
+    inside = cursor[propagations] + layout.HEARTBEAT_COUNT_SIZE <= bodies.end[propagations]
     rest[propagations[~inside]] = True
     propagations = propagations[inside]
     rest[propagations[bodies.octets.u16(cursor[propagations]) != 0]] = True
@@ -125,24 +99,24 @@ def _next_changes(bodies: Bodies, row: Ints, at: Ints) -> tuple[Changes, Ints, M
     Returns also the offset behind each change, and whether it is valid.
     """
     octets, end = bodies.octets, bodies.end[row]
-    good = at + CHANGE_NAME_AT + CHANGE_PROPERTY_IDS_AT <= end
+    good = at + layout.CHANGE_NAME_AT + layout.CHANGE_PROPERTY_IDS_AT <= end
     safe = np.where(good, at, 0)
-    command, use_guid = octets.data[safe], octets.data[safe + CHANGE_USE_GUID_AT]
+    command, use_guid = octets.data[safe], octets.data[safe + layout.CHANGE_USE_GUID_AT]
     good &= (command <= int(Command.SYNC)) & (use_guid <= 1)
     named = use_guid == 0
     good &= ~(named & (command == int(Command.DELETE)))  # nobody does that: they go by GUID (E14)
-    name_at = safe + CHANGE_NAME_AT
-    fixed = name_at + CHANGE_GUID_SIZE
+    name_at = safe + layout.CHANGE_NAME_AT
+    fixed = name_at + layout.CHANGE_GUID_SIZE
     path_length = np.zeros(len(row), np.int64)
     by_path = np.flatnonzero(named & good)
     text_end = octets.terminator(name_at[by_path], end[by_path])
     path_length[by_path] = text_end - name_at[by_path]
-    fixed[by_path] = text_end + PATH_END_SIZE
+    fixed[by_path] = text_end + layout.PATH_END_SIZE
     good &= path_length <= 2 * MAX_PATH
-    good &= fixed + CHANGE_PROPERTY_IDS_AT <= end
+    good &= fixed + layout.CHANGE_PROPERTY_IDS_AT <= end
     fixed = np.where(good, fixed, 0)
-    count = np.where(good, octets.data[fixed + CHANGE_PROPERTY_COUNT_AT].astype(np.int64), 0)
-    values = fixed + CHANGE_PROPERTY_IDS_AT + PROPERTY_ID_SIZE * count
+    count = np.where(good, octets.data[fixed + layout.CHANGE_PROPERTY_COUNT_AT].astype(np.int64), 0)
+    values = fixed + layout.CHANGE_PROPERTY_IDS_AT + layout.PROPERTY_ID_SIZE * count
     good &= values <= end
     count[~good] = 0
     propids, sizes, place = _properties(octets, fixed, count, end, good)
@@ -154,16 +128,16 @@ def _properties(
     octets: Octets, fixed: Ints, count: Ints, end: Ints, good: Mask
 ) -> tuple[Ints, Ints, Ints]:
     """Returns the identifiers and sizes of all properties, and the offset behind each change."""
-    ids_at, ids_size = fixed + CHANGE_PROPERTY_IDS_AT, PROPERTY_ID_SIZE * count
+    ids_at, ids_size = fixed + layout.CHANGE_PROPERTY_IDS_AT, layout.PROPERTY_ID_SIZE * count
     ids = octets.joined(ids_at, ids_size).view("<u4")
     change = np.repeat(np.arange(len(count)), count)
-    propids = np.where(ids < TOP, ids, 0).astype(np.int64)
-    shape, sizes = SHAPE[propids], SIZE[propids]
-    good[change[shape == UNKNOWN]] = False
-    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    propids = np.where(ids < tables.TOP, ids, 0).astype(np.int64)
+    shape, sizes = tables.SHAPE[propids], tables.SIZE[propids]
+    good[change[shape == tables.UNKNOWN]] = False
+    before = running(sizes)
     last = np.cumsum(count)
     place = ids_at + ids_size - before[last - count]
-    variable = np.flatnonzero(shape > FIXED)
+    variable = np.flatnonzero(shape > tables.FIXED)
     each = np.bincount(change[variable], minlength=len(count))
     first = np.cumsum(each) - each
     for index in range(int(each.max(initial=0))):
@@ -183,16 +157,16 @@ def _properties(
 
 def _sizes(octets: Octets, propid: Ints, at: Ints, end: Ints) -> Ints:
     """The size of each value; a size beyond the end of the body if the value is invalid."""
-    shape = SHAPE[propid]
+    shape = tables.SHAPE[propid]
     size = end - at + 1
-    text = np.flatnonzero(shape == TEXT)
+    text = np.flatnonzero(shape == tables.TEXT)
     length = octets.terminator(at[text], end[text]) - at[text]
     short = length <= 2 * MAX_STRING_UNITS
-    size[text[short]] = length[short] + PATH_END_SIZE
-    counted = np.flatnonzero((shape >= COUNTED) & (at + COUNT_SIZE <= end))
+    size[text[short]] = length[short] + layout.PATH_END_SIZE
+    counted = np.flatnonzero((shape >= tables.COUNTED) & (at + tables.COUNT_SIZE <= end))
     number = octets.u32(at[counted])
-    listed = shape[counted] == LISTED
+    listed = shape[counted] == tables.LISTED
     valid = ~listed | (number <= MAX_VECTOR_ITEMS)
     counted, number = counted[valid], number[valid]
-    size[counted] = COUNT_SIZE + number * ITEM_SIZE[propid[counted]]
+    size[counted] = tables.COUNT_SIZE + number * tables.ITEM_SIZE[propid[counted]]
     return size

@@ -83,6 +83,11 @@ class Octets:
         return found
 
 
+def running(lengths: Ints) -> Ints:
+    """The sums of the first 0, 1, 2... lengths: the offsets of pieces, and at last the end."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+
+
 def guid_texts(raw: Bytes) -> Bytes:
     """The text of each GUID; ``raw`` has sixteen columns."""
     shown = np.ascontiguousarray(raw[:, _SHOWN])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from mqis.pipeline import arrays
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.applying import type_of
@@ -19,136 +19,76 @@ from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeRequest, SyncRepl
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader
 
-_DECODED = (
-    "command",
-    "partition",
-    "seq",
-    "previous_seq",
-    "purged_seq",
-    "object_id",
-    "object_type",
-    "path",
-    "properties",
-    "reached_seq",
-    "error",
+Row = dict[str, Any]
+#: The columns of a change that are those of its record.
+COPIED = (
+    *("server", "lsn", "time", "state", "peer", "message_source", "message_ordinal", "operation"),
 )
-
-
-@dataclass(slots=True)
-class _Rows:
-    """Columns under construction; ``source`` has the row of the batch that a change comes from."""
-
-    source: list[int] = field(default_factory=list)
-    columns: dict[str, list[Any]] = field(
-        default_factory=lambda: {name: [] for name in _DECODED if name != "properties"}
-    )
-    ends: list[int] = field(default_factory=lambda: [0])
-    propids: list[int] = field(default_factory=list)
-    texts: list[str | None] = field(default_factory=list)
-    numbers: list[int | None] = field(default_factory=list)
-    raws: list[bytes] = field(default_factory=list)
-
-    def add(self, source: int, listed: tuple[tuple[int, PropVariant], ...], *values: Any) -> None:
-        self.source.append(source)
-        for column, value in zip(self.columns.values(), values, strict=True):
-            column.append(value)
-        for propid, variant in listed:
-            text, number = _typed(variant)
-            self.propids.append(propid)
-            self.texts.append(text)
-            self.numbers.append(number)
-            self.raws.append(variant.packed())
-        self.ends.append(len(self.propids))
+#: The columns of a record that decoding one by one needs.
+NEEDED = (*COPIED, "object_id", "object_type", "kind", "body")
+#: A row of a body without a change.
+_EMPTY: Row = {"properties": []}
 
 
 def decode_one_by_one(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The changes in the bodies of a batch that has the columns ``columns.NEEDED``."""
-    rows = _Rows()
+    """The changes in the bodies of a batch that has the columns ``NEEDED``."""
     names = ("kind", "body", "object_id", "object_type")
-    wanted = [batch.column(name).to_pylist() for name in names]
-    properties = "properties" in schema.names
-    for index, record in enumerate(zip(*wanted, strict=True)):
-        _record(rows, index, record, properties)
-    source = pa.array(np.array(rows.source, np.int64))
-    arrays = [_column(field, batch, source, rows) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    records = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+    made = [(index, row) for index, record in enumerate(records) for row in _rows(*record)]
+    source = pa.array([index for index, _ in made], pa.int64())
+    columns = [
+        batch.column(field.name).take(source).cast(field.type)
+        if field.name in COPIED
+        else pa.array([row.get(field.name) for _, row in made], field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _column(field: pa.Field, batch: pa.RecordBatch, source: pa.Array, rows: _Rows) -> pa.Array:
-    if field.name == "properties":
-        made = {
-            "propid": rows.propids,
-            "text": rows.texts,
-            "number": rows.numbers,
-            "raw": rows.raws,
-        }
-        fields = list(field.type.value_type)
-        parts = [pa.array(made[part.name], part.type) for part in fields]
-        whole = pa.StructArray.from_arrays(parts, fields=fields)
-        return pa.ListArray.from_arrays(pa.array(rows.ends, pa.int32()), whole, type=field.type)
-    if field.name in rows.columns:
-        return pa.array(rows.columns[field.name], field.type)
-    return batch.column(field.name).take(source).cast(field.type)
-
-
-def _record(rows: _Rows, index: int, record: tuple[Any, ...], properties: bool) -> None:
-    kind, body, object_id, object_type = record
+def _rows(kind: int, body: bytes, object_id: bytes | None, object_type: int) -> list[Row]:
+    """The columns of each change of a record; one row with ``error`` if it cannot be decoded."""
     if not body:
-        return
+        return []
     try:
-        if kind == RecordKind.CHANGE:
-            reader = Reader(body)
-            change = DirectoryChange.decode(reader)
-            reader.expect_end("the change")
-            _add(rows, index, change, properties, object_id=object_id, object_type=object_type)
-            return
-        _message(rows, index, body, properties)
+        if kind != RecordKind.CHANGE:
+            return list(_changes_of_message(body))
+        reader = Reader(body)
+        change = _row(DirectoryChange.decode(reader))
+        reader.expect_end("the change")
     except WireError as error:
-        rows.add(index, (), *([None] * 9), str(error))
+        return [_EMPTY | {"error": str(error)}]
+    if object_id is not None:
+        change |= {"object_id": object_id, "object_type": object_type}
+    return [change]
 
 
-def _message(rows: _Rows, index: int, body: bytes, properties: bool) -> None:
+def _changes_of_message(body: bytes) -> Iterator[Row]:
     message = decode_message(body)
     if isinstance(message, SyncReply):
-        reached = _signed(message.to_seq.value)
+        reached = {"reached_seq": arrays.signed(message.to_seq.value)}
         for change in message.changes:
-            _add(rows, index, change, properties, reached=reached)
+            yield _row(change) | reached
         if not message.changes:
-            partition = message.partition.raw
-            rows.add(index, (), None, partition, *([None] * 6), reached, None)
+            yield _EMPTY | {"partition": message.partition.raw} | reached
     elif isinstance(message, ChangePropagation):
-        for change in message.changes:
-            _add(rows, index, change, properties)
+        yield from map(_row, message.changes)
     elif isinstance(message, ChangeRequest):
-        _add(rows, index, message.change, properties)
+        yield _row(message.change)
 
 
-def _add(
-    rows: _Rows,
-    index: int,
-    change: DirectoryChange,
-    properties: bool,
-    *,
-    object_id: bytes | None = None,
-    object_type: int | None = None,
-    reached: int | None = None,
-) -> None:
-    if object_id is None:
-        object_type, object_id = _identity(change)
-    rows.add(
-        index,
-        change.properties if properties else (),
-        int(change.command),
-        change.partition.raw,
-        _signed(change.seq.value),
-        _signed(change.previous_seq.value),
-        _signed(change.purged_seq.value),
-        object_id,
-        object_type,
-        None if change.path is None else _plain(change.path),
-        reached,
-        None,
-    )
+def _row(change: DirectoryChange) -> Row:
+    object_type, object_id = _identity(change)
+    return {
+        "command": int(change.command),
+        "partition": change.partition.raw,
+        "seq": arrays.signed(change.seq.value),
+        "previous_seq": arrays.signed(change.previous_seq.value),
+        "purged_seq": arrays.signed(change.purged_seq.value),
+        "object_id": object_id,
+        "object_type": object_type,
+        "path": None if change.path is None else arrays.text(change.path),
+        "properties": [_property(propid, variant) for propid, variant in change.properties],
+    }
 
 
 def _identity(change: DirectoryChange) -> tuple[int | None, bytes | None]:
@@ -164,23 +104,14 @@ def _identity(change: DirectoryChange) -> tuple[int | None, bytes | None]:
     return int(kind), named.raw if isinstance(named, Guid) else None
 
 
-def _typed(variant: PropVariant) -> tuple[str | None, int | None]:
+def _property(propid: int, variant: PropVariant) -> Row:
     value = variant.value
+    text: str | None = None
+    number: int | None = None
     if isinstance(value, int):
-        return None, _signed(int(value))
-    if isinstance(value, str):
-        return _plain(value), None
-    if isinstance(value, Guid):
-        return str(value), None
-    if isinstance(value, tuple):
-        return ",".join(_plain(str(item)) for item in value), None
-    return None, None
-
-
-def _plain(text: str) -> str:
-    """Escapes lone surrogates, which Windows names may contain and Arrow's texts may not."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >= 1 << 63 else number
+        number = arrays.signed(int(value))
+    elif isinstance(value, str | Guid):
+        text = arrays.text(str(value))
+    elif isinstance(value, tuple):
+        text = ",".join(arrays.text(str(item)) for item in value)
+    return {"propid": propid, "text": text, "number": number, "raw": variant.packed()}

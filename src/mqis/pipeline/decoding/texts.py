@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mqis.pipeline import arrays
-from mqis.pipeline.decoding.octets import Ints, Octets
+from mqis.pipeline.decoding.octets import Ints, Octets, running
 
 #: The first units that take two and three bytes of UTF-8, and the surrogates, of which a pair is
 #: one character.
@@ -48,10 +48,5 @@ class Texts:
             return arrays.pieces(ascii_only, self.lengths // 2, pa.string())
         units = self._units
         sizes = 1 + (units >= _TWO_BYTES).astype(np.int64) + (units >= _THREE_BYTES)
-        until = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-        lengths = np.diff(until[np.concatenate((np.zeros(1, np.int64), self._ends))])
+        lengths = np.diff(running(sizes)[running(self.lengths // 2)])
         return arrays.pieces(units.tobytes().decode("utf-16-le").encode(), lengths, pa.string())
-
-    @property
-    def _ends(self) -> Ints:
-        return np.cumsum(self.lengths // 2)

@@ -9,33 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqis.pipeline import arrays
+from mqis.pipeline.decoding import tables
 from mqis.pipeline.decoding.changes import ChangeColumns
-from mqis.pipeline.decoding.octets import GUID_TEXT, Ints, Octets, guid_texts
-from mqis.pipeline.decoding.tables import (
-    COUNT_SIZE,
-    IS_NUMBER,
-    ITEM_SIZE,
-    ITEMS,
-    SHAPE,
-    SIGNED,
-    TEXT,
-    UNUSED_BITS,
-    VT,
-)
+from mqis.pipeline.decoding.octets import GUID_TEXT, Ints, Octets, guid_texts, running
 from mqis.pipeline.decoding.texts import Texts
-from mqis.wire.mqdsrp.layout import (
-    CHANGE_NAME_AT,
-    CHANGE_PREVIOUS_SEQ_AT,
-    CHANGE_PURGED_SEQ_AT,
-    CHANGE_SEQ_AT,
-    PATH_END_SIZE,
-)
+from mqis.wire.mqdsrp import layout
 from mqis.wire.propvariant import VarType
 
 _NUMBERS_AT = {
-    "previous_seq": CHANGE_PREVIOUS_SEQ_AT,
-    "seq": CHANGE_SEQ_AT,
-    "purged_seq": CHANGE_PURGED_SEQ_AT,
+    "previous_seq": layout.CHANGE_PREVIOUS_SEQ_AT,
+    "seq": layout.CHANGE_SEQ_AT,
+    "purged_seq": layout.CHANGE_PURGED_SEQ_AT,
 }
 
 
@@ -78,18 +62,18 @@ class ValueColumns:
 
     @cached_property
     def paths(self) -> Texts:
-        at = self._changes.start + CHANGE_NAME_AT
+        at = self._changes.start + layout.CHANGE_NAME_AT
         return Texts(self._found.octets, at, self._changes.path_length)
 
     @cached_property
     def _text_slots(self) -> Ints:
-        return np.flatnonzero(SHAPE[self._changes.propids] == TEXT)
+        return np.flatnonzero(tables.SHAPE[self._changes.propids] == tables.TEXT)
 
     @cached_property
     def texts(self) -> Texts:
         """The texts among the properties."""
         slots = self._text_slots
-        lengths = self._changes.sizes[slots] - PATH_END_SIZE
+        lengths = self._changes.sizes[slots] - layout.PATH_END_SIZE
         return Texts(self._found.packed, self._found.places[slots], lengths)
 
     def with_surrogates(self, *, paths: bool, texts: bool) -> Ints:
@@ -104,14 +88,8 @@ class ValueColumns:
     # --- properties -------------------------------------------------------------------------------
 
     def _properties(self, kind: pa.ListType) -> pa.Array:
-        made = {
-            "propid": self._propid,
-            "text": self._text,
-            "number": self._number,
-            "raw": self._raw,
-        }
         fields = list(kind.value_type)
-        parts = [made[field.name]() for field in fields]
+        parts = [getattr(self, f"_{field.name}")() for field in fields]
         whole = pa.StructArray.from_arrays(parts, fields=fields)
         ends = pa.array(self._found.ends.astype(np.int32))
         return pa.ListArray.from_arrays(ends, whole, type=kind)
@@ -126,25 +104,25 @@ class ValueColumns:
     def _number(self) -> pa.Array:
         """Reads eight bytes at each number and shifts out those that do not belong to it."""
         propids = self._changes.propids
-        known = IS_NUMBER[propids]
+        known = tables.IS_NUMBER[propids]
         which, kinds = np.flatnonzero(known), propids[known]
         wide = self._found.packed.numbers(self._found.places[which], "<u8")
-        wide = wide << UNUSED_BITS[kinds]
-        signed = wide.view(np.int64) >> UNUSED_BITS[kinds].view(np.int64)
-        plain = (wide >> UNUSED_BITS[kinds]).view(np.int64)
+        wide = wide << tables.UNUSED_BITS[kinds]
+        signed = wide.view(np.int64) >> tables.UNUSED_BITS[kinds].view(np.int64)
+        plain = (wide >> tables.UNUSED_BITS[kinds]).view(np.int64)
         values = np.zeros(len(propids), np.int64)
-        values[which] = np.where(SIGNED[kinds], signed, plain)
+        values[which] = np.where(tables.SIGNED[kinds], signed, plain)
         return pa.array(values, mask=~known)
 
     def _text(self) -> pa.Array:
         """Strings and GUIDs, and lists with commas; null for other types."""
-        vts = VT[self._changes.propids]
+        vts = tables.VT[self._changes.propids]
         guids = np.flatnonzero(vts == int(VarType.CLSID))
         shown = _guids(self._found.packed, self._found.places[guids])
         parts = [(self._text_slots, self.texts.array()), (guids, shown)]
         parts += [
             (slots, self._lists(vt, slots))
-            for vt in ITEMS
+            for vt in tables.ITEMS
             if len(slots := np.flatnonzero(vts == int(vt)))
         ]
         index = np.full(len(vts), -1, np.int64)
@@ -157,14 +135,14 @@ class ValueColumns:
     def _lists(self, vt: VarType, slots: Ints) -> pa.Array:
         packed, places = self._found.packed, self._found.places[slots]
         count = packed.u32(places)
-        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(count)))
-        size = ITEM_SIZE[self._changes.propids[slots[:1]]]
+        ends = running(count)
+        size = tables.ITEM_SIZE[self._changes.propids[slots[:1]]]
         inside = np.arange(int(ends[-1])) - np.repeat(ends[:-1], count)
-        at = np.repeat(places + COUNT_SIZE, count) + inside * size
+        at = np.repeat(places + tables.COUNT_SIZE, count) + inside * size
         if vt is VarType.VECTOR_CLSID:
             items = _guids(packed, at)
         else:
-            items = pa.array(packed.numbers(at, ITEMS[vt])).cast(pa.string())
+            items = pa.array(packed.numbers(at, tables.ITEMS[vt])).cast(pa.string())
         listed = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), items)
         return pc.binary_join(listed, ",")
 

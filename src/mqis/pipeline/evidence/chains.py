@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
 from mqis.pipeline.sources.files import parent_of, source_file
-from mqis.pipeline.sources.inventory import JournalFiles, RepeatedSegment, SegmentFile
+from mqis.pipeline.sources.inventory import SegmentFile
 from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain
 from mqis.wire.mqds.keys import RsaPublicKey
 
@@ -28,7 +28,7 @@ class JournalChain:
 
     server: str
     segments: Sequence[SegmentFile]
-    copies: Sequence[RepeatedSegment] = ()
+    copies: Sequence[SegmentFile] = ()
     #: The files with damaged records.
     damaged: Collection[str] = ()
     #: The numbers, by their names, of files whose headers cannot be read.
@@ -36,16 +36,15 @@ class JournalChain:
 
     def findings(self, keys: Sequence[RsaPublicKey]) -> Iterator[EvidenceFinding]:
         """The faults; ``keys`` are those that the directory has of the server."""
-        copied = {copy.segment.path for copy in self.copies}
+        copied = {copy.path for copy in self.copies}
         for links in self._journals():
             for finding in judge_chain(links, keys):
                 kind = _KINDS.get(finding.state)
                 if kind is None or finding.source in copied or self._is_elsewhere(finding):
                     continue
-                numbers = (min(n, _MAX_NUMBER) for n in (finding.first, finding.last))
-                yield EvidenceFinding(
-                    kind, self.server, finding.text, finding.source, None, *numbers
-                )
+                first, last = (min(n, _MAX_NUMBER) for n in (finding.first, finding.last))
+                where = finding.source, None, first, last
+                yield EvidenceFinding(kind, self.server, finding.text, *where)
 
     def signature(self, keys: Sequence[RsaPublicKey]) -> str:
         """The state of the newest signature, which covers everything before it."""
@@ -71,7 +70,7 @@ class JournalChain:
             yield [self._link(segment) for segment in self.segments if segment.header]
             return
         places: dict[str, list[SegmentFile]] = defaultdict(list)
-        for segment in (*self.segments, *(copy.segment for copy in self.copies)):
+        for segment in (*self.segments, *self.copies):
             places[parent_of(segment.path)].append(segment)
         for _, segments in sorted(places.items()):
             yield [self._link(segment) for segment in segments if segment.header]
@@ -91,9 +90,11 @@ class JournalChain:
         return present == finding.last - finding.first + 1
 
 
-def unreadable_numbers(damaged: Iterable[str], files: JournalFiles) -> defaultdict[str, set[int]]:
+def unreadable_numbers(
+    damaged: Iterable[str], segments: Iterable[SegmentFile]
+) -> defaultdict[str, set[int]]:
     """By directory: the numbers, in their names, of segments whose headers cannot be read."""
-    readable = {segment.path for segment in files.segments}
+    readable = {segment.path for segment in segments}
     found: defaultdict[str, set[int]] = defaultdict(set)
     for path in map(source_file, set(damaged) - readable):
         if match := _NUMBERED.fullmatch(path.name):

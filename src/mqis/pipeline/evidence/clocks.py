@@ -72,6 +72,5 @@ def _finding(server: str, offset_us: int, peers: int) -> EvidenceFinding:
     kind = EvidenceKind.CLOCK_AHEAD if offset_us > 0 else EvidenceKind.CLOCK_BEHIND
     way = "ahead of" if offset_us > 0 else "behind"
     span = timedelta(seconds=abs(offset_us) // 1_000_000)
-    return EvidenceFinding(
-        kind, server, f"its clock is {span} {way} most of its {peers} peers, at least"
-    )
+    text = f"its clock is {span} {way} most of its {peers} peers, at least"
+    return EvidenceFinding(kind, server, text)

@@ -44,13 +44,11 @@ def misnamed(
     for (server, file), named in sorted(owners.items()):
         if server.lower() not in {owner.lower() for owner in named}:
             whose = " or ".join(sorted(named))
-            yield EvidenceFinding(
-                EvidenceKind.MISNAMED_EXPORT,
-                server,
+            text = (
                 f"the file is named after {server}, but it is an export of {whose}: it has "
-                "properties that only that server stores",
-                file,
+                "properties that only that server stores"
             )
+            yield EvidenceFinding(EvidenceKind.MISNAMED_EXPORT, server, text, file)
 
 
 def older(states: Collection[ExportedPartition], reached: Reached) -> Iterator[EvidenceFinding]:
@@ -63,19 +61,13 @@ def older(states: Collection[ExportedPartition], reached: Reached) -> Iterator[E
         had = reached.get((state.server, state.partition), 0)
         if state.server not in reported and state.last_seq < min(had, newest[state.partition]):
             reported.add(state.server)
-            yield EvidenceFinding(
-                EvidenceKind.OLDER_EXPORT,
-                state.server,
+            text = (
                 f"the export ends at change {state.last_seq:,} of partition "
-                f"{Guid(state.partition)}; other exports and the server's journal have later ones",
-                state.file,
+                f"{Guid(state.partition)}; other exports and the server's journal have later ones"
             )
+            yield EvidenceFinding(EvidenceKind.OLDER_EXPORT, state.server, text, state.file)
 
 
 def stranger(server: str, file: str, what: str) -> EvidenceFinding:
-    return EvidenceFinding(
-        EvidenceKind.STRANGER,
-        server,
-        f"no directory knows the server of this {what}, {server}; it is not used",
-        file,
-    )
+    text = f"no directory knows the server of this {what}, {server}; it is not used"
+    return EvidenceFinding(EvidenceKind.STRANGER, server, text, file)

@@ -8,14 +8,12 @@ from itertools import groupby
 
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
 from mqis.pipeline.sources.files import parent_of
-from mqis.pipeline.sources.inventory import RepeatedSegment, SegmentFile
+from mqis.pipeline.sources.inventory import SegmentFile
 from mqis.protocol.journal.numbers import SKIPPED
-
-#: A journal's name and the identifier of the server that wrote it.
-JournalKey = tuple[str, bytes]
+from mqis.wire.guid import Guid
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Extent:
     """The records that were read from one file, or from all files of a journal."""
 
@@ -24,12 +22,6 @@ class Extent:
     records: int
     began_us: int
     ended_us: int
-
-    def add(self, other: Extent) -> None:
-        self.first, self.last = min(self.first, other.first), max(self.last, other.last)
-        self.records += other.records
-        self.began_us = min(self.began_us, other.began_us)
-        self.ended_us = max(self.ended_us, other.ended_us)
 
 
 @dataclass(slots=True)
@@ -57,13 +49,16 @@ class JournalInventory:
 
     @property
     def whole(self) -> Extent | None:
-        found = list(self.files.values())
+        found = self.files.values()
         if not found:
             return None
-        total = Extent(found[0].first, found[0].last, 0, found[0].began_us, found[0].ended_us)
-        for extent in found:
-            total.add(extent)
-        return total
+        return Extent(
+            min(extent.first for extent in found),
+            max(extent.last for extent in found),
+            sum(extent.records for extent in found),
+            min(extent.began_us for extent in found),
+            max(extent.ended_us for extent in found),
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -74,12 +69,6 @@ class JournalInventory:
         return whole.first == 1 and whole.records == whole.last
 
     @property
-    def lacks_records(self) -> bool:
-        """True if records are damaged, missing or there twice: changes may be missing with them."""
-        kinds = EvidenceKind.MISSING_RECORDS, EvidenceKind.CONFLICTING_RECORDS
-        return self.is_damaged or any(finding.kind in kinds for finding in self.missing)
-
-    @property
     def thinned(self) -> list[str]:
         """The files in which numbers are missing between records."""
         return [f for f, e in self.files.items() if e.records < e.last - e.first + 1]
@@ -87,16 +76,14 @@ class JournalInventory:
 
 def inventories(
     segments: Iterable[SegmentFile], files: Mapping[str, Extent], damaged: Collection[str]
-) -> dict[JournalKey, JournalInventory]:
+) -> Iterator[JournalInventory]:
     """The journals by name and identifier; ``damaged`` are the files with unreadable records."""
     ordered = sorted(segments, key=lambda s: (s.server, s.server_id.raw, s.first_lsn, s.path))
-    found: dict[JournalKey, JournalInventory] = {}
     for key, group in groupby(ordered, key=lambda s: (s.server, s.server_id.raw)):
         listed = list(group)
         held = {s.path: files[s.path] for s in listed if s.path in files}
         is_damaged = any(s.path in damaged for s in listed)
-        found[key] = JournalInventory(*key, listed, held, is_damaged)
-    return found
+        yield JournalInventory(*key, listed, held, is_damaged)
 
 
 def missing_between(
@@ -123,42 +110,26 @@ def missing_between(
 
 
 def missing_records(server: str, first: int, last: int, file: str) -> EvidenceFinding:
-    count = last - first + 1
-    return EvidenceFinding(
-        EvidenceKind.MISSING_RECORDS,
-        server,
-        f"{count:,} records are missing: {first:,} to {last:,}",
-        file,
-        None,
-        first,
-        last,
-    )
+    text = f"{last - first + 1:,} records are missing: {first:,} to {last:,}"
+    return EvidenceFinding(EvidenceKind.MISSING_RECORDS, server, text, file, None, first, last)
 
 
-def missing_end(server: str, partition: str, reached: int, exported: int) -> EvidenceFinding:
-    return EvidenceFinding(
-        EvidenceKind.MISSING_END,
-        server,
+def missing_end(server: str, partition: Guid, reached: int, exported: int) -> EvidenceFinding:
+    text = (
         f"the journal ends at change {reached:,} of the partition, but the server's export has "
-        f"change {exported:,}",
-        None,
-        partition,
-        reached + 1,
-        exported,
+        f"change {exported:,}"
     )
+    where = None, str(partition), reached + 1, exported
+    return EvidenceFinding(EvidenceKind.MISSING_END, server, text, *where)
 
 
-def missing_changes(server: str, partition: str, first: int, last: int) -> EvidenceFinding:
-    return EvidenceFinding(
-        EvidenceKind.MISSING_CHANGES,
-        server,
+def missing_changes(server: str, partition: Guid, first: int, last: int) -> EvidenceFinding:
+    text = (
         f"changes {first:,} to {last:,} of the partition are in no record, and no record is "
-        "missing: the directory was changed without its journal",
-        None,
-        partition,
-        first,
-        last,
+        "missing: the directory was changed without its journal"
     )
+    where = None, str(partition), first, last
+    return EvidenceFinding(EvidenceKind.MISSING_CHANGES, server, text, *where)
 
 
 def is_missing_end(reached: int | None, exported: int) -> bool:
@@ -166,24 +137,15 @@ def is_missing_end(reached: int | None, exported: int) -> bool:
     return reached is not None and 0 < exported - reached < SKIPPED
 
 
-def repeated(copy: RepeatedSegment) -> EvidenceFinding:
-    return EvidenceFinding(
-        EvidenceKind.DUPLICATE_SEGMENT,
-        copy.segment.server,
-        f"{copy.kept} has the same records; the copy is not read",
-        copy.segment.path,
-        None,
-        copy.segment.first_lsn,
-    )
+def repeated(copy: SegmentFile) -> EvidenceFinding:
+    text = f"{copy.kept} has the same records; the copy is not read"
+    where = copy.path, None, copy.first_lsn
+    return EvidenceFinding(EvidenceKind.DUPLICATE_SEGMENT, copy.server, text, *where)
 
 
 def conflicting(server: str, first: int, last: int, count: int) -> EvidenceFinding:
-    return EvidenceFinding(
-        EvidenceKind.CONFLICTING_RECORDS,
-        server,
-        f"{count:,} records between {first:,} and {last:,} are there twice with different content",
-        None,
-        None,
-        first,
-        last,
+    text = (
+        f"{count:,} records between {first:,} and {last:,} are there twice with different content"
     )
+    where = None, None, first, last
+    return EvidenceFinding(EvidenceKind.CONFLICTING_RECORDS, server, text, *where)

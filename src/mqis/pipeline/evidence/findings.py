@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class EvidenceKind(StrEnum):
@@ -50,13 +51,5 @@ class EvidenceFinding:
     last: int | None = None
 
     @property
-    def row(self) -> tuple[str, str, str | None, str | None, int | None, int | None, str]:
-        return (
-            self.kind.value,
-            self.server,
-            self.file,
-            self.partition,
-            self.first,
-            self.last,
-            self.explanation,
-        )
+    def row(self) -> dict[str, Any]:
+        return asdict(self) | {"kind": self.kind.value}

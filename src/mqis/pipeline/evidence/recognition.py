@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 from mqis.pipeline.evidence.exports import ExportedPartition, misnamed, stranger
@@ -14,26 +13,13 @@ from mqis.pipeline.sources.files import parent_of
 Row = dict[str, Any]
 
 
-def exported_partitions(rows: Iterable[Row]) -> list[ExportedPartition]:
-    return [
-        ExportedPartition(
-            row["server"],
-            row["file"],
-            bytes.fromhex(row["partition"]),
-            row["owner"] or "",
-            row["last_seq"],
-        )
-        for row in rows
-    ]
-
-
 def unrecognised(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
     """The findings about journals and exports that are not used, from the facts of the graph."""
-    states = exported_partitions(known["states"])
-    own = {(row["file"], bytes.fromhex(row["partition"])) for row in known["own"]}
-    made = {(row["server"], bytes.fromhex(row["partition"])) for row in known["made"]}
+    states = [ExportedPartition(**row) for row in known["states"]]
+    own = {(row["file"], row["partition"]) for row in known["own"]}
+    made = {(row["server"], row["partition"]) for row in known["made"]}
     for finding in (*_strangers(known, states), *misnamed(states, own, made)):
-        yield asdict(finding) | {"kind": finding.kind.value}
+        yield finding.row
 
 
 def _strangers(
@@ -59,9 +45,9 @@ def _strangers(
                     yield stranger(server, file, "export")
 
 
-def _first_segments(segments: Iterable[Row]) -> dict[tuple[str, str], str]:
+def _first_segments(segments: Iterable[Row]) -> dict[tuple[str, bytes], str]:
     """By name and identifier of each journal: its first file."""
-    found: dict[tuple[str, str], str] = {}
+    found: dict[tuple[str, bytes], str] = {}
     kept = (row for row in segments if row["kept"] is None)
     for row in sorted(kept, key=lambda r: (r["server"], r["server_id"], r["first_lsn"], r["file"])):
         found.setdefault((row["server"], row["server_id"]), row["file"])

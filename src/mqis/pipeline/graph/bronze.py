@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.registry import step, stream, table
+from mqis.pipeline.transforms.expressions import shaped
 from mqis.pipeline.transforms.records import each_once
 from mqis.pipeline.transforms.records import repeats as repeated
 
@@ -119,8 +120,5 @@ def errors(
 
 
 def _as_errors(rows: DataFrame, source: str) -> DataFrame:
-    return rows.filter("error is not null").select(
-        F.lit(source).alias("source"),
-        *("server", "file", "offset", "length"),
-        F.col("error").alias("reason"),
-    )
+    unread = rows.filter("error is not null")
+    return shaped(unread, schemas.ERRORS.names, source=F.lit(source), reason=F.col("error"))

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
 from mqis.pipeline.registry import table
+from mqis.pipeline.transforms.expressions import shaped
 
 
 @table(schemas.CONVERSATIONS, requires="packets")
@@ -31,20 +32,6 @@ def conversations(packets: DataFrame) -> DataFrame:
         F.min("time").alias("first"),
         F.max("time").alias("last"),
     )
-    return (
-        added.select(
-            *(
-                "client",
-                "server",
-                "port",
-                "transport",
-                "carrier",
-                "protocol",
-                "streams",
-                "messages",
-            ),
-            *("bytes", "errors", "first", "last"),
-        )
-        .orderBy(F.desc("messages"), F.desc("bytes"), "client", "server", "port", "protocol")
-        .coalesce(1)
-    )
+    shown = shaped(added, schemas.CONVERSATIONS.names)
+    busiest = F.desc("messages"), F.desc("bytes")
+    return shown.orderBy(*busiest, "client", "server", "port", "protocol").coalesce(1)

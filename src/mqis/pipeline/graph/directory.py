@@ -14,7 +14,7 @@ from mqis.pipeline.graph.facts import Facts, facts, judged
 from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms import hygiene as rules
 from mqis.pipeline.transforms.current import OBJECT_COLUMNS, object_from
-from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.pipeline.transforms.expressions import guid_text, shaped, type_label
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.hygiene.knowledge import Knowledge, PartitionCopy, absent_sites
 from mqis.protocol.hygiene.topology import topology_findings, untold_gates
@@ -25,46 +25,26 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 @table(schemas.CURRENT, requires="objects")
 def directory(held_objects: DataFrame) -> DataFrame:
-    return held_objects.select(
-        "authority",
-        "server",
-        guid_text(F.col("partition")).alias("partition"),
-        guid_text(F.col("id")).alias("id"),
-        type_label(F.col("type")).alias("type"),
-        *("seq", "path", "props"),
-    ).coalesce(4)
+    texts = {"partition": guid_text("partition"), "id": guid_text("id")}
+    return shaped(held_objects, schemas.CURRENT.names, type=type_label("type"), **texts).coalesce(4)
 
 
 def object_facts(routing_objects: DataFrame, **more: DataFrame) -> DataFrame:
     """Objects as facts, from which ``routing_objects_of`` makes them again."""
-    columns = (
-        F.hex(name).alias(name) if name in ("id", "partition") else name for name in OBJECT_COLUMNS
-    )
-    return facts(objects=routing_objects.select(*columns), **more)
+    return facts(objects=routing_objects.select(*OBJECT_COLUMNS), **more)
 
 
 def _known(routing_objects: DataFrame, copies: DataFrame, **more: DataFrame) -> DataFrame:
-    listed = copies.select(
-        F.hex("partition").alias("partition"), "owner", "own", "whole", "last_seq"
-    )
+    listed = copies.select("partition", "owner", "own", "whole", "last_seq")
     return object_facts(routing_objects, copies=listed, **more)
 
 
 def routing_objects_of(known: Facts) -> list[DirectoryObject]:
-    return [
-        object_from(
-            row["type"],
-            bytes.fromhex(row["id"]),
-            bytes.fromhex(row["partition"]),
-            row["seq"],
-            row["props"],
-        )
-        for row in known["objects"]
-    ]
+    return [object_from(*(row[name] for name in OBJECT_COLUMNS)) for row in known["objects"]]
 
 
 def _knowledge(known: Facts) -> Knowledge:
-    parts = {Guid(bytes.fromhex(row["partition"])): row for row in known["copies"]}
+    parts = {Guid(row["partition"]): row for row in known["copies"]}
     filled = {id_ for id_, row in parts.items() if row["last_seq"]}
     sites = (obj for obj in routing_objects_of(known) if obj.type is ObjectType.SITE)
     listed = (PartitionCopy(i, r["owner"] or "", r["own"], r["whole"]) for i, r in parts.items())
@@ -74,7 +54,7 @@ def _knowledge(known: Facts) -> Knowledge:
 def _topology(known: Facts) -> Iterator[dict[str, Any]]:
     snapshot = Snapshot.of(routing_objects_of(known))
     for found in topology_findings(snapshot, _knowledge(known)):
-        yield dict(zip(schemas.HYGIENE.fieldNames(), rules.finding_row(found), strict=True))
+        yield rules.finding_row(found)
 
 
 def _uncertain(known: Facts) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ partition; ``mqis.pipeline.evidence`` judges those rows, in one task.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
 
@@ -27,20 +27,17 @@ _VERDICT = StructType(
 )
 
 
-def _hex(*names: str) -> list[Column]:
-    return [F.hex(name).alias(name) for name in names]
-
-
 def _listed(segments: DataFrame) -> DataFrame:
     """The segments whose headers can be read."""
     return segments.filter("header is not null").select(
-        *("file", "size", "server", "number", "first_lsn", "kept"),
-        *_hex("server_id", "header", "digest", "snapshot_digest"),
+        *("file", "size", "server", "server_id", "number", "first_lsn", "header", "digest"),
+        *("snapshot_digest", "kept"),
     )
 
 
 def _exported(partitions: DataFrame) -> DataFrame:
-    return partitions.select("server", "file", *_hex("partition"), "owner", "last_seq")
+    owner = F.coalesce("owner", F.lit("")).alias("owner")
+    return partitions.select("server", "file", "partition", owner, "last_seq")
 
 
 def _reached(extents: DataFrame) -> DataFrame:
@@ -82,12 +79,10 @@ def unrecognised_input(
     known = facts(
         segments=_listed(segments),
         states=_exported(partitions),
-        own=own.filter("own").select("file", *_hex("partition")),
-        machines=by_id.unionByName(by_name.select("id", "name"))
-        .distinct()
-        .select(*_hex("id"), "name"),
-        known=reductions.known_by_others(records, snapshots, ids).select(*_hex("id")),
-        made=_reached(extents).filter("made is not null").select("server", *_hex("partition")),
+        own=own.filter("own").select("file", "partition"),
+        machines=by_id.unionByName(by_name.select("id", "name")).distinct(),
+        known=reductions.known_by_others(records, snapshots, ids),
+        made=_reached(extents).filter("made is not null").select("server", "partition"),
     )
     return judged(known, unrecognised, schemas.EVIDENCE)
 
@@ -102,19 +97,17 @@ def exported_keys(
     used = objects.filter("error is null and not deleted").join(unused, "file", "left_anti")
     machines = used.filter(F.col("type") == int(ObjectType.MACHINE)).join(ids, "id", "left_semi")
     sites = used.filter(F.col("type") == int(ObjectType.SITE))
-    listed = machines.select(
-        *_hex("id"),
-        F.lower("path").alias("name"),
-        value(PropId.QM_SIGN_PKS).alias("keys"),
-        F.lower("server").alias("server"),
-    ).unionByName(
-        sites.select(
-            F.lit(None).cast("string").alias("id"),
-            F.lower(value(PropId.S_PSC)).alias("name"),
-            value(PropId.S_PSC_SIGNPK).alias("keys"),
-            F.lower("server").alias("server"),
-        )
+    server = F.lower("server").alias("server")
+    of_machines = machines.select(
+        "id", F.lower("path").alias("name"), value(PropId.QM_SIGN_PKS).alias("keys"), server
     )
+    of_pscs = sites.select(
+        F.lit(None).cast("binary").alias("id"),
+        F.lower(value(PropId.S_PSC)).alias("name"),
+        value(PropId.S_PSC_SIGNPK).alias("keys"),
+        server,
+    )
+    listed = of_machines.unionByName(of_pscs)
     return (
         listed.filter("name is not null")
         .groupBy("id", "name", "keys")
@@ -171,16 +164,14 @@ def input_verdict(
         segments=_listed(segments),
         files=files,
         damaged=errors.filter("source = 'journal'").select("file").distinct(),
-        conflicts=reductions.conflicts(repeats).select("server", "first", "last", "count"),
+        conflicts=reductions.conflicts(repeats).drop("server_id"),
         holes=reductions.holes(records, holed),
-        unrecorded=reductions.unrecorded(records, thinned).select(
-            "server", *_hex("partition"), "first", "last"
-        ),
+        unrecorded=reductions.unrecorded(records, thinned),
         snapshots=snapshot_partitions.select("server", "lsn").distinct(),
         states=_exported(partitions),
-        reached=reached_numbers.select("server", *_hex("partition"), "number"),
+        reached=reached_numbers,
         sent=reductions.sendings(records, extents),
-        unrecognised=unrecognised_input,
+        unrecognised=unrecognised_input.select("kind", "server", "explanation", "file"),
         keys=exported_keys,
     )
     return judged(known, judge_input, _VERDICT)

@@ -9,27 +9,27 @@ with its topic, to one task, which calls the rule.
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from mqis.pipeline.mapping import mapped
+from mqis.pipeline.mapping import mapped_rows
 
 #: Rows by topic.
 Facts = defaultdict[str, list[dict[str, Any]]]
+#: The columns that are bytes in every topic; Spark writes bytes as base64.
+_BYTES = frozenset({"partition", "id", "server_id", "header", "digest", "snapshot_digest"})
 Rule = Callable[[Facts], Iterable[dict[str, Any]]]
-_ROWS = 10_000
 
 
 def facts(**topics: DataFrame) -> DataFrame:
-    """The rows of all frames as (topic, row). Give binary columns as hexadecimal digits."""
+    """The rows of all frames as (topic, row)."""
     whole = {"ignoreNullFields": "false"}
     lines = [
         frame.select(F.lit(topic).alias("topic"), F.to_json(F.struct("*"), whole).alias("row"))
@@ -38,17 +38,18 @@ def facts(**topics: DataFrame) -> DataFrame:
     return reduce(lambda all_, more: all_.unionByName(more), lines)
 
 
+def _parsed(text: str) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(text)
+    return row | {n: b64decode(row[n]) for n in _BYTES & row.keys() if row[n] is not None}
+
+
 def judged(known: DataFrame, rule: Rule, schema: StructType) -> DataFrame:
     """The rows that ``rule`` makes of all facts, in one task."""
-    arrow = to_arrow_schema(schema, timezone="UTC")
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def work(rows: Iterator[tuple[Any, ...]]) -> Iterable[dict[str, Any]]:
         found: Facts = defaultdict(list)
-        for batch in batches:
-            for topic, row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                found[topic].append(json.loads(row))
-        rows = list(rule(found))
-        for begin in range(0, len(rows), _ROWS):
-            yield pa.RecordBatch.from_pylist(rows[begin : begin + _ROWS], schema=arrow)
+        for topic, row in rows:
+            found[topic].append(_parsed(row))
+        return rule(found)
 
-    return mapped(known.repartition(1), ("topic", "row"), work, schema)
+    return mapped_rows(known.repartition(1), ("topic", "row"), work, schema)

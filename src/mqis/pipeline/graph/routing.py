@@ -12,6 +12,7 @@ from mqis.pipeline import schemas
 from mqis.pipeline.graph.directory import object_facts, routing_objects_of
 from mqis.pipeline.graph.facts import Facts, judged
 from mqis.pipeline.registry import step, table
+from mqis.pipeline.transforms.expressions import shaped
 from mqis.pipeline.transforms.network import RoutingArrays, packed
 from mqis.pipeline.transforms.traffic import demand, loads, made_up
 from mqis.protocol.routing.snapshot import Snapshot
@@ -46,11 +47,10 @@ def traffic(network: DataFrame, site_demand: DataFrame, failed_link: DataFrame) 
     joined = before.withColumnRenamed("messages", "messages_before").join(
         after, ["kind", "name"], "full"
     )
-    found = joined.crossJoin(F.broadcast(failed_link)).select(
-        "kind",
-        "name",
-        F.coalesce("messages_before", F.lit(0.0)).alias("messages"),
-        F.coalesce("messages", F.lit(0.0)).alias("messages_after"),
-        "failed",
+    found = shaped(
+        joined.crossJoin(F.broadcast(failed_link)),
+        schemas.TRAFFIC.names,
+        messages=F.coalesce("messages_before", F.lit(0.0)),
+        messages_after=F.coalesce("messages", F.lit(0.0)),
     )
     return found.orderBy(F.desc("messages_after"), "kind", "name").coalesce(1)

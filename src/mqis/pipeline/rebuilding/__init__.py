@@ -14,8 +14,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.rebuilding.beginnings import Beginnings, Moment, PartitionSnapshot
-from mqis.pipeline.rebuilding.completeness import RebuildCompleteness, RebuiltSpan
+from mqis.pipeline.rebuilding.beginnings import Beginnings, Moment
+from mqis.pipeline.rebuilding.completeness import PastPartition, RebuildCompleteness
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
@@ -36,29 +36,6 @@ class Rebuilt:
     snapshots: dict[str, int]
     #: Doubts: altered journals, wrong clocks, journals that end before the given time.
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """The state of one partition in the past."""
-
-    partition: bytes
-    owner: str
-    last_seq: int
-    purged_seq: int
-    base: PartitionSnapshot | None
-    #: The first change in the journal; the last in the journal or the snapshot, and its record.
-    first: int
-    end: int
-    end_lsn: int
-
-    @property
-    def span(self) -> RebuiltSpan:
-        base = self.base.last_seq if self.base is not None else 0
-        # Without a snapshot, ``Beginnings`` has judged what comes before the first change.
-        first = self.first if self.base is not None else 0
-        numbers = base, self.last_seq, first, self.end, self.end_lsn
-        return RebuiltSpan(self.partition, self.owner, *numbers)
 
 
 def rebuild(
@@ -83,7 +60,7 @@ def rebuild(
         past = _past_states(tables, changes, moment, partition)
         known = RebuildCompleteness(tables, changes, moment)
         for one in past.values():
-            known.check(one.span)
+            known.check(one)
         kept = list(_without_purged(_lines(tables, changes, past), past))
     finally:
         changes.unpersist()
@@ -96,13 +73,13 @@ def rebuild(
         len(kept),
         {str(state.id): state.last_seq.value for state in states},
         {str(Guid(key)): one.base.lsn for key, one in past.items() if one.base is not None},
-        tuple(known.warnings(one.span for one in past.values())),
+        tuple(known.warnings(past.values())),
     )
 
 
 def _past_states(
     tables: TableStore, changes: DataFrame, moment: Moment, only: Guid | None
-) -> dict[bytes, _Past]:
+) -> dict[bytes, PastPartition]:
     """The past state of every partition, by its identifier."""
     known = Beginnings(tables)
     summaries = {
@@ -112,7 +89,7 @@ def _past_states(
     if only is not None:
         wanted &= {only.raw}
     exported = _purged_numbers(tables)
-    found: dict[bytes, _Past] = {}
+    found: dict[bytes, PastPartition] = {}
     for key in wanted:
         row = summaries.get(key, {})
         base = known.of(key, row.get("maker") or "", row.get("first") or 0, moment)
@@ -128,7 +105,9 @@ def _past_states(
                 purged = max(purged, exported.get((key, last), 0))
             end = max(row.get("end") or 0, based)
             end_lsn = row.get("end_lsn") or (base.lsn if base else 0)
-            found[key] = _Past(key, owner, last, purged, base, row.get("first") or 0, end, end_lsn)
+            # Without a snapshot, ``Beginnings`` has judged what comes before the first change.
+            first = (row.get("first") or 0) if base else 0
+            found[key] = PastPartition(key, owner, last, purged, base, first, end, end_lsn)
     if not found:
         raise PipelineError(
             "there is no change up to that point: the journals begin later; choose a later one"
@@ -168,7 +147,9 @@ def _purged_numbers(tables: TableStore) -> dict[tuple[bytes, int], int]:
     return found
 
 
-def _lines(tables: TableStore, changes: DataFrame, past: Mapping[bytes, _Past]) -> DataFrame:
+def _lines(
+    tables: TableStore, changes: DataFrame, past: Mapping[bytes, PastPartition]
+) -> DataFrame:
     """The lines of all partitions, in order."""
     session = tables.session
     points = [
@@ -190,12 +171,12 @@ def _lines(tables: TableStore, changes: DataFrame, past: Mapping[bytes, _Past]) 
     return found.select("partition", "seq", "line")
 
 
-def _partition(one: _Past) -> Partition:
+def _partition(one: PastPartition) -> Partition:
     purged = SequenceNumber(one.purged_seq)
     return Partition(Guid(one.partition), one.owner, SequenceNumber(one.last_seq), purged, purged)
 
 
-def _without_purged(found: DataFrame, past: Mapping[bytes, _Past]) -> Iterator[str]:
+def _without_purged(found: DataFrame, past: Mapping[bytes, PastPartition]) -> Iterator[str]:
     """Leaves out the tombstones that had been purged."""
     for row in found.toLocalIterator():
         is_tombstone = row["line"].startswith('{"type":"deleted"')

@@ -15,28 +15,26 @@ from datetime import datetime
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.rebuilding.beginnings import Moment
+from mqis.pipeline.graph.used import CLOCKS
+from mqis.pipeline.rebuilding.beginnings import Moment, PartitionSnapshot
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableStore
-from mqis.pipeline.trusted import (
-    servers_with_altered_journals,
-    servers_with_wrong_clocks,
-    used_input,
-)
+from mqis.pipeline.trusted import ALTERED, explanations, used_input
 from mqis.protocol.journal.numbers import SKIPPED
 
 
 @dataclass(frozen=True, slots=True)
-class RebuiltSpan:
-    """The changes of a partition that a rebuild uses: after ``base``, up to ``last``."""
+class PastPartition:
+    """One partition in the past: rebuilt from the changes after ``base`` up to ``last_seq``."""
 
     partition: bytes
     owner: str
-    base: int
-    last: int
-    #: The first change in the journal; 0 if there is none.
+    last_seq: int
+    purged_seq: int
+    base: PartitionSnapshot | None
+    #: The first change in the journal after a snapshot; 0 if there is none, or no snapshot.
     first: int
-    #: The last change in the journal, and its record's number.
+    #: The last change in the journal or the snapshot, and its record's number.
     end: int
     end_lsn: int
 
@@ -50,68 +48,71 @@ class RebuildCompleteness:
         self._exported = _exported_numbers(tables)
         self._ended = _ends(tables)
         self._damage = _last_damage(tables)
-        self._clocks = servers_with_wrong_clocks(tables)
-        self._altered = servers_with_altered_journals(tables)
+        self._clocks = explanations(tables, CLOCKS)
+        self._altered = explanations(tables, ALTERED)
 
-    def check(self, span: RebuiltSpan) -> None:
+    def check(self, past: PastPartition) -> None:
         """Raises ``PipelineError`` if changes are or may be missing."""
-        for after, before in [(0, span.first), *self._breaks[span.partition]]:
-            self._check_break(span, max(after, span.base), before)
-        known = self._exported.get(span.partition)
+        base = past.base.last_seq if past.base is not None else 0
+        for after, before in [(0, past.first), *self._breaks[past.partition]]:
+            self._check_break(past, max(after, base), before)
+        known = self._exported.get(past.partition)
         if self._moment.seq is not None:
-            if self._moment.seq > span.end:
+            if self._moment.seq > past.end:
                 raise PipelineError(
-                    f"the journal of {span.owner} ends at change {span.end:,} of the partition; "
+                    f"the journal of {past.owner} ends at change {past.end:,} of the partition; "
                     "choose an earlier one"
                 )
             return
-        if not self._is_beyond(span):
+        if not self._is_beyond(past):
             return
-        if known is not None and 0 < known - span.end < SKIPPED:
+        if known is not None and 0 < known - past.end < SKIPPED:
             raise PipelineError(
-                f"the end of the journal of {span.owner} is missing: it ends at change "
-                f"{span.end:,}, but an export has change {known:,}; ingest the rest of it, or "
+                f"the end of the journal of {past.owner} is missing: it ends at change "
+                f"{past.end:,}, but an export has change {known:,}; ingest the rest of it, or "
                 "choose an earlier time"
             )
-        if known is None and self._damage.get(span.owner, -1) >= span.end_lsn:
+        if known is None and self._damage.get(past.owner, -1) >= past.end_lsn:
             raise PipelineError(
-                f"the journal of {span.owner} is damaged behind change {span.end:,}, so later "
+                f"the journal of {past.owner} is damaged behind change {past.end:,}, so later "
                 "changes may be missing; choose an earlier time, or ingest exports as well"
             )
 
-    def _check_break(self, span: RebuiltSpan, after: int, before: int) -> None:
+    def _check_break(self, past: PastPartition, after: int, before: int) -> None:
         """Refuses if the numbers between ``after`` and ``before`` belong to the rebuilt state."""
         if before - after - 1 <= 0 or before - after >= SKIPPED:
             return
-        reaches = self._moment.seq > after if self._moment.seq is not None else after <= span.last
+        reaches = (
+            self._moment.seq > after if self._moment.seq is not None else after <= past.last_seq
+        )
         if reaches:
             raise PipelineError(
-                f"the journal of {span.owner} is damaged or has gaps: changes {after + 1:,} to "
+                f"the journal of {past.owner} is damaged or has gaps: changes {after + 1:,} to "
                 f"{before - 1:,} are missing, so that point cannot be rebuilt; choose one before "
                 "them, or behind a later snapshot"
             )
 
-    def _is_beyond(self, span: RebuiltSpan) -> bool:
+    def _is_beyond(self, past: PastPartition) -> bool:
         """Returns whether the journal has no change after the moment, so that its end matters."""
-        ended = self._ended.get(span.owner)
+        ended = self._ended.get(past.owner)
         assert self._moment.time is not None
-        return span.last >= span.end and (ended is None or self._moment.time >= ended)
+        return past.last_seq >= past.end and (ended is None or self._moment.time >= ended)
 
-    def warnings(self, spans: Iterable[RebuiltSpan]) -> list[str]:
+    def warnings(self, partitions: Iterable[PastPartition]) -> list[str]:
         """Reasons for which the result may not be what the user expects."""
         warnings: dict[str, None] = {}
-        for span in spans:
-            if span.owner in self._altered:
-                text = self._altered[span.owner]
-                warnings[f"the journal of {span.owner} was altered: {text}"] = None
+        for past in partitions:
+            if past.owner in self._altered:
+                text = self._altered[past.owner]
+                warnings[f"the journal of {past.owner} was altered: {text}"] = None
             if self._moment.time is None:
                 continue
-            if span.owner in self._clocks:
-                warnings[f"the times of {span.owner} are wrong: {self._clocks[span.owner]}"] = None
-            ended = self._ended.get(span.owner)
-            unproven = self._exported.get(span.partition) is None and self._is_beyond(span)
+            if past.owner in self._clocks:
+                warnings[f"the times of {past.owner} are wrong: {self._clocks[past.owner]}"] = None
+            ended = self._ended.get(past.owner)
+            unproven = self._exported.get(past.partition) is None and self._is_beyond(past)
             if unproven and ended is not None:
-                warnings[f"the journal of {span.owner} ends at {ended:%Y-%m-%dT%H:%M:%SZ}"] = None
+                warnings[f"the journal of {past.owner} ends at {ended:%Y-%m-%dT%H:%M:%SZ}"] = None
         return list(warnings)
 
 

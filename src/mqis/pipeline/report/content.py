@@ -158,11 +158,8 @@ def _is_exported(tables: TableStore) -> bool:
 def _pairs(tables: TableStore) -> tuple[int | None, int]:
     if not tables.has("routes"):
         return None, 0
-    counts = tables.read("routes").agg(
-        F.count_if(F.col("cost").isNull()).alias("cut"), F.count("*").alias("pairs")
-    )
-    row = counts.collect()[0]
-    return row["cut"], row["pairs"]
+    pairs = tables.read("routes")
+    return pairs.filter("cost is null").count(), pairs.count()
 
 
 # --- over time ------------------------------------------------------------------------------------

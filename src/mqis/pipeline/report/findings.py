@@ -1,6 +1,6 @@
 """The report's three sentences: the most serious findings first, each with the first thing to do.
 
-Each rule looks at the content and returns a finding, or None if it has nothing to say. A rule that
+Each rule looks at the content and yields a finding, or none if it has nothing to say. A rule that
 finds nothing wrong says so: three sentences are always possible if there is any table.
 """
 
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeVar
 
 from mqis.pipeline.report.content import ReportContent, Rows
 from mqis.pipeline.report.wording import ADVICE, CAUSES, DOUBTFUL, FORGED, duration, number_of
@@ -36,55 +37,47 @@ class ReportFinding:
     action: str = ""
 
 
-Rule = Callable[[ReportContent], ReportFinding | None]
+Found = Iterator[ReportFinding]
+_Value = TypeVar("_Value")
 
 
 def findings(content: ReportContent) -> list[ReportFinding]:
     """At most three findings. Among equally urgent ones, the order of the rules decides."""
-    made = sorted(_all(content), key=lambda finding: finding.urgency)
-    return made[:_SENTENCES]
-
-
-def _all(content: ReportContent) -> Iterator[ReportFinding]:
-    for rule in _RULES:
-        if (finding := rule(content)) is not None:
-            yield finding
+    made = (finding for rule in _RULES for finding in rule(content))
+    return sorted(made, key=lambda finding: finding.urgency)[:_SENTENCES]
 
 
 # --- the rules ------------------------------------------------------------------------------------
 
 
-def _forgery(content: ReportContent) -> ReportFinding | None:
-    rows = [row for row in content.tables.get("evidence", ()) if row["kind"] in FORGED]
-    if not rows:
-        return None
-    names = _names(row["server"] for row in rows)
-    return ReportFinding(
-        Urgency.ACT,
-        f"The journal of {names} is not what the server wrote: somebody may have changed it.",
-        "keep the files as they are, find out who can write to them, and look at the table of "
-        "evidence for the segments",
-    )
+def _forgery(content: ReportContent) -> Found:
+    if rows := [row for row in content.tables.get("evidence", ()) if row["kind"] in FORGED]:
+        names = _names(row["server"] for row in rows)
+        yield ReportFinding(
+            Urgency.ACT,
+            f"The journal of {names} is not what the server wrote: somebody may have changed it.",
+            "keep the files as they are, find out who can write to them, and look at the table of "
+            "evidence for the segments",
+        )
 
 
-def _divergence(content: ReportContent) -> ReportFinding | None:
+def _divergence(content: ReportContent) -> Found:
     rows = content.tables.get("divergence")
     if rows is None:
-        return None
-    real = [row for row in rows if row["cause"] not in DOUBTFUL]
-    if real:
-        return _differing(content, real)
-    if rows:
+        return
+    if real := [row for row in rows if row["cause"] not in DOUBTFUL]:
+        yield _differing(real)
+    elif rows:
         doubtful = number_of(len(rows), "difference")
         cause = _most(row["cause"] for row in rows)
         text = f"{doubtful} between servers cannot be judged: the change is {CAUSES[cause]}."
-        return ReportFinding(Urgency.LOOK, text, ADVICE[cause])
-    return ReportFinding(
-        Urgency.FINE, f"All {number_of(content.servers, 'server')} hold the same directory."
-    )
+        yield ReportFinding(Urgency.LOOK, text, ADVICE[cause])
+    else:
+        text = f"All {number_of(content.servers, 'server')} hold the same directory."
+        yield ReportFinding(Urgency.FINE, text)
 
 
-def _differing(content: ReportContent, rows: Rows) -> ReportFinding:
+def _differing(rows: Rows) -> ReportFinding:
     total = number_of(len(rows), "difference")
     server, on_it = Counter(row["server"] for row in rows).most_common(1)[0]
     cause = _most(row["cause"] for row in rows)
@@ -92,46 +85,37 @@ def _differing(content: ReportContent, rows: Rows) -> ReportFinding:
         f"{total} between servers, {on_it:,} of them on {server}; most often the change was "
         f"{CAUSES[cause]}."
     )
-    source, target = _way(rows, cause)
+    # The pair of servers between which most changes of this cause failed.
+    source, target = _most((r["source"], r["target"]) for r in rows if r["cause"] == cause)
     way = f"between {source} and {target}: " if source and target else ""
     return ReportFinding(Urgency.ACT, text, f"{way}{ADVICE[cause]}")
 
 
-def _way(rows: Rows, cause: str) -> tuple[str, str]:
-    """The pair of servers between which most changes of this cause failed."""
-    ways = Counter((row["source"] or "", row["target"] or "") for row in rows if _is(row, cause))
-    return ways.most_common(1)[0][0]
+def _unreachable(content: ReportContent) -> Found:
+    if content.cut_pairs:
+        pairs = number_of(content.cut_pairs, "pair")
+        yield ReportFinding(
+            Urgency.ACT,
+            f"{pairs} of sites, out of {content.pairs:,}, cannot send messages to each other.",
+            "name a gate for each site and join the sites by links; 'mqis route' explains a pair",
+        )
 
 
-def _is(row: object, cause: str) -> bool:
-    return row["cause"] == cause  # type: ignore[index,no-any-return]
-
-
-def _unreachable(content: ReportContent) -> ReportFinding | None:
-    if not content.cut_pairs:
-        return None
-    pairs = number_of(content.cut_pairs, "pair")
-    return ReportFinding(
-        Urgency.ACT,
-        f"{pairs} of sites, out of {content.pairs:,}, cannot send messages to each other.",
-        "name a gate for each site and join the sites by links; 'mqis route' explains a pair",
-    )
-
-
-def _hygiene(content: ReportContent) -> ReportFinding | None:
+def _hygiene(content: ReportContent) -> Found:
     rows = content.tables.get("hygiene")
     if rows is None:
-        return None
+        return
     if not rows:
         known = ", as far as the exports show" if content.tables.get("hygiene_limits") else ""
         text = f"The directory has no orphans, duplicates or queues open to everyone{known}."
-        return ReportFinding(Urgency.FINE, text)
+        yield ReportFinding(Urgency.FINE, text)
+        return
     check, count = Counter(row["check"] for row in rows).most_common(1)[0]
     example = next(row for row in rows if row["check"] == check)
     total = number_of(content.count("hygiene"), "object needs", "objects need")
     name = example["path"] or f"{example['type']} {example['id']}"
     text = f"{total} attention; most often ({count:,}) {example['explanation']}."
-    return ReportFinding(Urgency.LOOK, text, f"start with {example['type']} {name}")
+    yield ReportFinding(Urgency.LOOK, text, f"start with {example['type']} {name}")
 
 
 _SECOND = {
@@ -140,17 +124,18 @@ _SECOND = {
 }
 
 
-def _single_failures(content: ReportContent) -> ReportFinding | None:
+def _single_failures(content: ReportContent) -> Found:
     rows = content.tables.get("what_if")
     if not rows:
-        return None
+        return
     cutting = [row for row in rows if row["cut_off"]]
     if not cutting:
-        return ReportFinding(Urgency.FINE, "No failure of a single link or gate cuts a site off.")
+        yield ReportFinding(Urgency.FINE, "No failure of a single link or gate cuts a site off.")
+        return
     worst = cutting[0]
     more = len(cutting) - 1
     others = f"; {number_of(more, 'other failure')} would do the same" if more else ""
-    return ReportFinding(
+    yield ReportFinding(
         Urgency.LOOK,
         f"If {worst['kind']} {worst['name']} fails, {number_of(worst['cut_off'], 'pair')} of sites "
         f"{'is' if worst['cut_off'] == 1 else 'are'} cut off{others}.",
@@ -158,54 +143,47 @@ def _single_failures(content: ReportContent) -> ReportFinding | None:
     )
 
 
-def _gaps(content: ReportContent) -> ReportFinding | None:
-    rows = [row for row in content.tables.get("gaps", ()) if row["kind"] == "gap"]
-    certain = [row for row in rows if row["certain"]]
-    if not certain:
-        return None
-    server = _most(row["server"] for row in certain)
-    return ReportFinding(
-        Urgency.LOOK,
-        f"Replicas skipped changes in {number_of(len(certain), 'place')}, most often {server}.",
-        f"see that {server} reaches its authority ('mqis doctor'), and repeat the report",
-    )
+def _gaps(content: ReportContent) -> Found:
+    rows = (row for row in content.tables.get("gaps", ()) if row["kind"] == "gap")
+    if certain := [row for row in rows if row["certain"]]:
+        server = _most(row["server"] for row in certain)
+        places = number_of(len(certain), "place")
+        yield ReportFinding(
+            Urgency.LOOK,
+            f"Replicas skipped changes in {places}, most often {server}.",
+            f"see that {server} reaches its authority ('mqis doctor'), and repeat the report",
+        )
 
 
-def _margins(content: ReportContent) -> ReportFinding | None:
-    rows = [row for row in content.tables.get("margins", ()) if row["margin"] < 0]
-    if not rows:
-        return None
-    names = _names(row["psc"] for row in rows)
-    return ReportFinding(
-        Urgency.LOOK,
-        f"{names} missed changes that the authority has purged, and has to copy everything again.",
-        f"see that {names} can reach {rows[0]['authority']}",
-    )
+def _margins(content: ReportContent) -> Found:
+    if rows := [row for row in content.tables.get("margins", ()) if row["margin"] < 0]:
+        names = _names(row["psc"] for row in rows)
+        text = "missed changes that the authority has purged, and has to copy everything again."
+        action = f"see that {names} can reach {rows[0]['authority']}"
+        yield ReportFinding(Urgency.LOOK, f"{names} {text}", action)
 
 
-def _lag(content: ReportContent) -> ReportFinding | None:
+def _lag(content: ReportContent) -> Found:
     rows = content.tables.get("lag")
     if not rows:
-        return None
+        return
     slowest = max(rows, key=lambda row: row["p95_ms"])
     way = f"from {slowest['origin']} to {slowest['server']}"
     text = duration(slowest["p95_ms"])
     if slowest["p95_ms"] < _LONG_MS:
-        return ReportFinding(
-            Urgency.FINE, f"95 of 100 changes reach every server within {text} (longest: {way})."
-        )
-    return ReportFinding(
+        fine = f"95 of 100 changes reach every server within {text} (longest: {way})."
+        yield ReportFinding(Urgency.FINE, fine)
+        return
+    yield ReportFinding(
         Urgency.LOOK,
         f"Changes take up to {text} {way}, in 95 of 100 cases.",
         f"look at the connection {way}, and at the queues of both ('mqis status')",
     )
 
 
-def _input(content: ReportContent) -> ReportFinding | None:
+def _input(content: ReportContent) -> Found:
     doubts = [row for row in content.tables.get("evidence", ()) if row["kind"] not in FORGED]
     unread = content.count("errors")
-    if not (doubts or unread):
-        return None
     parts = [number_of(unread, "place") + " could not be read"] if unread else []
     if doubts:
         kind = _most(row["kind"] for row in doubts).replace("_", " ")
@@ -213,14 +191,15 @@ def _input(content: ReportContent) -> ReportFinding | None:
             f"{number_of(len(doubts), 'journal or export', 'journals or exports')} are "
             f"not complete or not in order (most often: {kind})"
         )
-    return ReportFinding(
-        Urgency.LOOK,
-        f"The report does not see everything: {' and '.join(parts)}.",
-        "fetch what the tables of evidence and read errors name, and repeat the report",
-    )
+    if parts:
+        yield ReportFinding(
+            Urgency.LOOK,
+            f"The report does not see everything: {' and '.join(parts)}.",
+            "fetch what the tables of evidence and read errors name, and repeat the report",
+        )
 
 
-_RULES: tuple[Rule, ...] = (
+_RULES: tuple[Callable[[ReportContent], Found], ...] = (
     _forgery,
     _divergence,
     _unreachable,
@@ -233,15 +212,12 @@ _RULES: tuple[Rule, ...] = (
 )
 
 
-def _most(values: Iterator[str]) -> str:
+def _most(values: Iterator[_Value]) -> _Value:
     return Counter(values).most_common(1)[0][0]
 
 
 def _names(values: Iterator[str]) -> str:
     """Names in words: ``a``, ``a and b``, ``a, b and 3 others``."""
     names = sorted(set(values))
-    if len(names) <= 2:
-        return " and ".join(names)
-    if len(names) == 3:
-        return f"{names[0]}, {names[1]} and {names[2]}"
-    return f"{names[0]}, {names[1]} and {len(names) - 2:,} others"
+    shown = names if len(names) <= 3 else [*names[:2], f"{len(names) - 2:,} others"]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from html import escape
 
 from mqis.pipeline.report.charts import bar_chart, line_chart, matrix
@@ -65,17 +65,21 @@ def _causes(content: ReportContent) -> str:
 
 
 def _activity(content: ReportContent) -> str:
-    series: dict[str, list[tuple[float, float]]] = {}
-    for point in content.activity:
-        series.setdefault(point["origin"], []).append((point["moment"], point["changes"]))
-    return line_chart(series, "changes, by authority") if series else ""
+    points = ((p["origin"], p["moment"], p["changes"]) for p in content.activity)
+    return _lines(points, "changes, by authority")
 
 
 def _lag_over_time(content: ReportContent) -> str:
-    series: dict[str, list[tuple[float, float]]] = {}
-    for point in content.lag_over_time:
-        series.setdefault(point["server"], []).append((point["moment"], point["p95_ms"] / 1000))
-    return line_chart(series, "seconds until 95 % of changes arrived") if series else ""
+    points = ((p["server"], p["moment"], p["p95_ms"] / 1000) for p in content.lag_over_time)
+    return _lines(points, "seconds until 95 % of changes arrived")
+
+
+def _lines(points: Iterable[tuple[str, float, float]], unit: str) -> str:
+    """A line for each name of (name, moment, value)."""
+    series: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for name, moment, value in points:
+        series[name].append((moment, value))
+    return line_chart(series, unit) if series else ""
 
 
 def _lag(content: ReportContent) -> str:

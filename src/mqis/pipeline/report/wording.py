@@ -27,21 +27,22 @@ CAUSES: dict[str, str] = {
 #: Causes that say more about the input than about the servers.
 DOUBTFUL = frozenset({Cause.EXPORT_OLDER, Cause.EXPORT_DAMAGED, Cause.UNKNOWN})
 _SEND_AGAIN = "set the values again on the authority ('mqis set'), which sends them once more"
+_REACH = f"see that sender and receiver reach each other ('mqis doctor'), then {_SEND_AGAIN}"
+_REBUILD = (
+    "find out who can write to the server's store, and rebuild it from its authority ('mqis join' "
+    "with an empty store)"
+)
 ADVICE: dict[str, str] = {
     Cause.NEVER_SENT: f"{_SEND_AGAIN}, and look for the sender's errors ('mqis logs')",
     Cause.QUEUED: "see that sender and receiver are up and reach each other ('mqis doctor')",
-    Cause.EXPIRED: f"see that sender and receiver reach each other ('mqis doctor'), then "
-    f"{_SEND_AGAIN}",
-    Cause.LOST: f"see that sender and receiver reach each other ('mqis doctor'), then "
-    f"{_SEND_AGAIN}",
+    Cause.EXPIRED: _REACH,
+    Cause.LOST: _REACH,
     Cause.PENDING: "see that the receiver reaches its authority ('mqis doctor')",
     Cause.REFUSED: "read the receiver's reason in the table of differences",
-    Cause.CORRUPTED: "find out who can write to the server's store, and rebuild it from its "
-    "authority ('mqis join' with an empty store)",
+    Cause.CORRUPTED: _REBUILD,
     Cause.AUTHORITY_CORRUPTED: "find out who can write to the authority's store, and restore it "
     "('mqis restore')",
-    Cause.FOREIGN: "find out who can write to the server's store, and rebuild it from its "
-    "authority ('mqis join' with an empty store)",
+    Cause.FOREIGN: _REBUILD,
     Cause.EXPORT_OLDER: "export all servers again at one time and repeat the report",
     Cause.EXPORT_DAMAGED: "export the servers again and repeat the report",
     Cause.UNKNOWN: "fetch the missing journals and repeat the report",

@@ -13,29 +13,21 @@ and reassembles and decodes only its own streams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
-from mqis.pipeline.sources.files import (
-    SourceError,
-    SourceFile,
-    chosen,
-    local_copy,
-    paths_in,
-    size_of,
-    source_file,
-    unreadable,
-)
+from mqis.pipeline.sources import files
+from mqis.pipeline.sources.files import SourceError, SourceFile
+from mqis.pipeline.sources.filters import plain
 from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
 from mqis.protocol.capture.row import DecodedRow, file_error
@@ -46,8 +38,6 @@ PATTERNS = ("*.pcap", "*.pcapng", "*.cap")
 SHARE_BYTES = 32 << 20
 #: Limits the tasks of one file, because each of them reads all headers.
 _MAX_SHARES = 64
-_BATCH = 5000
-_BATCH_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +60,13 @@ class CaptureSource(DataSource):
         return schemas.CAPTURE
 
     def reader(self, schema: StructType) -> CaptureReader:
-        chosen(schema.fieldNames(), self.schema().fieldNames(), "mqis.capture")
+        files.check_names(schema.fieldNames(), self.schema().fieldNames(), "mqis.capture")
         return CaptureReader(schema, dict(self.options))
 
 
 def capture_files(options: Mapping[str, str]) -> list[SourceFile]:
     """The files that ``path`` names; of a directory, all files named like a capture."""
-    each = [paths_in({**options, "allow_empty": "true"}, p, "captures") for p in PATTERNS]
+    each = [files.paths_in({**options, "allow_empty": "true"}, p, "captures") for p in PATTERNS]
     found = sorted({path for paths in each for path in paths}, key=str)
     if not found and options.get("allow_empty", "") != "true":
         raise SourceError(f"{options['path']}: there are no captures in it ({', '.join(PATTERNS)})")
@@ -94,34 +84,27 @@ class CaptureReader(DataSourceReader):
         size = int(self._options.get("share_bytes", SHARE_BYTES))
         found: list[CaptureShare] = []
         for path in capture_files(self._options):
-            shares = min(_MAX_SHARES, max(1, -(-size_of(path) // size)))
+            shares = min(_MAX_SHARES, max(1, -(-files.size_of(path) // size)))
             found += [CaptureShare(str(path), number, shares) for number in range(shares)]
         return found
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, CaptureShare):
             return
-        arrow = to_arrow_schema(self._schema, timezone="UTC")
-        waiting: list[DecodedRow] = []
-        octets = 0
-        for row in self._rows(partition, detail="detail" in arrow.names):
-            if self._choice.wants(row):
-                waiting.append(row)
-                octets += len(row.detail) + len(row.summary)
-            if len(waiting) >= _BATCH or octets >= _BATCH_BYTES:
-                yield _batch(waiting, arrow, partition.path)
-                waiting, octets = [], 0
-        if waiting:
-            yield _batch(waiting, arrow, partition.path)
+        arrow = arrays.schema_of(self._schema)
+        found = filter(self._choice.wants, self._rows(partition, detail="detail" in arrow.names))
+        columns = {name: _COLUMNS[name] for name in arrow.names if name != "file"}
+        rows = ({name: make(row) for name, make in columns.items()} for row in found)
+        yield from arrays.batches((row | {"file": partition.path} for row in rows), arrow)
 
     def _rows(self, share: CaptureShare, *, detail: bool) -> Iterator[DecodedRow]:
         decoder = CaptureDecoder(
             share=(share.number, share.shares), networks=self._networks, detail=detail
         )
         try:
-            place = source_file(share.path)
-            with local_copy(place) as file:
-                if not size_of(place):  # an empty file cannot be mapped
+            place = files.source_file(share.path)
+            with files.local_copy(place) as file:
+                if not files.size_of(place):  # an empty file cannot be mapped
                     yield from _decoded(decoder, b"")
                     return
                 with (
@@ -131,7 +114,7 @@ class CaptureReader(DataSourceReader):
                     yield from _decoded(decoder, view)
         except OSError as error:
             if share.number == 0:  # one error row for all shares of a file
-                yield file_error(0, unreadable(error))
+                yield file_error(0, files.unreadable(error))
 
 
 def _decoded(decoder: CaptureDecoder, data: Buffer) -> Iterator[DecodedRow]:
@@ -170,11 +153,8 @@ def _listed(options: Mapping[str, str], name: str) -> list[str]:
 def _time_ns(text: str | None) -> int | None:
     if text is None:
         return None
-    moment = datetime.fromisoformat(text)
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(
-        1970, 1, 1, tzinfo=UTC
-    )
-    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1000
+    micros: int = plain(datetime.fromisoformat(text))
+    return micros * 1000
 
 
 # --- rows to Arrow --------------------------------------------------------------------------------
@@ -191,33 +171,15 @@ _COLUMNS: dict[str, Callable[[DecodedRow], object]] = {
     "carrier": lambda row: row.carrier or None,
     "protocol": lambda row: row.protocol or None,
     "stream": lambda row: row.stream or None,
-    "summary": lambda row: _text(row.summary),
+    "summary": lambda row: arrays.text(row.summary),
     "detail": lambda row: row.detail or None,
     "partition": lambda row: None if row.partition is None else row.partition.raw,
-    "seq": lambda row: None if row.seq is None else _signed(row.seq),
+    "seq": lambda row: None if row.seq is None else arrays.signed(row.seq),
     "queue_manager": lambda row: None if row.queue_manager is None else row.queue_manager.raw,
-    "machines": lambda row: [_text(name) for name in row.machines],
-    "error": lambda row: None if row.error is None else _text(row.error),
+    "machines": lambda row: list(map(arrays.text, row.machines)),
+    "error": lambda row: None if row.error is None else arrays.text(row.error),
     "offset": attrgetter("offset"),
     "kind": attrgetter("kind"),
     "call_id": attrgetter("call_id"),
     "length": attrgetter("length"),
 }
-
-
-def _batch(rows: list[DecodedRow], arrow: pa.Schema, path: str) -> pa.RecordBatch:
-    columns: dict[str, Sequence[object]] = {"file": [path] * len(rows)}
-    for name in arrow.names:
-        if name != "file":
-            column = _COLUMNS[name]
-            columns[name] = [column(row) for row in rows]
-    return arrays.rows(columns, arrow, len(rows))
-
-
-def _text(text: str) -> str:
-    """Escapes lone surrogates, which machine names may contain and UTF-8 cannot encode."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >> 63 else number

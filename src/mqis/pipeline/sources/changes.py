@@ -6,15 +6,19 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from mqis.pipeline import schemas
+from mqis.pipeline import arrays, schemas
 from mqis.pipeline.decoding.changes import Bodies
-from mqis.pipeline.decoding.columns import NEEDED, decoded
+from mqis.pipeline.decoding.columns import decoded
 from mqis.pipeline.decoding.octets import Ints, Mask, Octets
-from mqis.pipeline.sources.records import NO_GUID, SegmentRows
-from mqis.pipeline.sources.segments import Scan
+from mqis.pipeline.decoding.onebyone import NEEDED
+from mqis.pipeline.sources.records import SegmentRows
+from mqis.pipeline.sources.segments import NO_GUID, Scan
 from mqis.wire.journal import RecordKind
+
+#: The columns that the unusual records are decoded from.
+_NEEDED = arrays.schema_of(StructType([schemas.JOURNAL[name] for name in NEEDED]))
 
 
 def changes_in(segment: SegmentRows, found: Scan, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -32,11 +36,6 @@ def changes_in(segment: SegmentRows, found: Scan, arrow: pa.Schema) -> Iterator[
         return segment.column(field, filled).take(pa.array(row))
 
     def chosen(mask: Mask) -> pa.RecordBatch:
-        return segment.record_batch(filled.only(mask), _needed())
+        return segment.record_batch(filled.only(mask), _NEEDED)
 
     yield from decoded(bodies, unnamed, header, chosen, arrow)
-
-
-def _needed() -> pa.Schema:
-    whole = to_arrow_schema(schemas.JOURNAL, timezone="UTC")
-    return pa.schema([whole.field(name) for name in NEEDED])

@@ -7,7 +7,7 @@ whole files and not shares of them; small files share a task.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,21 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
-from mqis.pipeline.sources.files import (
-    SourceFile,
-    chosen,
-    open_plain,
-    paths_in,
-    size_of,
-    source_file,
-    unreadable,
-)
+from mqis.pipeline.sources import files
+from mqis.pipeline.sources.files import SourceFile
 from mqis.pipeline.sources.journal import PATTERN, open_segment
-from mqis.pipeline.sources.records import SegmentFault, arrow_text
+from mqis.pipeline.sources.records import SegmentFault
 from mqis.pipeline.sources.segments import scan
 from mqis.wire.journal import SegmentHeader
 
@@ -53,7 +45,7 @@ class SegmentSource(DataSource):
         return schemas.CHECKED_SEGMENTS
 
     def reader(self, schema: StructType) -> SegmentReader:
-        chosen(schema.fieldNames(), schemas.CHECKED_SEGMENTS.fieldNames(), self.name())
+        files.check_names(schema.fieldNames(), schemas.CHECKED_SEGMENTS.fieldNames(), self.name())
         return SegmentReader(schema, dict(self.options))
 
 
@@ -71,24 +63,21 @@ class SegmentReader(DataSourceReader):
 
     def partitions(self) -> list[WholeFiles]:
         without = frozenset(json.loads(self._options.get("without", "[]")))
-        found = paths_in(self._options, PATTERN, "journal segments")
+        found = files.paths_in(self._options, PATTERN, "journal segments")
         return list(_tasks(path for path in found if str(path) not in without))
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, WholeFiles):  # Spark's placeholder if there are no partitions
             return
-        arrow = to_arrow_schema(self._schema, timezone="UTC")
-        for path in partition.paths:
-            row = checked_segment(source_file(path))
-            columns: dict[str, Sequence[object]] = {n: [row.get(n)] for n in arrow.names}
-            yield arrays.rows(columns, arrow, 1)
+        rows = (checked_segment(files.source_file(path)) for path in partition.paths)
+        yield from arrays.batches(rows, arrays.schema_of(self._schema))
 
 
 def _tasks(paths: Iterable[SourceFile]) -> Iterator[WholeFiles]:
     waiting: list[str] = []
     total = 0
     for path in paths:
-        size = size_of(path)
+        size = files.size_of(path)
         if waiting and (total + size > _TASK_BYTES or len(waiting) == _TASK_FILES):
             yield WholeFiles(tuple(waiting))
             waiting, total = [], 0
@@ -103,13 +92,17 @@ def checked_segment(path: SourceFile) -> Row:
     header, start, reason = open_segment(path)
     if header is not None:
         try:
-            with open_plain(path) as file:
+            with files.open_plain(path) as file:
                 data = file.read()
         except OSError as error:
-            header, reason = None, unreadable(error)
+            header, reason = None, files.unreadable(error)
     if header is None:
-        size = size_of(path)
-        return {"file": str(path), "size": size, "damage": [_damage(SegmentFault(0, size, reason))]}
+        size = files.size_of(path)
+        return {
+            "file": str(path),
+            "size": size,
+            "damage": [SegmentFault(0, size, reason)._asdict()],
+        }
     found = scan(data[start:], start)
     numbers = found.headers["lsn"].astype(np.int64).tolist()
     return header_row(header) | {
@@ -119,7 +112,7 @@ def checked_segment(path: SourceFile) -> Row:
         "highest_lsn": max(numbers, default=None),
         "digest": sha256(data).digest(),
         "snapshot_digest": _snapshot_digest(path.parent, header),
-        "damage": [_damage(SegmentFault.of(entry, start)) for entry in found.damage],
+        "damage": [SegmentFault.of(entry, start)._asdict() for entry in found.damage],
     }
 
 
@@ -132,7 +125,7 @@ def _snapshot_digest(directory: SourceFile, header: SegmentHeader) -> bytes | No
         return None
     digest = sha256()
     try:
-        with open_plain(directory / name) as file:
+        with files.open_plain(directory / name) as file:
             while data := file.read(_BLOCK):
                 digest.update(data)
     except OSError:
@@ -143,13 +136,9 @@ def _snapshot_digest(directory: SourceFile, header: SegmentHeader) -> bytes | No
 def header_row(header: SegmentHeader) -> Row:
     """The columns that come from a header; a number that Spark cannot hold is cut to its limit."""
     return {
-        "server": arrow_text(header.server),
+        "server": arrays.text(header.server),
         "server_id": header.server_id.raw,
         "number": min(header.number, _MAX_NUMBER),
         "first_lsn": min(header.first_lsn, _MAX_NUMBER),
         "header": header.to_bytes(),
     }
-
-
-def _damage(fault: SegmentFault) -> Row:
-    return {"offset": fault.offset, "length": fault.length, "reason": fault.reason}

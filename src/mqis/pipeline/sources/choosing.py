@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from mqis.pipeline.sources.files import SourceError, chosen
+from mqis.pipeline.sources.files import SourceError, check_names
 
 
 def columns_of(whole: StructType, names: Iterable[str], source: str) -> StructType:
@@ -20,7 +20,7 @@ def columns_of(whole: StructType, names: Iterable[str], source: str) -> StructTy
         wanted.setdefault(column, []).extend([part] if part else [])
     if not wanted:
         return whole
-    chosen(wanted, whole.fieldNames(), source)
+    check_names(wanted, whole.fieldNames(), source)
     return StructType([_column(whole[name], parts, source) for name, parts in wanted.items()])
 
 
@@ -30,13 +30,13 @@ def _column(field: StructField, parts: list[str], source: str) -> StructField:
     items = _parts(field)
     if items is None:
         raise SourceError(f"the column {field.name!r} of {source} has no parts")
-    chosen(parts, items.fieldNames(), f"{field.name} of {source}")
+    check_names(parts, items.fieldNames(), f"{field.name} of {source}")
     return StructField(field.name, ArrayType(columns_of(items, parts, source), containsNull=False))
 
 
 def check_columns(schema: StructType, whole: StructType, source: str) -> None:
     """Raises ``SourceError`` if the source has no such column, or has it with another type."""
-    chosen(schema.fieldNames(), whole.fieldNames(), source)
+    check_names(schema.fieldNames(), whole.fieldNames(), source)
     for field in schema.fields:
         known = whole[field.name]
         given, items = _parts(field), _parts(known)

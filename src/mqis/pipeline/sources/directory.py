@@ -11,28 +11,18 @@ they are read only if their file names are given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from json import dumps, loads
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, In
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.content import digests
-from mqis.pipeline.sources.files import (
-    Share,
-    SourceError,
-    SourceFile,
-    chosen,
-    open_plain,
-    paths_in,
-    size_of,
-    source_file,
-    unreadable,
-)
+from mqis.pipeline.sources import files
+from mqis.pipeline.sources.files import Share, SourceError, SourceFile
 from mqis.pipeline.sources.filters import wants
 from mqis.protocol.directory.export_format import (
     MAX_LINE,
@@ -56,8 +46,6 @@ ROWS = {
 }
 _SNAPSHOT = "snapshot-"
 SHARE_BYTES = 16 << 20
-_BATCH = 5000
-_BATCH_BYTES = 32 << 20
 _DIGESTS = frozenset({"digest", "digests", "site_only"})
 
 Row = dict[str, object]
@@ -74,7 +62,7 @@ class DirectorySource(DataSource):
         return ROWS[self._kind]
 
     def reader(self, schema: StructType) -> DirectoryReader:
-        chosen(schema.fieldNames(), self.schema().fieldNames(), "mqis.directory")
+        files.check_names(schema.fieldNames(), self.schema().fieldNames(), "mqis.directory")
         return DirectoryReader(schema, dict(self.options), self._kind)
 
     @property
@@ -89,14 +77,14 @@ class DirectorySource(DataSource):
 
 
 def export_files(options: dict[str, str]) -> list[SourceFile]:
-    found = paths_in(options, PATTERN, "exports")
+    found = files.paths_in(options, PATTERN, "exports")
     named = options.get("path", "")
     return [path for path in found if path.name in named or not path.name.startswith(_SNAPSHOT)]
 
 
 def server_of(path: str | SourceFile) -> str:
     """The name of the export's server: that of the file, without the ending."""
-    name = source_file(str(path)).name
+    name = files.source_file(str(path)).name
     return name.rpartition(".")[0] or name
 
 
@@ -115,7 +103,7 @@ class DirectoryReader(DataSourceReader):
         for path in export_files(self._options):
             if not wants(self._filters, "server", server_of(path)):
                 continue
-            length = size_of(path)
+            length = files.size_of(path)
             if self._kind == "partitions":
                 found.append(Share(str(path), 0, 0))
             else:
@@ -126,29 +114,12 @@ class DirectoryReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Share):
             return
-        arrow = to_arrow_schema(self._schema, timezone="UTC")
-        rows = (
-            _partition_rows(partition.path)
-            if self._kind == "partitions"
-            else _object_rows(partition, frozenset(arrow.names))
-        )
-        waiting: list[Row] = []
-        octets = 0
-        for row in rows:
-            waiting.append(row)
-            octets += len(str(row.get("line", ""))) + len(str(row.get("props", "")))
-            if len(waiting) >= _BATCH or octets >= _BATCH_BYTES:
-                yield _batch(waiting, arrow)
-                waiting, octets = [], 0
-        if waiting:
-            yield _batch(waiting, arrow)
-
-
-def _batch(rows: list[Row], arrow: pa.Schema) -> pa.RecordBatch:
-    columns: dict[str, Sequence[object]] = {
-        name: [row.get(name) for row in rows] for name in arrow.names
-    }
-    return arrays.rows(columns, arrow, len(rows))
+        arrow = arrays.schema_of(self._schema)
+        if self._kind == "partitions":
+            rows = _partition_rows(partition.path)
+        else:
+            rows = _object_rows(partition, frozenset(arrow.names))
+        yield from arrays.batches(rows, arrow)
 
 
 # --- the first line -------------------------------------------------------------------------------
@@ -166,15 +137,15 @@ def _partition_rows(path: str) -> Iterator[Row]:
             "enterprise": header.enterprise,
             "partition": state.id.raw,
             "owner": state.owner,
-            "last_seq": _signed(state.last_seq.value),
-            "purged_seq": _signed(state.purged_seq.value),
-            "allowed_purge_seq": _signed(state.allowed_purge_seq.value),
+            "last_seq": arrays.signed(state.last_seq.value),
+            "purged_seq": arrays.signed(state.purged_seq.value),
+            "allowed_purge_seq": arrays.signed(state.allowed_purge_seq.value),
             "purge_state": state.purge_state.name.lower(),
         }
 
 
 def _header(path: str) -> ExportHeader:
-    with open_plain(path) as file:
+    with files.open_plain(path) as file:
         line = file.readline(MAX_LINE + 1)
     if len(line) > MAX_LINE:
         raise ExportError(TOO_LONG, 1)
@@ -191,7 +162,7 @@ def _text(line: bytes, number: int) -> str:
 
 
 def _reason(error: Exception) -> str:
-    return unreadable(error) if isinstance(error, OSError) else str(error)
+    return files.unreadable(error) if isinstance(error, OSError) else str(error)
 
 
 # --- the others -----------------------------------------------------------------------------------
@@ -205,7 +176,8 @@ def _object_rows(share: Share, columns: frozenset[str]) -> Iterator[Row]:
             held = _count_lines(share.path) - 1
             if held != header.lines:
                 reason = f"{CUT}: the file was cut off, it has {held} of {header.lines} lines"
-                yield place | {"offset": size_of(source_file(share.path)), "error": reason}
+                size = files.size_of(files.source_file(share.path))
+                yield place | {"offset": size, "error": reason}
         for offset, line in _lines(share):
             yield place | {"offset": offset} | _entry(line, columns)
     except (OSError, ExportError) as error:
@@ -215,7 +187,7 @@ def _object_rows(share: Share, columns: frozenset[str]) -> Iterator[Row]:
 
 def _count_lines(path: str) -> int:
     count, last = 0, b"\n"
-    with open_plain(path) as file:
+    with files.open_plain(path) as file:
         while block := file.read(1 << 20):
             count, last = count + block.count(b"\n"), block[-1:]
     return count if last == b"\n" else count + 1
@@ -227,7 +199,7 @@ def _lines(share: Share) -> Iterator[tuple[int, bytes]]:
     A line that is too long is cut at a length that still shows it is; its end is not looked for
     beyond the share.
     """
-    with open_plain(share.path) as file:
+    with files.open_plain(share.path) as file:
         offset = max(0, share.start - 1)
         file.seek(offset)
         offset += _line(file, share.end - offset)[1]
@@ -261,14 +233,14 @@ def _entry(raw: bytes, columns: frozenset[str]) -> Row:
     row: Row = {
         "partition": entry.partition.raw,
         "id": entry.id.raw,
-        "seq": _signed(entry.seq.value),
+        "seq": arrays.signed(entry.seq.value),
     }
     if "line" in columns:
         row["line"] = line
     if isinstance(entry, DeletedObject):
         return row | {"type": int(entry.object_type), "deleted": True}
-    row |= {"type": int(entry.type), "deleted": False, "path": _plain(entry.path)}
-    row["own"] = is_own(entry)
+    row |= {"type": int(entry.type), "deleted": False, "own": is_own(entry)}
+    row["path"] = None if entry.path is None else arrays.text(entry.path)
     if columns & _DIGESTS:
         try:
             row["digest"], row["digests"], row["site_only"] = digests(entry)
@@ -285,11 +257,3 @@ def _props(line: str) -> str:
     if at > 0 and line.endswith("}}"):
         return line[at + len(',"props":') : -1]
     return dumps(loads(line)["props"], separators=(",", ":"))
-
-
-def _plain(name: str | None) -> str | None:
-    return None if name is None else name.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >> 63 else number

@@ -143,11 +143,8 @@ def unreadable(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
-def chosen(names: Iterable[str], known: Iterable[str], source: str) -> list[str]:
-    """Returns ``names`` as a list; raises ``SourceError`` if ``source`` has no such column."""
+def check_names(names: Iterable[str], known: Iterable[str], source: str) -> None:
+    """Raises ``SourceError`` if ``source`` has no column of one of these names."""
     listed = list(known)
-    wanted = list(names)
-    unknown = [name for name in wanted if name not in listed]
-    if unknown:
+    if unknown := [name for name in names if name not in listed]:
         raise SourceError(f"{source} has no column {unknown[0]!r}; it has {', '.join(listed)}")
-    return wanted

@@ -6,36 +6,29 @@ comparison drops the rows that have no value in the compared column.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql.datasource import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql import datasource
+from pyspark.sql.datasource import Filter
 
 Mask = npt.NDArray[np.bool_]
 #: Returns the values of the column with that name.
 Column = Callable[[str], npt.NDArray[Any]]
 
 _COMPARE: dict[type[Filter], Callable[[Any, Any], Any]] = {
-    EqualTo: lambda column, value: column == value,
-    GreaterThan: lambda column, value: column > value,
-    GreaterThanOrEqual: lambda column, value: column >= value,
-    LessThan: lambda column, value: column < value,
-    LessThanOrEqual: lambda column, value: column <= value,
+    datasource.EqualTo: operator.eq,
+    datasource.GreaterThan: operator.gt,
+    datasource.GreaterThanOrEqual: operator.ge,
+    datasource.LessThan: operator.lt,
+    datasource.LessThanOrEqual: operator.le,
 }
-_ORDERED = (GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
+_DECIDABLE: tuple[type[Filter], ...] = (datasource.In, datasource.IsNotNull, *_COMPARE)
+_ORDERED = tuple(kind for kind in _COMPARE if kind is not datasource.EqualTo)
 
 
 def column_of(pushed: Filter) -> str:
@@ -55,7 +48,7 @@ def split(
     left: list[Filter] = []
     for pushed in filters:
         name = column_of(pushed)
-        decidable = isinstance(pushed, (In, IsNotNull, *_COMPARE)) and name in known
+        decidable = isinstance(pushed, _DECIDABLE) and name in known
         if isinstance(pushed, _ORDERED) and name in equal_only:
             decidable = False
         (taken if decidable else left).append(pushed)
@@ -67,13 +60,13 @@ def wants(filters: Iterable[Filter], name: str, value: object) -> bool:
     for pushed in filters:
         if column_of(pushed) != name:
             continue
-        if isinstance(pushed, EqualTo) and value != pushed.value:
+        if isinstance(pushed, datasource.EqualTo) and value != pushed.value:
             return False
-        if isinstance(pushed, In) and value not in pushed.value:
+        if isinstance(pushed, datasource.In) and value not in pushed.value:
             return False
-        if isinstance(pushed, IsNotNull) and value is None:
+        if isinstance(pushed, datasource.IsNotNull) and value is None:
             return False
-        if isinstance(pushed, IsNull) and value is not None:
+        if isinstance(pushed, datasource.IsNull) and value is not None:
             return False
     return True
 
@@ -83,10 +76,10 @@ def mask(filters: Iterable[Filter], column: Column, rows: int) -> Mask:
     passing: Mask = np.ones(rows, dtype=np.bool_)
     for pushed in filters:
         name = column_of(pushed)
-        if isinstance(pushed, In):
+        if isinstance(pushed, datasource.In):
             values = np.array([plain(value) for value in pushed.value], dtype=column(name).dtype)
             passing &= np.isin(column(name), values)
-        elif not isinstance(pushed, IsNotNull):
+        elif not isinstance(pushed, datasource.IsNotNull):
             compared = _COMPARE[type(pushed)](column(name), _scalar(pushed, column(name)))
             passing &= compared
     return passing

@@ -6,12 +6,12 @@ byte by byte, so that ingesting reads each record once and nothing has to be sor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
+from mqis.pipeline import arrays
 from mqis.pipeline.sources.files import SourceFile, open_plain, paths_in, size_of
 from mqis.pipeline.sources.journal import PATTERN, open_segment
-from mqis.pipeline.sources.records import arrow_text
 from mqis.wire.guid import Guid
 from mqis.wire.journal import SegmentHeader
 
@@ -33,56 +33,34 @@ class SegmentFile:
     digest: bytes | None = None
     #: The SHA-256 of the snapshot that the segment begins at, if it is there.
     snapshot_digest: bytes | None = None
+    #: The file that contains all of this one, which is not read then.
+    kept: str | None = None
 
     @property
     def identity(self) -> tuple[str, bytes, int, int]:
         return self.server, self.server_id.raw, self.number, self.first_lsn
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedSegment:
-    """A segment file that another one contains, so that it is not read."""
-
-    segment: SegmentFile
-    kept: str
-
-
-@dataclass(frozen=True, slots=True)
-class JournalFiles:
-    """The segments to read, and the copies to leave out."""
-
-    segments: tuple[SegmentFile, ...]
-    repeated: tuple[RepeatedSegment, ...]
-
-    @property
-    def left_out(self) -> list[str]:
-        return [copy.segment.path for copy in self.repeated]
-
-
-def journal_files(journals: str) -> JournalFiles:
+def journal_files(journals: str) -> list[SegmentFile]:
     """Reads the headers of all segments; those that cannot be read are left to the source."""
     paths = paths_in({"path": journals, "allow_empty": "true"}, PATTERN, "journal segments")
-    listed = filter(None, map(_segment_file, dict.fromkeys(paths)))
-    kept: list[SegmentFile] = []
-    repeated: list[RepeatedSegment] = []
+    listed = filter(None, map(_segment_file, paths))
+    found: list[SegmentFile] = []
     by_identity = sorted(listed, key=lambda s: (s.identity, -s.size, s.path))
     for _, group in groupby(by_identity, key=lambda s: s.identity):
-        whole: list[SegmentFile] = []
+        whole: list[str] = []
         for segment in group:
-            holder = next((w.path for w in whole if _contains(w.path, segment)), None)
-            if holder is None:
-                whole.append(segment)
-            else:
-                repeated.append(RepeatedSegment(segment, holder))
-        kept += whole
-    return JournalFiles(tuple(kept), tuple(repeated))
+            holder = next((path for path in whole if _contains(path, segment)), None)
+            found.append(replace(segment, kept=holder))
+            whole += [] if holder else [segment.path]
+    return found
 
 
 def _segment_file(path: SourceFile) -> SegmentFile | None:
     header, _, _ = open_segment(path)
     if header is None:
         return None
-    server = arrow_text(header.server)
+    server = arrays.text(header.server)
     about = header.server_id, header.number, header.first_lsn, header
     return SegmentFile(str(path), size_of(path), server, *about)
 

@@ -20,33 +20,15 @@ from mmap import ACCESS_READ, mmap
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    Filter,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-)
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter
 from pyspark.sql.types import StructType
 
-from mqis.pipeline import schemas
+from mqis.pipeline import arrays, schemas
+from mqis.pipeline.sources import files
 from mqis.pipeline.sources.changes import changes_in
 from mqis.pipeline.sources.choosing import check_columns, columns_of
-from mqis.pipeline.sources.files import (
-    Share,
-    SourceError,
-    SourceFile,
-    local_copy,
-    open_plain,
-    paths_in,
-    size_of,
-    source_file,
-    unreadable,
-)
+from mqis.pipeline.sources.files import Share, SourceError, SourceFile
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
 from mqis.pipeline.sources.records import FIELDS, SegmentFault, SegmentRows
 from mqis.pipeline.sources.segments import Scan, scans, shares
@@ -110,7 +92,7 @@ class JournalReader(DataSourceReader):
         size = int(self._options.get("share_bytes", SHARE_BYTES))
         without = frozenset(json.loads(self._options.get("without", "[]")))
         found: list[Share] = []
-        for path in paths_in(self._options, PATTERN, "journal segments"):
+        for path in files.paths_in(self._options, PATTERN, "journal segments"):
             if str(path) not in without:
                 found += self._shares(path, size)
         return found
@@ -121,10 +103,10 @@ class JournalReader(DataSourceReader):
             return [Share(str(path), 0, 0)]
         if not wants(self._filters, "server", header.server):
             return []
-        length = size_of(path)
+        length = files.size_of(path)
         if length - start <= size:
             return [Share(str(path), start, length)]
-        with local_copy(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        with files.local_copy(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             return [Share(str(path), *cut) for cut in shares(data, start, size)]  # type: ignore[arg-type]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -146,7 +128,8 @@ class PushingJournalReader(JournalReader):
             self._filters = [*self._filters, *taken]
             return left
         taken, left = split(filters, [*FIELDS, "server"], _UNORDERED)
-        errors = [f for f in left if column_of(f) == "error" and isinstance(f, (IsNull, IsNotNull))]
+        of_nulls = (datasource.IsNull, datasource.IsNotNull)
+        errors = [f for f in left if column_of(f) == "error" and isinstance(f, of_nulls)]
         self._filters = [*self._filters, *taken, *errors]
         return [f for f in left if f not in errors]
 
@@ -169,14 +152,15 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
     found: list[Filter] = []
     try:
         if "server" in options:
-            found.append(In(("server",), tuple(options["server"].split(","))))
+            found.append(datasource.In(("server",), tuple(options["server"].split(","))))
         if "partition" in options:
             listed = (Guid.parse(text).raw for text in options["partition"].split(","))
-            found.append(In(("partition",), tuple(listed)))
+            found.append(datasource.In(("partition",), tuple(listed)))
         if "since" in options:
-            found.append(GreaterThanOrEqual(("time",), datetime.fromisoformat(options["since"])))
+            since = datetime.fromisoformat(options["since"])
+            found.append(datasource.GreaterThanOrEqual(("time",), since))
         if "until" in options:
-            found.append(LessThan(("time",), datetime.fromisoformat(options["until"])))
+            found.append(datasource.LessThan(("time",), datetime.fromisoformat(options["until"])))
     except ValueError as error:
         raise SourceError(f"an option of mqis.journal is wrong: {error}") from None
     return found
@@ -185,12 +169,12 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
 def open_segment(path: SourceFile) -> tuple[SegmentHeader | None, int, str]:
     """Returns (header, offset of the first record, ""); (None, 0, reason) if it cannot be read."""
     try:
-        with open_plain(path) as file:
+        with files.open_plain(path) as file:
             header, start = segment_header(file.read(_HEADER_BYTES))
-        if size_of(path) > MAX_SEGMENT:
+        if files.size_of(path) > MAX_SEGMENT:
             return None, 0, f"the file is too large: a segment has at most {MAX_SEGMENT:,} bytes"
     except OSError as error:
-        return None, 0, unreadable(error)
+        return None, 0, files.unreadable(error)
     except WireError as error:
         return None, 0, str(error)
     return header, start, ""
@@ -211,19 +195,19 @@ def read_share(
     share: Share, schema: StructType, filters: list[Filter], rows: str = "records"
 ) -> Iterator[pa.RecordBatch]:
     """Reads the rows of a share of a segment."""
-    arrow = to_arrow_schema(schema, timezone="UTC")
-    path = source_file(share.path)
+    arrow = arrays.schema_of(schema)
+    path = files.source_file(share.path)
     header, _, reason = open_segment(path)
     if header is not None:
         try:
-            with open_plain(path) as file:
-                last = share.end >= size_of(path)
+            with files.open_plain(path) as file:
+                last = share.end >= files.size_of(path)
                 for found in scans(file, share.start, share.end, last=last):
                     yield from _rows(found, SegmentRows(share.path, header), arrow, filters, rows)
         except OSError as error:
-            header, reason = None, unreadable(error)
+            header, reason = None, files.unreadable(error)
     if header is None and _wants_errors(filters):
-        fault = SegmentFault(0, size_of(path), reason)
+        fault = SegmentFault(0, files.size_of(path), reason)
         yield SegmentRows(share.path, None).errors([fault], arrow)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mqis.pipeline import arrays
-from mqis.pipeline.sources.segments import Damage, Scan, joined
+from mqis.pipeline.sources.segments import NO_GUID, Damage, Scan, joined
 from mqis.wire.journal import SegmentHeader, Torn
 from mqis.wire.journal.layout import HAS_MESSAGE
 
@@ -53,21 +53,13 @@ class SegmentRows:
 
     def errors(self, faults: list[SegmentFault], arrow: pa.Schema) -> pa.RecordBatch:
         """A row for each damaged place; without a column for the place, ``error`` has it."""
-        count, header = len(faults), self.header
-        placed = "offset" in arrow.names
-        reasons = [
-            fault.reason if placed else f"{self.file} at byte {fault.offset}: {fault.reason}"
-            for fault in faults
+        rows = [
+            self._of_file | {"offset": at, "length": length, "error": reason}
+            if "offset" in arrow.names
+            else self._of_file | {"error": f"{self.file} at byte {at}: {reason}"}
+            for at, length, reason in faults
         ]
-        columns: dict[str, Sequence[object]] = {
-            "server": [None if header is None else arrow_text(header.server)] * count,
-            "server_id": [None if header is None else header.server_id.raw] * count,
-            "file": [self.file] * count,
-            "offset": [fault.offset for fault in faults],
-            "length": [fault.length for fault in faults],
-            "error": reasons,
-        }
-        return arrays.rows(columns, arrow, count)
+        return pa.RecordBatch.from_pylist(rows, schema=arrow)
 
     def records(self, found: Scan, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
         """A row for each record."""
@@ -84,21 +76,18 @@ class SegmentRows:
         if field.name in _MADE:
             return _MADE[field.name](found, field.type)
         if field.name in _FILE_COLUMNS:
-            return arrays.constant(self._of_file(field.name), field.type, len(found))
+            return pa.repeat(pa.scalar(self._of_file[field.name], field.type), len(found))
         if field.name == "error":
             return pa.nulls(len(found), field.type)
         return arrays.numbers(found.headers[FIELDS[field.name]], field.type)
 
-    def _of_file(self, name: str) -> object:
-        assert self.header is not None
-        if name == "file":
-            return self.file
-        return arrow_text(self.header.server) if name == "server" else self.header.server_id.raw
-
-
-def arrow_text(name: str) -> str:
-    """Escapes lone surrogates, which Windows names may contain and Arrow's texts may not."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+    @property
+    def _of_file(self) -> dict[str, Any]:
+        """The columns that all rows of the file share."""
+        if self.header is None:
+            return {"file": self.file}
+        server = arrays.text(self.header.server)
+        return {"file": self.file, "server": server, "server_id": self.header.server_id.raw}
 
 
 def _texts(data: bytes, starts: Any, lengths: Any, kind: pa.DataType) -> pa.Array:
@@ -108,7 +97,7 @@ def _texts(data: bytes, starts: Any, lengths: Any, kind: pa.DataType) -> pa.Arra
     except UnicodeDecodeError:
         cuts = zip(starts.tolist(), (starts + lengths).tolist(), strict=True)
         return pa.array(
-            [arrow_text(data[a:b].decode("utf-8", "surrogatepass")) for a, b in cuts], kind
+            [arrays.text(data[a:b].decode("utf-8", "surrogatepass")) for a, b in cuts], kind
         )
     return arrays.pieces(octets, lengths, kind)
 
@@ -117,8 +106,6 @@ def _unnamed(found: Scan) -> npt.NDArray[np.bool_]:
     unnamed: npt.NDArray[np.bool_] = (found.headers["flags"] & HAS_MESSAGE) == 0
     return unnamed
 
-
-NO_GUID = np.zeros(1, "V16")[0]
 
 #: Columns that take more than a copy of a header field.
 _MADE: dict[str, Callable[[Scan, pa.DataType], pa.Array]] = {

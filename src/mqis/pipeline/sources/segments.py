@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from mqis.pipeline.decoding.octets import Ints, Mask
 from mqis.wire.journal import Corrupt, RecordKind, RecordState, Torn, Whole, walk
 from mqis.wire.journal.layout import (
     COVERED_AT,
@@ -32,8 +33,6 @@ from mqis.wire.journal.segment import offsets
 HEADER = np.dtype(list(FIELDS))
 assert HEADER.itemsize == HEADER_SIZE
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Damage = Corrupt | Torn
 
 _ASCII = 0x80
@@ -211,7 +210,7 @@ def _damage(data: bytes, offset: int, last: bool) -> Damage:
 
 _KINDS = [int(kind) for kind in RecordKind]
 _STATES = [int(state) for state in RecordState]
-_NO_GUID = np.zeros(1, "V16")[0]
+NO_GUID = np.zeros(1, "V16")[0]
 
 
 def _valid(found: Scan) -> Mask:
@@ -219,7 +218,7 @@ def _valid(found: Scan) -> Mask:
     headers = found.headers
     unnamed = headers["flags"] == 0
     parts = HEADER_SIZE + found.peer_length + found.reason_length + found.body_length
-    no_message = (headers["message_ordinal"] == 0) & (headers["message_source"] == _NO_GUID)
+    no_message = (headers["message_ordinal"] == 0) & (headers["message_source"] == NO_GUID)
     sound: Mask = (
         (headers["version"] == VERSION)
         & ((headers["flags"] & ~np.uint8(HAS_MESSAGE)) == 0)

@@ -13,7 +13,6 @@ ended when it was started.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -28,15 +27,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from mqis.pipeline.sources.files import (
-    Share,
-    SourceError,
-    SourceFile,
-    open_plain,
-    paths_in,
-    size_of,
-    source_file,
-)
+from mqis.pipeline.sources import files
+from mqis.pipeline.sources.files import Share, SourceError, SourceFile
 from mqis.pipeline.sources.filters import wants
 from mqis.pipeline.sources.segments import scans
 
@@ -46,15 +38,6 @@ _COLUMNS = "columns"
 #: A task reads at most about so many bytes.
 _SHARE_BYTES = 16 << 20
 _NO_LIMIT = 1 << 62
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """A segment file from ``begin`` to ``end``, which a batch may read."""
-
-    path: SourceFile
-    begin: int
-    end: int
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -88,19 +71,19 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._limit
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self._until = {str(path): size_of(path) for path in self._paths()}
+        self._until = {str(path): files.size_of(path) for path in self._paths()}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         self._check_columns(start)
         reached = dict(start)
-        waiting = sorted(self._unread(start), key=lambda f: (f.begin - f.end, f.path))
+        waiting = sorted(self._unread(start), key=lambda f: (f.start - f.end, f.path))
         size, rows = _amounts(limit)
         for number, file in enumerate(waiting):
             left = len(waiting) - number  # a busy server must not keep the others waiting
             if min(size, rows) <= 0:
                 break
             length, count = whole_records(file, max(1, size // left), max(1, rows // left))
-            reached[str(file.path)] = file.begin + length
+            reached[file.path] = file.start + length
             size, rows = size - length, rows - count
         return dict(sorted(reached.items()))
 
@@ -109,7 +92,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found: list[Share] = []
         for path, until in sorted(end.items()):
             if path != _COLUMNS:
-                found += self._shares(source_file(path), start.get(path), until)
+                found += self._shares(files.source_file(path), start.get(path), until)
         return found
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -137,24 +120,24 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _paths(self) -> list[SourceFile]:
-        return paths_in(self._options, "segment-*.mqj", "journal segments")
+        return files.paths_in(self._options, "segment-*.mqj", "journal segments")
 
-    def _unread(self, start: Offset) -> Iterator[Unread]:
-        """The files that have grown since ``start``."""
+    def _unread(self, start: Offset) -> Iterator[Share]:
+        """The parts by which files have grown since ``start``."""
         for path in self._paths():
-            until = size_of(path) if self._until is None else self._until.get(str(path), 0)
+            until = files.size_of(path) if self._until is None else self._until.get(str(path), 0)
             if until <= start.get(str(path), 0):
                 continue
             known = self._header(path)
             if known is None or not wants(self._filters, "server", known[0]):
                 continue  # its header is not written yet, or it belongs to another server
-            yield Unread(path, start.get(str(path), known[1]), until)
+            yield Share(str(path), start.get(str(path), known[1]), until)
 
     def _shares(self, path: SourceFile, start: int | None, until: int) -> list[Share]:
         if start is not None and start >= until:
             return []
         known = self._header(path)
-        if known is None or size_of(path) < until:
+        if known is None or files.size_of(path) < until:
             raise SourceError(
                 f"{path}: a batch of the stream has to be read again up to byte {until}, and the "
                 "file is gone or shorter; put it back, or use a new checkpoint and a new table"
@@ -192,17 +175,17 @@ def _amounts(limit: ReadLimit) -> tuple[int, int]:
     return _NO_LIMIT, _NO_LIMIT
 
 
-def whole_records(file: Unread, size: int, rows: int) -> tuple[int, int]:
+def whole_records(file: Share, size: int, rows: int) -> tuple[int, int]:
     """The length and number of whole records that a batch takes from a file.
 
     It takes at least one record if there is one, so that a small limit does not stop the stream.
     """
     length = count = 0
-    with open_plain(file.path) as opened:
-        for found in scans(opened, file.begin, file.end, last=True):
+    with files.open_plain(file.path) as opened:
+        for found in scans(opened, file.start, file.end, last=True):
             if not len(found):
                 break
-            ends = found.base - file.begin + found.starts + found.headers["length"]
+            ends = found.base - file.start + found.starts + found.headers["length"]
             taken = min(int((ends <= size).sum()), rows - count)
             taken = max(taken, int(count == 0))
             if taken:
@@ -214,7 +197,7 @@ def whole_records(file: Unread, size: int, rows: int) -> tuple[int, int]:
 
 def _cut(path: SourceFile, begin: int, until: int) -> list[Share]:
     """Shares of a long part of a file, each beginning with a whole record."""
-    with open_plain(path) as opened:
+    with files.open_plain(path) as opened:
         blocks = scans(opened, begin, until, last=False)
         inside = [found.base for found in blocks if found.base > begin]
     return [Share(str(path), a, b) for a, b in pairwise([begin, *inside, until])]

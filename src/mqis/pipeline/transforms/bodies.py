@@ -7,18 +7,18 @@ faster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from mqis.pipeline import schemas
+from mqis.pipeline import arrays, schemas
 from mqis.pipeline.decoding.changes import Bodies
-from mqis.pipeline.decoding.columns import NEEDED, decoded
+from mqis.pipeline.decoding.columns import decoded
 from mqis.pipeline.decoding.octets import Ints, Mask, Octets
+from mqis.pipeline.decoding.onebyone import NEEDED
 from mqis.pipeline.mapping import mapped
 from mqis.wire.journal import RecordKind
 
@@ -31,26 +31,23 @@ def carried(records: DataFrame, *, properties: bool = True) -> DataFrame:
     A body that cannot be decoded is a row with ``error``. A sync reply without changes is a row
     without a command, because its ``reached_seq`` counts.
     """
-    return mapped(records, NEEDED, _decoder(properties), _schema_of(properties))
 
-
-def arrow_of(properties: bool) -> pa.Schema:
-    """The columns of changes, with or without their properties."""
-    return to_arrow_schema(_schema_of(properties), timezone="UTC")
-
-
-def _schema_of(properties: bool) -> StructType:
-    wanted = [f for f in schemas.CARRIED.fields if properties or f.name != "properties"]
-    return StructType(wanted)
-
-
-def _decoder(properties: bool) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = arrow_of(properties)
         for batch in batches:
             yield from decoded_batch(batch, schema)
 
-    return decode
+    return mapped(records, NEEDED, decode, _schema_of(properties))
+
+
+def arrow_of(properties: bool) -> pa.Schema:
+    """The columns of changes, with or without their properties."""
+    return arrays.schema_of(_schema_of(properties))
+
+
+def _schema_of(properties: bool) -> StructType:
+    wanted = [f for f in schemas.CARRIED.fields if properties or f.name != "properties"]
+    return StructType(wanted)
 
 
 def decoded_batch(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.registry import step
 from mqis.pipeline.transforms.bodies import carried
-from mqis.pipeline.transforms.expressions import guid_text, same_name, travels_as
+from mqis.pipeline.transforms.divergence import DIFFERENCE
+from mqis.pipeline.transforms.expressions import guid_text, same_name, shaped, travels_as
 from mqis.pipeline.transforms.records import changes_in, messages
 from mqis.protocol.replication.convergence import DifferenceKind
 from mqis.wire.journal import RecordKind, RecordState
@@ -53,18 +54,13 @@ class Cause(StrEnum):
     UNKNOWN = "unknown"
 
 
-#: The columns of ``divergence.differences``.
-_DIFFERENCE = (
-    *("server", "authority", "partition", "id", "type", "path", "difference", "properties"),
-    *("authority_seq", "replica_seq"),
-)
 #: The columns that ``causes`` makes.
 EXPLAINED = (
-    *(*_DIFFERENCE, "latest", "known", "authority_complete"),
+    *(*DIFFERENCE, "latest", "known", "authority_complete"),
     *("cause", "reason", "seq", "source", "target", "applied_lsn"),
 )
 #: The columns that identify a difference.
-_KEY = ["server", "partition", "id"]
+_KEY = ["server", "partition", "type", "id"]
 _HOP = [*_KEY, "step"]
 
 
@@ -72,10 +68,13 @@ _HOP = [*_KEY, "step"]
 def made_changes(differences: DataFrame, used_records: DataFrame) -> DataFrame:
     """The changes of the differing objects in the journals of their authorities, decoded."""
     objects = differences.select(
-        F.col("authority").alias("server"), "partition", F.col("id").alias("object_id")
+        F.col("authority").alias("server"),
+        "partition",
+        F.col("type").alias("object_type"),
+        F.col("id").alias("object_id"),
     ).distinct()
     local = changes_in(used_records, RecordState.LOCAL)
-    keys = ["server", "partition", "object_id"]
+    keys = ["server", "partition", "object_type", "object_id"]
     return carried(local.join(F.broadcast(objects), keys, "left_semi"))
 
 
@@ -113,13 +112,14 @@ def traced_differences(
     made = made_changes.select(
         F.col("server").alias("authority"),
         "partition",
+        F.col("object_type").alias("type"),
         F.col("object_id").alias("id"),
         F.col("seq").alias("made_seq"),
         "command",
         F.transform("properties", lambda p: travels_as(p["propid"])).alias("set"),
     )
-    joined = differences.join(made, ["authority", "partition", "id"], "left")
-    grouped = joined.groupBy(*_DIFFERENCE).agg(
+    joined = differences.join(made, ["authority", "partition", "type", "id"], "left")
+    grouped = joined.groupBy(*DIFFERENCE).agg(
         F.max(F.when(_is_missed_change(), F.col("made_seq"))).alias("seq"),
         F.max("made_seq").alias("latest"),
         F.count("made_seq").alias("known"),
@@ -131,13 +131,11 @@ def traced_differences(
         & F.col("authority_complete")
     )
     unfound = F.when(foreign, Cause.FOREIGN.value).otherwise(Cause.UNKNOWN.value)
-    return whole.select(
-        *_DIFFERENCE,
-        "seq",
-        "latest",
-        "known",
-        F.coalesce("authority_complete", F.lit(False)).alias("authority_complete"),
-        F.when(F.col("seq").isNull(), unfound).alias("cause"),
+    return shaped(
+        whole,
+        (*DIFFERENCE, "seq", "latest", "known", "authority_complete", "cause"),
+        authority_complete=F.coalesce("authority_complete", F.lit(False)),
+        cause=F.when(F.col("seq").isNull(), unfound),
     )
 
 
@@ -152,6 +150,11 @@ def _is_missed_change() -> Column:
     )
 
 
+def _is_about_it() -> Column:
+    """True for a change of the object that differs."""
+    return (F.col("about.object_type") == F.col("type")) & (F.col("about.object_id") == F.col("id"))
+
+
 # --- its path -------------------------------------------------------------------------------------
 
 
@@ -159,9 +162,7 @@ def _is_missed_change() -> Column:
 def hops(traced_differences: DataFrame, authorities: DataFrame, members: DataFrame) -> DataFrame:
     """One row for each step from the authority to the replica, possibly over the site's PSC."""
     unexplained = traced_differences.filter(F.col("cause").isNull())
-    pscs = authorities.select(
-        guid_text(F.col("partition")).alias("site"), F.col("authority").alias("psc")
-    )
+    pscs = authorities.select(guid_text("partition").alias("site"), F.col("authority").alias("psc"))
     placed = unexplained.join(F.broadcast(members), "server", "left").join(
         F.broadcast(pscs), "site", "left"
     )
@@ -187,16 +188,13 @@ def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
     changes = changes_in(records, RecordState.APPLIED, RecordState.REFUSED).select(
         F.col("server").alias("target"),
         "partition",
-        F.col("object_id").alias("about"),
+        F.struct("object_type", "object_id").alias("about"),
         F.col("seq").alias("got"),
-        "operation",
-        "state",
-        "reason",
-        "lsn",
+        *("operation", "state", "reason", "lsn"),
     )
     applied = F.col("state") == int(RecordState.APPLIED)
     whole = F.col("operation").isin(int(Command.CREATE), int(Command.SYNC))
-    later = whole & (F.col("about") == F.col("id")) & (F.col("got") >= F.col("wanted"))
+    later = whole & (_is_about_it()) & (F.col("got") >= F.col("wanted"))
     concerns = (F.col("got") == F.col("wanted")) | (applied & later)
     joined = changes.join(F.broadcast(asked), ["target", "partition"]).filter(concerns)
     return joined.groupBy(*_HOP).agg(
@@ -248,20 +246,18 @@ def carriers(hops: DataFrame, used_records: DataFrame) -> DataFrame:
         F.col("server").alias("source"),
         "peer",
         "partition",
-        F.col("object_id").alias("about"),
+        F.struct("object_type", "object_id").alias("about"),
         F.col("seq").alias("got"),
-        "command",
-        "message_source",
-        "message_ordinal",
+        *("command", "message_source", "message_ordinal"),
     )
     same = F.col("got") == F.col("wanted")
     later = (
         (F.col("command") == int(Command.SYNC))
-        & (F.col("about") == F.col("id"))
+        & (_is_about_it())
         & (F.col("got") >= F.col("wanted"))
     )
     joined = found.join(F.broadcast(asked), ["source", "partition"]).filter(
-        same_name(F.col("peer"), F.col("target")) & (same | later)
+        same_name("peer", "target") & (same | later)
     )
     return joined.select(*_HOP, "source", "target", "message_source", "message_ordinal").distinct()
 
@@ -281,18 +277,15 @@ def _verdict(traced: DataFrame, steps: DataFrame) -> DataFrame:
     If the last step did too, the replica had the change: the cause is ``corrupted``.
     """
     applied = F.coalesce("applied", F.lit(False))
+    reason = F.coalesce("refused_change", "refused_message", "expired_reason", F.lit(""))
     judged = steps.select(
         *_KEY,
         F.struct(
             "step",
             applied.alias("applied"),
             _cause().alias("cause"),
-            F.coalesce("refused_change", "refused_message", "expired_reason", F.lit("")).alias(
-                "reason"
-            ),
-            "source",
-            "target",
-            "applied_lsn",
+            reason.alias("reason"),
+            *("source", "target", "applied_lsn"),
         ).alias("hop"),
     )
     taken = F.coalesce(F.max(F.when(F.col("hop.applied"), F.col("hop.step"))), F.lit(-1))
@@ -312,14 +305,11 @@ def _verdict(traced: DataFrame, steps: DataFrame) -> DataFrame:
         F.coalesce(stopped["target"], arrived["target"]).alias("target"),
         arrived["applied_lsn"].alias("applied_lsn"),
     )
-    return traced.join(followed, _KEY, "left").select(
-        *(*_DIFFERENCE, "latest", "known", "authority_complete"),
-        F.coalesce("cause", "found").alias("cause"),
-        F.coalesce("reason", F.lit("")).alias("reason"),
-        "seq",
-        "source",
-        "target",
-        "applied_lsn",
+    return shaped(
+        traced.join(followed, _KEY, "left"),
+        EXPLAINED,
+        cause=F.coalesce("cause", "found"),
+        reason=F.coalesce("reason", F.lit("")),
     )
 
 

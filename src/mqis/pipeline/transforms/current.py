@@ -31,7 +31,7 @@ def copies(used_partitions: DataFrame, errors: DataFrame) -> DataFrame:
         "server",
         "owner",
         "last_seq",
-        same_name(F.col("owner"), F.col("server")).alias("own"),
+        same_name("owner", "server").alias("own"),
         (F.col("damaged").isNull() & (F.col("purge_state") == _NORMAL)).alias("whole"),
     ).filter("partition is not null")
     order = F.struct("whole", "own", "last_seq", "server", "file")

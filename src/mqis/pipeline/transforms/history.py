@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
 from mqis.pipeline.registry import table
-from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.pipeline.transforms.expressions import guid_text, lookup, shaped, type_label
 from mqis.pipeline.transforms.rebuild import local_changes
 from mqis.pipeline.transforms.records import changes_in
 from mqis.wire.journal import RecordState
@@ -26,23 +26,14 @@ def changes(used_records: DataFrame) -> DataFrame:
         .groupBy("partition", "seq")
         .agg(F.map_from_entries(F.collect_list(F.struct("server", "at"))).alias("had"))
     )
-    names = F.create_map(*(F.lit(part) for pair in _OPERATIONS.items() for part in pair))
-    return (
-        local_changes(used_records)
-        .join(had, ["partition", "seq"], "left")
-        .select(
-            guid_text(F.col("partition")).alias("partition"),
-            "seq",
-            "previous_seq",
-            guid_text(F.col("object_id")).alias("id"),
-            type_label(F.col("object_type")).alias("type"),
-            names[F.col("command")].alias("operation"),
-            "path",
-            "properties",
-            F.col("server").alias("origin"),
-            "time",
-            "had",
-        )
+    return shaped(
+        local_changes(used_records).join(had, ["partition", "seq"], "left"),
+        schemas.CHANGES.names,
+        partition=guid_text("partition"),
+        id=guid_text("object_id"),
+        type=type_label("object_type"),
+        operation=lookup(_OPERATIONS)[F.col("command")],
+        origin=F.col("server"),
     )
 
 
@@ -52,20 +43,13 @@ def versions(changes: DataFrame) -> DataFrame:
 
     A deletion ends the last version and begins none.
     """
-    following = Window.partitionBy("partition", "id").orderBy("seq")
-    ended = changes.select(
-        "*",
-        F.lead("seq").over(following).alias("valid_to_seq"),
-        F.lead("time").over(following).alias("valid_to"),
+    following = Window.partitionBy("partition", "type", "id").orderBy("seq")
+    ended = shaped(
+        changes,
+        schemas.VERSIONS.names,
+        valid_from_seq=F.col("seq"),
+        valid_to_seq=F.lead("seq").over(following),
+        valid_from=F.col("time"),
+        valid_to=F.lead("time").over(following),
     )
-    return ended.filter(F.col("operation") != "delete").select(
-        "partition",
-        "id",
-        "type",
-        "operation",
-        F.col("seq").alias("valid_from_seq"),
-        "valid_to_seq",
-        F.col("time").alias("valid_from"),
-        "valid_to",
-        "properties",
-    )
+    return ended.filter(F.col("operation") != "delete")

@@ -10,11 +10,17 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.transforms.expressions import body_number, body_octets, guid_text, type_label
+from mqis.pipeline.transforms.expressions import (
+    body_number,
+    body_octets,
+    guid_text,
+    shaped,
+    type_label,
+)
 from mqis.pipeline.transforms.records import accepted, changes_in, messages
 from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.change import Command
-from mqis.wire.mqdsrp.layout import SYNC_REPLY_FROM_AT, SYNC_REPLY_PARTITION_AT, SYNC_REPLY_TO_AT
 from mqis.wire.mqdsrp.messages import MessageOperation
 
 #: The columns of a record that are kept; ``digest`` is that of a message's body.
@@ -24,6 +30,10 @@ KEPT = (
 )
 #: The columns of the journal that are read for them.
 READ = (*KEPT[:-3], "body", "error")
+#: The columns of the table ``live``.
+_STANDING = (
+    *("server", "partition", "authority", "made_seq", "had_seq", "behind", "changes", "last"),
+)
 _CHANGES = (int(RecordState.LOCAL), int(RecordState.APPLIED))
 _MESSAGES = (int(RecordState.QUEUED), int(RecordState.RECEIVED), int(RecordState.REFUSED))
 
@@ -39,16 +49,15 @@ def kept(records: DataFrame) -> DataFrame:
     def number(at: int) -> Column:
         return F.when(reply, body_number(at, 8).cast("long"))
 
-    about = F.when(reply, body_octets(SYNC_REPLY_PARTITION_AT, 16))
-    about = about.otherwise(F.col("partition"))
-    needed = records.filter(F.col("error").isNull() & chosen).select(
-        "*",
-        F.when(F.length("body") > 0, F.xxhash64("body")).alias("digest"),
-        number(SYNC_REPLY_FROM_AT).alias("from_seq"),
-        number(SYNC_REPLY_TO_AT).alias("to_seq"),
-        about.alias("about"),
+    about = F.when(reply, body_octets(layout.SYNC_REPLY_PARTITION_AT, 16))
+    return shaped(
+        records.filter(F.col("error").isNull() & chosen),
+        KEPT,
+        partition=about.otherwise(F.col("partition")),
+        digest=F.when(F.length("body") > 0, F.xxhash64("body")),
+        from_seq=number(layout.SYNC_REPLY_FROM_AT),
+        to_seq=number(layout.SYNC_REPLY_TO_AT),
     )
-    return needed.withColumn("partition", F.col("about")).select(*KEPT)
 
 
 def _synchronized(seen: DataFrame) -> DataFrame:
@@ -80,15 +89,11 @@ def standing(seen: DataFrame) -> DataFrame:
             F.max("time").alias("last"),
         )
     )
-    return had.join(F.broadcast(made), "partition", "left").select(
-        "server",
-        guid_text(F.col("partition")).alias("partition"),
-        "authority",
-        "made_seq",
-        "had_seq",
-        F.greatest(F.col("made_seq") - F.col("had_seq"), F.lit(0)).alias("behind"),
-        "changes",
-        "last",
+    return shaped(
+        had.join(F.broadcast(made), "partition", "left"),
+        _STANDING,
+        partition=guid_text("partition"),
+        behind=F.greatest(F.col("made_seq") - F.col("had_seq"), F.lit(0)),
     )
 
 
@@ -121,10 +126,10 @@ def _passed_over(seen: DataFrame) -> DataFrame:
     whole = (int(Command.CREATE), int(Command.SYNC), int(Command.DELETE))
     said = (
         applied.filter(F.col("operation").isin(*whole))
-        .groupBy("server", "partition", "object_id")
+        .groupBy("server", "partition", "object_type", "object_id")
         .agg(F.max("seq").alias("said"))
     )
-    left = missed.join(said, ["server", "partition", "object_id"], "left").filter(
+    left = missed.join(said, ["server", "partition", "object_type", "object_id"], "left").filter(
         F.coalesce("said", F.lit(-1)) < F.col("seq")
     )
     covered = (F.col("from_seq") < F.col("seq")) & (F.col("seq") <= F.col("to_seq"))
@@ -153,9 +158,9 @@ def _altered(seen: DataFrame) -> DataFrame:
 def _readable(found: DataFrame, difference: str) -> DataFrame:
     return found.select(
         "server",
-        guid_text(F.col("partition")).alias("partition"),
-        guid_text(F.col("object_id")).alias("id"),
-        type_label(F.col("object_type")).alias("type"),
+        guid_text("partition").alias("partition"),
+        guid_text("object_id").alias("id"),
+        type_label("object_type").alias("type"),
         "seq",
         F.lit(difference).alias("difference"),
     )

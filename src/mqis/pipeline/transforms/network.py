@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -76,7 +77,7 @@ def routing_objects(held_objects: DataFrame) -> DataFrame:
     gates = F.when(is_site, values(PropId.S_GATES)).otherwise(values(PropId.L_GATES))
     placed = held_objects.filter(is_site | is_link).select(F.explode(gates).alias("gate"))
     named = F.broadcast(placed.select(F.lower("gate").alias("gate")).distinct())
-    others = held_objects.filter(is_machine & ~routes).withColumn("gate", guid_text(F.col("id")))
+    others = held_objects.filter(is_machine & ~routes).withColumn("gate", guid_text("id"))
     others = others.join(named, "gate", "left_semi")
     return found.select(*OBJECT_COLUMNS).unionByName(others.select(*OBJECT_COLUMNS))
 
@@ -98,8 +99,9 @@ def packed(network: RoutingArrays) -> str:
     )
 
 
+@lru_cache(maxsize=1)
 def unpacked(text: str) -> RoutingArrays:
-    """The network that ``packed`` has written."""
+    """The network that ``packed`` has written; a task has the same one in every row."""
     known = json.loads(text)
     link, first, second, cost = known["graph"]
     graph = SiteGraph(

@@ -7,19 +7,22 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
 from mqis.pipeline.registry import table, view
-from mqis.pipeline.transforms.expressions import body_number, body_octets, guid_text, same_name
+from mqis.pipeline.transforms.expressions import (
+    body_number,
+    body_octets,
+    guid_text,
+    same_name,
+    shaped,
+)
 from mqis.pipeline.transforms.records import accepted, changes_in, messages, replies
 from mqis.wire.journal import RecordState
+from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.describing import operation_name
-from mqis.wire.mqdsrp.layout import (
-    PSC_ACK_PARTITION_AT,
-    PSC_ACK_SEQ_AT,
-    SYNC_REPLY_COMPLETE_AT,
-    SYNC_REQUEST_IS_SYNC0_AT,
-)
 from mqis.wire.mqdsrp.messages import MessageOperation, Sync0
 
+#: The columns of gaps before it is known whether they are certain.
+_FOUND = schemas.GAPS.names[:-1]
 _QUANTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 
 
@@ -54,9 +57,8 @@ def lag(arrivals: DataFrame) -> DataFrame:
     grouped = arrivals.groupBy("origin", "server").agg(
         F.count("*").alias("changes"), ranks.alias("ranks"), F.max("lag_ms").alias("max_ms")
     )
-    named = [F.col("ranks")[i].alias(name) for i, name in enumerate(_QUANTILES)]
-    shown = grouped.select("origin", "server", "changes", *named, "max_ms")
-    return shown.orderBy("origin", "server").coalesce(1)
+    named = {name: F.col("ranks")[i] for i, name in enumerate(_QUANTILES)}
+    return shaped(grouped, schemas.LAG.names, **named).orderBy("origin", "server").coalesce(1)
 
 
 @table(schemas.LAG_BY_MINUTE, requires="records")
@@ -68,7 +70,7 @@ def lag_by_minute(arrivals: DataFrame) -> DataFrame:
         F.percentile("lag_ms", F.lit(0.5)).alias("p50_ms"),
         F.percentile("lag_ms", F.lit(0.95)).alias("p95_ms"),
     )
-    return grouped.select("minute", "server", "changes", "p50_ms", "p95_ms").coalesce(1)
+    return shaped(grouped, schemas.LAG_BY_MINUTE.names).coalesce(1)
 
 
 @table(schemas.GAPS, requires="records")
@@ -82,14 +84,11 @@ def gaps(used_records: DataFrame, journals: DataFrame, snapshot_partitions: Data
     spans = spans.unionByName(_started(snapshot_partitions))
     whole = journals.select("server", "complete")
     found = _uncovered(spans, whole).unionByName(_duplicates(applied))
-    shown = found.join(F.broadcast(whole), "server", "left").select(
-        "kind",
-        "server",
-        guid_text(F.col("partition")).alias("partition"),
-        "first_seq",
-        "last_seq",
-        "times",
-        F.coalesce("complete", F.lit(False)).alias("certain"),
+    shown = shaped(
+        found.join(F.broadcast(whole), "server", "left"),
+        schemas.GAPS.names,
+        partition=guid_text("partition"),
+        certain=F.coalesce("complete", F.lit(False)),
     )
     return shown.orderBy("server", "partition", "first_seq").coalesce(1)
 
@@ -133,13 +132,13 @@ def _uncovered(spans: DataFrame, journals: DataFrame) -> DataFrame:
     # A journal that starts in the middle of a history does not show a gap before its start.
     start = F.when(F.col("complete"), F.lit(0))
     known: Column = F.coalesce("reached", start)
-    return numbered.filter(F.col("begin") > known).select(
-        F.lit("gap").alias("kind"),
-        "server",
-        "partition",
-        (known + 1).alias("first_seq"),
-        F.col("begin").alias("last_seq"),
-        F.lit(0).cast("long").alias("times"),
+    return shaped(
+        numbered.filter(F.col("begin") > known),
+        _FOUND,
+        kind=F.lit("gap"),
+        first_seq=known + 1,
+        last_seq=F.col("begin"),
+        times=F.lit(0).cast("long"),
     )
 
 
@@ -151,14 +150,8 @@ def _duplicates(applied: DataFrame) -> DataFrame:
         .agg(F.count("*").alias("times"))
         .filter(F.col("times") > 1)
     )
-    return grouped.select(
-        F.lit("duplicate").alias("kind"),
-        "server",
-        "partition",
-        F.col("seq").alias("first_seq"),
-        F.col("seq").alias("last_seq"),
-        "times",
-    )
+    numbers = {"first_seq": F.col("seq"), "last_seq": F.col("seq")}
+    return shaped(grouped, _FOUND, kind=F.lit("duplicate"), **numbers)
 
 
 # --- messages -------------------------------------------------------------------------------------
@@ -172,23 +165,22 @@ def rounds(used_records: DataFrame) -> DataFrame:
     comes in parts. It ends with the part that is marked as the last. ``sync0`` is a full
     resynchronisation of a partition.
     """
-    names = {operation: operation_name(operation) for operation in MessageOperation}
-
-    def counted(operation: MessageOperation) -> Column:
-        return F.count_if(F.col("operation") == int(operation)).alias(names[operation])
-
-    is_sync0 = body_number(SYNC_REQUEST_IS_SYNC0_AT, 1).cast("int") > 0
+    counted = (
+        F.count_if(F.col("operation") == int(operation)).alias(operation_name(operation))
+        for operation in MessageOperation
+    )
+    is_sync0 = body_number(layout.SYNC_REQUEST_IS_SYNC0_AT, 1).cast("int") > 0
     asked_for_all = (F.col("operation") == int(MessageOperation.SYNC_REQUEST)) & is_sync0
     sent = (
         messages(used_records, RecordState.QUEUED)
         .groupBy("server", "peer")
         .agg(
-            *(counted(operation) for operation in MessageOperation),
+            *counted,
             F.count_if(asked_for_all).alias("sync0_request"),
             F.sum(F.length("body")).alias("bytes"),
         )
     )
-    over = body_number(SYNC_REPLY_COMPLETE_AT, 1).cast("int")
+    over = body_number(layout.SYNC_REPLY_COMPLETE_AT, 1).cast("int")
     came = (
         accepted(used_records, MessageOperation.SYNC_REPLY)
         .groupBy("server", "peer")
@@ -198,10 +190,9 @@ def rounds(used_records: DataFrame) -> DataFrame:
             F.count_if(over == int(Sync0.MORE)).alias("parts"),
         )
     )
-    columns = (*names.values(), "sync0_request", "sync_rounds", "sync0_rounds", "parts", "bytes")
     joined = sent.join(came, ["server", "peer"], "full")
-    counts = [F.coalesce(name, F.lit(0)).alias(name) for name in columns]
-    return joined.select("server", "peer", *counts).orderBy("server", "peer").coalesce(1)
+    counts = {name: F.coalesce(name, F.lit(0)) for name in schemas.ROUNDS.names[2:]}
+    return shaped(joined, schemas.ROUNDS.names, **counts).orderBy("server", "peer").coalesce(1)
 
 
 @table(schemas.MARGINS, requires="partitions")
@@ -212,34 +203,31 @@ def margins(used_partitions: DataFrame, used_records: DataFrame) -> DataFrame:
     need a full resynchronisation (sync0). ``behind`` is the distance that it still has to
     acknowledge.
     """
-    number = body_number(PSC_ACK_SEQ_AT, 8).cast("long")
+    number = body_number(layout.PSC_ACK_SEQ_AT, 8).cast("long")
     acked = (
         accepted(used_records, MessageOperation.PSC_ACK)
         .select(
             F.col("server").alias("authority"),
             F.lower("peer").alias("key"),
-            body_octets(PSC_ACK_PARTITION_AT, 16).alias("partition"),
+            body_octets(layout.PSC_ACK_PARTITION_AT, 16).alias("partition"),
             number.alias("acked"),
         )
         .groupBy("authority", "key", "partition")
         .agg(F.max("acked").alias("acked"))
     )
-    own = used_partitions.filter(same_name(F.col("owner"), F.col("server"))).select(
+    own = used_partitions.filter(same_name("owner", "server")).select(
         F.col("server").alias("authority"), "partition", "last_seq", "purged_seq", "purge_state"
     )
     pscs = own.select(F.col("authority").alias("psc"), F.lower("authority").alias("key")).distinct()
     ways = own.crossJoin(F.broadcast(pscs)).filter(F.col("psc") != F.col("authority"))
     joined = ways.join(acked, ["authority", "key", "partition"], "left")
     known = F.coalesce("acked", F.lit(0))
-    shown = joined.select(
-        "authority",
-        guid_text(F.col("partition")).alias("partition"),
-        "psc",
-        "last_seq",
-        "purged_seq",
-        known.alias("acked_seq"),
-        (F.col("last_seq") - known).alias("behind"),
-        (known - F.col("purged_seq")).alias("margin"),
-        "purge_state",
+    shown = shaped(
+        joined,
+        schemas.MARGINS.names,
+        partition=guid_text("partition"),
+        acked_seq=known,
+        behind=F.col("last_seq") - known,
+        margin=known - F.col("purged_seq"),
     )
     return shown.orderBy("authority", "partition", "psc").coalesce(1)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline.transforms.expressions import lookup, word
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
@@ -19,6 +18,12 @@ _GUID, _LIST = "VT_CLSID", "|VT_VECTOR"
 _TIME = "yyyy-MM-dd'T'HH:mm:ss'Z'"
 #: Times have 32 bits; Spark fails on numbers that no time has.
 _LAST_TIME = 0xFFFFFFFF
+#: The words for numbers, by property and number.
+_NUMBER_WORDS = {
+    f"{int(propid)}:{number}": text
+    for propid, known in NUMBER_WORDS.items()
+    for number, text in known.items()
+}
 
 
 def property_words(numbers: Column) -> Column:
@@ -44,11 +49,8 @@ def stored_values(props: Column, sites: Column | None = None) -> Column:
     """
 
     def entry(held: Column) -> Column:
-        propid, kind, value = (
-            held["key"].try_cast("int"),
-            held["value"]["vt"],
-            held["value"]["value"],
-        )
+        propid, kind = held["key"].try_cast("int"), held["value"]["vt"]
+        value = held["value"]["value"]
         size = F.length(F.try_to_binary(value, F.lit("base64")))
         text = (
             F.when(kind.isin(*_BINARY), _bytes(size))
@@ -56,8 +58,8 @@ def stored_values(props: Column, sites: Column | None = None) -> Column:
             .when(kind.endswith(_LIST), _list(value, sites))
             .otherwise(F.coalesce(_number(propid, value.try_cast("long")), value))
         )
-        word = F.coalesce(_property(propid), held["key"])
-        return F.struct(word.alias("key"), text.alias("value"))
+        name = F.coalesce(_property(propid), held["key"])
+        return F.struct(name.alias("key"), text.alias("value"))
 
     parsed = F.from_json(props, _STORED)
     return F.map_from_entries(F.transform(F.map_entries(parsed), entry))
@@ -73,8 +75,7 @@ def _list(value: Column, sites: Column | None) -> Column:
 
 
 def _property(number: Column) -> Column:
-    known = ((F.lit(int(propid)), F.lit(property_word(propid))) for propid in ROWS)
-    return F.coalesce(F.create_map(*chain.from_iterable(known))[number], number.cast("string"))
+    return word(number, {int(propid): property_word(propid) for propid in ROWS})
 
 
 def _bytes(size: Column) -> Column:
@@ -89,17 +90,8 @@ def _number(propid: Column, number: Column) -> Column:
         F.when(_means(propid, ValueMeaning.TIME) & number.between(0, _LAST_TIME), seconds)
         .when(_means(propid, ValueMeaning.QUOTA) & (number == UNLIMITED), F.lit("unlimited"))
         .when(_means(propid, ValueMeaning.SERVICE), _services(number))
-        .otherwise(F.coalesce(_number_words()[keyed], number.cast("string")))
+        .otherwise(F.coalesce(lookup(_NUMBER_WORDS)[keyed], number.cast("string")))
     )
-
-
-def _number_words() -> Column:
-    words = (
-        (F.lit(f"{int(propid)}:{number}"), F.lit(word))
-        for propid, known in NUMBER_WORDS.items()
-        for number, word in known.items()
-    )
-    return F.create_map(*chain.from_iterable(words))
 
 
 def _means(propid: Column, meaning: ValueMeaning) -> Column:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
-from mqis.pipeline.mapping import mapped
+from mqis.pipeline.mapping import mapped_rows
 from mqis.pipeline.transforms.bodies import carried
 from mqis.pipeline.transforms.records import changes_in
 from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry
@@ -32,9 +30,10 @@ from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader
 from mqis.wire.seqnum import SequenceNumber
 
-_ARROW: pa.Schema = to_arrow_schema(schemas.LINES, timezone="UTC")
-_FOLDED: pa.Schema = to_arrow_schema(schemas.FOLDED, timezone="UTC")
-_OBJECT = ["partition", "at", "object_id"]
+#: A site and its connected network may share one identifier: in Active Directory they always do.
+_OBJECT = ["partition", "at", "object_id", "object_type"]
+#: The columns that a line is made of.
+_NEEDED = (*_OBJECT, "seq", "command", "properties")
 _PLACES = {int(kind): place for place, kind in enumerate(ORDER)}
 #: Tombstones come after all objects.
 _LAST = len(ORDER)
@@ -54,13 +53,11 @@ def folded(changes: DataFrame) -> DataFrame:
 
 def snapshot_changes(lines: DataFrame) -> DataFrame:
     """Converts the lines of snapshots to changes that create every object (``schemas.FOLDED``)."""
-    return mapped(lines, ["line"], _parse, schemas.FOLDED)
+    return mapped_rows(lines, ["line"], _parse, schemas.FOLDED)
 
 
-def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        rows = [_as_change(parse_entry(line, 0)) for line in batch.column(0).to_pylist()]
-        yield pa.RecordBatch.from_pylist(rows, schema=_FOLDED)
+def _parse(rows: Iterator[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    return (_as_change(parse_entry(line, 0)) for (line,) in rows)
 
 
 def _as_change(entry: Change) -> dict[str, Any]:
@@ -88,7 +85,6 @@ def lines(changes: DataFrame, points: DataFrame) -> DataFrame:
     fates = before.groupBy(*_OBJECT).agg(
         F.max("seq").alias("seq"),
         F.max_by("command", "seq").alias("command"),
-        F.max_by("object_type", "seq").alias("object_type"),
         F.max(F.when(created, F.col("seq"))).alias("born"),
     )
     values = (
@@ -100,18 +96,23 @@ def lines(changes: DataFrame, points: DataFrame) -> DataFrame:
         .groupBy(*_OBJECT)
         .agg(F.collect_list(F.struct("propid", "raw")).alias("properties"))
     )
-    whole = fates.join(values, _OBJECT, "left")
-    needed = (*_OBJECT, "seq", "command", "object_type", "properties")
-    return mapped(whole, needed, _format, schemas.LINES)
+    whole = _without_overwritten(fates).join(values, _OBJECT, "left")
+    return mapped_rows(whole, _NEEDED, _format, schemas.LINES)
 
 
-def _format(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        made = [_line(row) for row in batch.to_pylist()]
-        arrays = [
-            pa.array([row[name] for row in made], _ARROW.field(name).type) for name in _ARROW.names
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+def _without_overwritten(fates: DataFrame) -> DataFrame:
+    """Leaves out tombstones that a store does not keep: it has one for each identifier.
+
+    A later deletion takes its place, and so does the creation of an object.
+    """
+    gone = F.col("command") == int(Command.DELETE)
+    said = F.when(gone, F.col("seq")).otherwise(F.col("born"))
+    last = F.max(said).over(Window.partitionBy("partition", "at", "object_id"))
+    return fates.withColumn("last", last).filter(~gone | (F.col("seq") == F.col("last")))
+
+
+def _format(rows: Iterator[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    return (_line(dict(zip(_NEEDED, row, strict=True))) for row in rows)
 
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:

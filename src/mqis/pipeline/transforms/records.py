@@ -11,7 +11,7 @@ from mqis.pipeline.transforms.expressions import body_number, body_octets
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqdsrp.layout import SYNC_REPLY_FROM_AT, SYNC_REPLY_PARTITION_AT, SYNC_REPLY_TO_AT
+from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.messages import MessageOperation
 
 
@@ -101,9 +101,9 @@ def replies(records: DataFrame) -> DataFrame:
     came = accepted(records, MessageOperation.SYNC_REPLY).select(
         "server",
         "lsn",
-        body_octets(SYNC_REPLY_PARTITION_AT, 16).alias("partition"),
-        body_number(SYNC_REPLY_FROM_AT, 8).alias("from_seq"),
-        body_number(SYNC_REPLY_TO_AT, 8).alias("to_seq"),
+        body_octets(layout.SYNC_REPLY_PARTITION_AT, 16).alias("partition"),
+        body_number(layout.SYNC_REPLY_FROM_AT, 8).alias("from_seq"),
+        body_number(layout.SYNC_REPLY_TO_AT, 8).alias("to_seq"),
     )
     return came.filter("from_seq is not null and to_seq is not null")
 

@@ -7,16 +7,17 @@ task gets the whole graph and computes the routes to some destinations, or some 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from mqis.pipeline import schemas
-from mqis.pipeline.mapping import mapped
+from mqis.pipeline import arrays, schemas
+from mqis.pipeline.mapping import mapped, mapped_rows
 from mqis.pipeline.registry import table
 from mqis.pipeline.transforms.network import RoutingArrays, unpacked
 from mqis.protocol.routing.bulk.allpairs import all_pairs
@@ -35,8 +36,7 @@ _TASKS = 8
 _SPREAD = ("number", "packed")
 #: With more sites, paths are left out: they would be most of the table, and next hops imply them.
 _PATHS_UP_TO = 1000
-_ROUTES: pa.Schema = to_arrow_schema(schemas.ROUTES, timezone="UTC")
-_WHAT_IF: pa.Schema = to_arrow_schema(schemas.WHAT_IF, timezone="UTC")
+_ROUTES = arrays.schema_of(schemas.ROUTES)
 
 
 # --- routes ---------------------------------------------------------------------------------------
@@ -61,27 +61,13 @@ def _spread(network: DataFrame, last: Column) -> DataFrame:
 
 
 def _route(batches: Batches) -> Batches:
-    known = _Unpacked()
     for batch in batches:
         for number, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            network = known.of(text)
+            network = unpacked(text)
             count = network.graph.count
             begin = number * _BLOCK
             wanted = np.arange(begin, min(begin + _BLOCK, count), dtype=np.int64)
             yield routes_block(network, wanted, count <= _PATHS_UP_TO)
-
-
-class _Unpacked:
-    """The network of a task, which has the same one in every row."""
-
-    def __init__(self) -> None:
-        self._text = ""
-        self._network: RoutingArrays | None = None
-
-    def of(self, text: str) -> RoutingArrays:
-        if self._network is None or text != self._text:
-            self._text, self._network = text, unpacked(text)
-        return self._network
 
 
 def routes_block(network: RoutingArrays, destinations: Ints, paths: bool) -> pa.RecordBatch:
@@ -108,8 +94,8 @@ def routes_block(network: RoutingArrays, destinations: Ints, paths: bool) -> pa.
         ends = np.concatenate(([0], np.cumsum(known.sum(axis=1)))).astype(np.int32)
         listed = pa.array(names[steps[known]], pa.string())
         made["path"] = pa.ListArray.from_arrays(pa.array(ends), listed)
-    arrays = [made[name].cast(_ROUTES.field(name).type) for name in _ROUTES.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ROUTES)
+    columns = [made[field.name].cast(field.type) for field in _ROUTES]
+    return pa.RecordBatch.from_arrays(columns, schema=_ROUTES)
 
 
 def _steps(found: GateColumns, here: Ints, column: Ints) -> Ints:
@@ -133,36 +119,29 @@ def what_if(network: DataFrame) -> DataFrame:
     """The effect of the failure of every single link and gate (``schemas.WHAT_IF``)."""
     last = F.col("failures") - 1
     spread = _spread(network.filter("failures > 0"), last)
-    found = mapped(spread, _SPREAD, _fail, schemas.WHAT_IF)
+    found = mapped_rows(spread, _SPREAD, _fail, schemas.WHAT_IF)
     return found.orderBy(F.desc("cut_off"), F.desc("dearer_by"), "kind", "name").coalesce(1)
 
 
-def _fail(batches: Batches) -> Batches:
-    known, questions = _Unpacked(), None
-    for batch in batches:
-        numbers, texts = (column.to_pylist() for column in batch.columns)
-        if texts:
-            network = known.of(texts[0])
-            questions = questions or WhatIf(all_pairs(network.graph), network.gates)
-            failures = network.failures
-            yield _impacts(network, questions, [failures[number] for number in numbers])
+def _fail(rows: Iterator[tuple[int, str]]) -> Iterator[dict[str, Any]]:
+    for number, text in rows:
+        network, failures, ask = _questions(text)
+        kind, failing = failures[number]
+        is_link = kind == "link"
+        effects = ask.without([failing]) if is_link else ask.without(gates=[failing])
+        impact = Impact.of(failing, effects)
+        yield {
+            "kind": kind,
+            "name": (network.links if is_link else network.machines)[failing],
+            "changed": impact.changed,
+            "cut_off": impact.unreachable,
+            "dearer_by": impact.dearer_by,
+            "worst": impact.worst,
+        }
 
 
-def _impacts(network: RoutingArrays, ask: WhatIf, rows: list[tuple[str, int]]) -> pa.RecordBatch:
-    found = []
-    for kind, number in rows:
-        if kind == "link":
-            found.append(Impact.of(number, ask.without([number])))
-        else:
-            found.append(Impact.of(number, ask.without(gates=[number])))
-    names = {"link": network.links, "gate": network.machines}
-    made: dict[str, list[object]] = {
-        "kind": [kind for kind, _ in rows],
-        "name": [names[kind][number] for kind, number in rows],
-        "changed": [impact.changed for impact in found],
-        "cut_off": [impact.unreachable for impact in found],
-        "dearer_by": [impact.dearer_by for impact in found],
-        "worst": [impact.worst for impact in found],
-    }
-    arrays = [pa.array(made[field.name], field.type) for field in _WHAT_IF]
-    return pa.RecordBatch.from_arrays(arrays, schema=_WHAT_IF)
+@lru_cache(maxsize=1)
+def _questions(text: str) -> tuple[RoutingArrays, list[tuple[str, int]], WhatIf]:
+    """The network of a task, which has the same one in every row, and its possible failures."""
+    network = unpacked(text)
+    return network, network.failures, WhatIf(all_pairs(network.graph), network.gates)

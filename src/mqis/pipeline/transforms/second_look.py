@@ -8,20 +8,20 @@ change, an export with unreadable lines, and an authority whose export contradic
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqis.pipeline import schemas
 from mqis.pipeline.content import digests
-from mqis.pipeline.mapping import mapped
+from mqis.pipeline.mapping import mapped_rows
 from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms.causes import EXPLAINED, Cause
 from mqis.pipeline.transforms.expressions import (
     guid_text,
     listed_properties,
+    shaped,
     travels_as,
     type_label,
 )
@@ -33,9 +33,8 @@ from mqis.protocol.replication.convergence import DifferenceKind
 from mqis.wire.journal import RecordState
 from mqis.wire.mqdsrp.change import Command
 
-_KEY = ["server", "partition", "id"]
-_OBJECT = ["authority", "partition", "id"]
-_ARROW: pa.Schema = to_arrow_schema(schemas.JOURNALED_STATE, timezone="UTC")
+_KEY = ["server", "partition", "type", "id"]
+_OBJECT = ["authority", "partition", "type", "id"]
 _CONTRADICTION = "its export contradicts its own journal"
 _DOUBTFUL = (Cause.CORRUPTED.value, Cause.UNKNOWN.value, Cause.FOREIGN.value)
 
@@ -54,22 +53,12 @@ def divergence(explained_differences: DataFrame, doubtful_differences: DataFrame
     """
     own = doubtful_differences.filter(F.col("authority_odd"))
     others = doubtful_differences.filter(~F.col("authority_odd") | F.col("replica_odd"))
-    judged = others.withColumn("reason", _reason()).withColumn("cause", _cause())
-    found = (
-        explained_differences.filter(~is_doubtful())
-        .unionByName(judged.select(*EXPLAINED))
-        .unionByName(_authorities(own).select(*EXPLAINED))
-    )
-    readable = found.select(
-        "server",
-        "authority",
-        guid_text(F.col("partition")).alias("partition"),
-        guid_text(F.col("id")).alias("id"),
-        type_label(F.col("type")).alias("type"),
-        *("path", "difference", "properties", "cause", "reason", "seq", "source", "target"),
-        *("authority_seq", "replica_seq"),
-    )
-    return readable.orderBy("server", "partition", "id").coalesce(1)
+    judged = shaped(others, EXPLAINED, reason=_reason(), cause=_cause())
+    certain = explained_differences.filter(~is_doubtful())
+    found = certain.unionByName(judged).unionByName(_authorities(own))
+    texts = {"partition": guid_text("partition"), "id": guid_text("id")}
+    readable = shaped(found, schemas.DIVERGENCE.names, type=type_label("type"), **texts)
+    return readable.orderBy("server", "partition", "id", "type").coalesce(1)
 
 
 @step
@@ -151,43 +140,39 @@ def journaled_objects(
     """The objects as their authorities' journals have them when they were exported."""
     keys = explained_differences.filter(is_doubtful()).select(*_OBJECT).distinct()
     named = made_changes.withColumnRenamed("server", "authority")
-    concerned = named.join(
-        F.broadcast(keys.withColumnRenamed("id", "object_id")),
-        ["authority", "partition", "object_id"],
-        "left_semi",
-    )
+    about = {"type": "object_type", "id": "object_id"}
+    asked = F.broadcast(keys.withColumnsRenamed(about))
+    concerned = named.join(asked, [*_OBJECT[:2], *about.values()], "left_semi")
     owners = keys.select(*_OBJECT[:2]).distinct()
     own = _renamed(export_numbers, "authority", "at").join(owners, _OBJECT[:2])
     rebuilt = lines(folded(concerned), own.select("partition", "at"))
-    held = mapped(rebuilt, ["line"], _parse, schemas.JOURNALED_STATE)
+    held = mapped_rows(rebuilt, ["line"], _parse, schemas.JOURNALED_STATE)
     sets = F.flatten(F.collect_list(F.transform("properties", lambda p: travels_as(p["propid"]))))
-    known = concerned.groupBy("authority", "partition", F.col("object_id").alias("id")).agg(
+    told = (F.col(column).alias(name) for name, column in about.items())
+    known = concerned.groupBy(*_OBJECT[:2], *told).agg(
         F.max(F.col("command") == int(Command.CREATE)).alias("born"), sets.alias("set")
     )
-    return known.join(held, ["partition", "id"], "left")
+    return known.join(held, _OBJECT[1:], "left")
 
 
-def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        rows = []
-        for line in batch.column(0).to_pylist():
-            entry = parse_entry(line, 0)
-            parts = None if isinstance(entry, DeletedObject) else digests(entry)[1]
-            rows.append({"partition": entry.partition.raw, "id": entry.id.raw, "journaled": parts})
-        yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+def _parse(rows: Iterator[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    for (line,) in rows:
+        entry = parse_entry(line, 0)
+        kind = entry.object_type if isinstance(entry, DeletedObject) else entry.type
+        parts = None if isinstance(entry, DeletedObject) else digests(entry)[1]
+        named = {"partition": entry.partition.raw, "type": int(kind), "id": entry.id.raw}
+        yield {**named, "journaled": parts}
 
 
 def _compared(facts: DataFrame, doubtful: DataFrame, objects: DataFrame) -> DataFrame:
     """Adds ``authority_odd`` and ``replica_odd``: which export contradicts the journal."""
-    keys = doubtful.select("partition", "id").distinct()
+    keys = doubtful.select(*_OBJECT[1:]).distinct()
     held = (
         objects.filter(~F.col("deleted"))
-        .join(F.broadcast(keys), ["partition", "id"], "left_semi")
-        .select("server", "partition", "id", "digests")
+        .join(F.broadcast(keys), _OBJECT[1:], "left_semi")
+        .select(*_KEY, "digests")
     )
-    own = held.select(
-        F.col("server").alias("authority"), "partition", "id", F.col("digests").alias("own_parts")
-    )
+    own = held.withColumnsRenamed({"server": "authority", "digests": "own_parts"})
     theirs = held.select(*_KEY, F.col("digests").alias("their_parts"))
     joined = facts.join(own, _OBJECT, "left").join(theirs, _KEY, "left")
     older = F.coalesce(F.col("latest") > F.col("authority_number"), F.lit(False))
@@ -285,14 +270,15 @@ def _authorities(own: DataFrame) -> DataFrame:
         .otherwise(F.col("difference"))
     )
     none = F.lit(None).cast("string")
-    return (
-        own.withColumn("difference", flipped)
-        .withColumn("server", F.col("authority"))
-        .withColumn("cause", F.lit(Cause.AUTHORITY_CORRUPTED.value))
-        .withColumn("reason", F.lit(_CONTRADICTION))
-        .withColumn("seq", F.col("latest"))
-        .withColumn("source", none)
-        .withColumn("target", none)
-        .withColumn("replica_seq", F.lit(None).cast("long"))
-        .dropDuplicates(_OBJECT)
+    return shaped(
+        own.dropDuplicates(_OBJECT),
+        EXPLAINED,
+        difference=flipped,
+        server=F.col("authority"),
+        cause=F.lit(Cause.AUTHORITY_CORRUPTED.value),
+        reason=F.lit(_CONTRADICTION),
+        seq=F.col("latest"),
+        source=none,
+        target=none,
+        replica_seq=none.cast("long"),
     )

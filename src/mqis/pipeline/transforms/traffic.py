@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from mqis.pipeline import schemas
+from mqis.pipeline import arrays, schemas
 from mqis.pipeline.mapping import mapped
 from mqis.pipeline.transforms.current import values
 from mqis.pipeline.transforms.network import RoutingArrays, unpacked
@@ -21,7 +20,7 @@ from mqis.protocol.routing.table import UNREACHABLE
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
-_ARROW: pa.Schema = to_arrow_schema(schemas.LOADS, timezone="UTC")
+_ARROW = arrays.schema_of(schemas.LOADS)
 #: The number of destinations that are computed together.
 _BLOCK = 64
 Flows = npt.NDArray[np.float64]
@@ -132,11 +131,14 @@ def _carried(network: RoutingArrays, flows: pa.StructArray) -> pa.RecordBatch:
     flow = np.zeros((network.graph.count, len(destinations)))
     np.add.at(flow, (source, column), messages)
     found = _loads(network, destinations.astype(np.int64), flow)
-    arrays = [pa.array(found[field.name], field.type) for field in _ARROW]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+    rows = [{"kind": kind, "name": name, "messages": load} for kind, name, load in found]
+    return pa.RecordBatch.from_pylist(rows, schema=_ARROW)
 
 
-def _loads(network: RoutingArrays, destinations: Ints, flow: Flows) -> dict[str, list[object]]:
+def _loads(
+    network: RoutingArrays, destinations: Ints, flow: Flows
+) -> Iterator[tuple[str, str, float]]:
+    """(kind, name, messages) of links, gates and what finds no way."""
     graph = network.graph
     routes = gate_columns(graph, network.gates.roots(), destinations)
     hop = np.where(routes.arrives, routes.hop, UNREACHABLE).astype(np.int32)
@@ -147,17 +149,13 @@ def _loads(network: RoutingArrays, destinations: Ints, flow: Flows) -> dict[str,
     leaving = np.where(_is_end(hop), 0, through)
     np.add.at(on_link, _edges(network, hop), leaving.ravel())
     at_site = through.sum(axis=1)
-    links = [(network.links[n], on_link[n]) for n in np.flatnonzero(on_link).tolist()]
-    gates = [
-        (network.machines[gates[0]], at_site[site])
-        for site, gates in enumerate(network.gates.of_site)
-        if gates and at_site[site]
-    ]
-    rows = [("link", *row) for row in links] + [("gate", *row) for row in gates]
+    for number in np.flatnonzero(on_link).tolist():
+        yield "link", network.links[number], float(on_link[number])
+    for site, gates in enumerate(network.gates.of_site):
+        if gates and at_site[site]:
+            yield "gate", network.machines[gates[0]], float(at_site[site])
     if lost:
-        rows.append(("undeliverable", "", lost))
-    kinds, names, messages = zip(*rows, strict=True) if rows else ((), (), ())
-    return {"kind": list(kinds), "name": list(names), "messages": [float(m) for m in messages]}
+        yield "undeliverable", "", lost
 
 
 def _is_end(hop: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:

@@ -10,17 +10,9 @@ from itertools import chain
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql import types as T  # noqa: N812 - the customary name
 
-from mqis.pipeline.transforms.expressions import guid_text, type_label
+from mqis.pipeline.transforms.expressions import guid_text, type_label, word
 from mqis.pipeline.transforms.propertywords import change_values, property_words, stored_values
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.wire.journal import RecordKind, RecordState
@@ -46,7 +38,7 @@ _OBJECTS = {"path": "id", "object": "object_id"}
 def names_of(objects: DataFrame) -> DataFrame:
     """The names of all objects that some server holds: (named_id as text, name)."""
     held = objects.filter(F.col("path").isNotNull() & ~F.col("deleted"))
-    return held.groupBy(guid_text(F.col("id")).alias("named_id")).agg(F.max("path").alias("name"))
+    return held.groupBy(guid_text("id").alias("named_id")).agg(F.max("path").alias("name"))
 
 
 def with_names_of_changes(names: DataFrame, changes: DataFrame) -> DataFrame:
@@ -78,19 +70,19 @@ def in_words(
 # --- single columns -------------------------------------------------------------------------------
 
 
-def _texts(frame: DataFrame, field: StructField) -> list[Column]:
+def _texts(frame: DataFrame, field: T.StructField) -> list[Column]:
     """The columns that take the place of one."""
     name, column = field.name, F.col(field.name)
-    if name in _CONTENT and isinstance(field.dataType, BinaryType):
+    if name in _CONTENT and isinstance(field.dataType, T.BinaryType):
         return [F.length(column).alias(f"{name}_bytes")]
-    if name in _DIGESTS and not isinstance(field.dataType, BinaryType):
+    if name in _DIGESTS and not isinstance(field.dataType, T.BinaryType):
         return []
-    if name == "props" and isinstance(field.dataType, StringType):
+    if name == "props" and isinstance(field.dataType, T.StringType):
         sites = F.col(_SITES) if _SITES in frame.columns else None
         return [stored_values(column, sites).alias("properties")]
-    if isinstance(field.dataType, BinaryType):
+    if isinstance(field.dataType, T.BinaryType):
         return [_octets(name).alias(name)]
-    if isinstance(field.dataType, IntegerType | LongType):
+    if isinstance(field.dataType, T.IntegerType | T.LongType):
         return [_number(frame, name).alias(name)]
     return [_listed(field).alias(name)]
 
@@ -107,40 +99,27 @@ def _number(frame: DataFrame, name: str) -> Column:
     if types[name] != "int":
         return column
     if name in ("type", "object_type"):
-        return F.when(column != 0, type_label(column))
+        return F.when(column != 0, type_label(name))
     if name == "kind":
-        return _word(column, {int(kind): kind.name.lower() for kind in RecordKind})
+        return word(column, {int(kind): kind.name.lower() for kind in RecordKind})
     if name == "state":
-        return _word(column, {int(state): state.name.lower() for state in RecordState})
+        return word(column, {int(state): state.name.lower() for state in RecordState})
     if name == "operation" and types.get("kind") == "int":
-        return F.when(F.col("kind") == int(RecordKind.CHANGE), _command(column)).otherwise(
-            _message(column)
-        )
+        commands = {int(command): command.name.lower() for command in Command}
+        messages = {int(o): operation_name(o).replace("_", " ") for o in MessageOperation}
+        is_change = F.col("kind") == int(RecordKind.CHANGE)
+        return F.when(is_change, word(column, commands)).otherwise(word(column, messages))
     return column
 
 
-def _command(column: Column) -> Column:
-    return _word(column, {int(command): command.name.lower() for command in Command})
-
-
-def _message(column: Column) -> Column:
-    names = {int(o): operation_name(o).replace("_", " ") for o in MessageOperation}
-    return _word(column, names)
-
-
-def _word(column: Column, words: dict[int, str]) -> Column:
-    known = F.create_map(*chain.from_iterable((F.lit(k), F.lit(v)) for k, v in words.items()))
-    return F.coalesce(known[column], column.cast("string"))
-
-
-def _listed(field: StructField) -> Column:
+def _listed(field: T.StructField) -> Column:
     """Lists of properties become lists of their words, or maps from words to values."""
     column, kind = F.col(field.name), field.dataType
-    if field.name != "properties" or not isinstance(kind, ArrayType):
+    if field.name != "properties" or not isinstance(kind, T.ArrayType):
         return column
-    if isinstance(kind.elementType, IntegerType):
+    if isinstance(kind.elementType, T.IntegerType):
         return property_words(column)
-    if isinstance(kind.elementType, StructType):
+    if isinstance(kind.elementType, T.StructType):
         return change_values(column)
     return column
 

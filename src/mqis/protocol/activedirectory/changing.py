@@ -70,13 +70,17 @@ class PropertyWrite:
 
 
 def plan_write(write: PropertyWrite) -> tuple[PlanStep, ...]:
-    """Returns the steps: properties, descriptor, certificates, settings (3.1.6.7)."""
+    """Returns the steps: settings, properties, descriptor, certificates (3.1.6.7).
+
+    Settings come first. What they were made of is seen at the machine's entry, so a write that is
+    interrupted among them is seen as not made, and the same write completes it (E-MQDSSM-54).
+    """
     if write.object_type in (ObjectType.CN, ObjectType.DELETEDOBJECT):
         raise DirectoryError(
             HResult.MQ_ERROR_UNSUPPORTED_OPERATION,
             f"Active Directory keeps no {write.object_type.label} of Message Queuing",
         )
-    return tuple(PlanStep(change) for change in _modifications(write)) + tuple(_settings(write))
+    return (*_settings(write), *(PlanStep(change) for change in _modifications(write)))
 
 
 def _modifications(write: PropertyWrite) -> Iterator[ModifyEntry]:

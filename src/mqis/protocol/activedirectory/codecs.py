@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from mqis.protocol.directory.types.enterprise import NEW_DIRECTORY, OLD_DIRECTORY
@@ -26,13 +26,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIGNED_32 = 1 << 31
 
 
+def _always(_constant: Value) -> bool:
+    return True
+
+
+def _never(_constant: Value) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class AttributeCodec:
-    """``ordered``: the server compares values in the order in which the property does."""
+    """How values are converted, and how far the server compares them as the property does."""
 
     decode: Callable[[Octets], Value]
     encode: Callable[[Value], Octets]
+    #: The server has the order of the property.
     ordered: bool = False
+    #: Every entry whose property equals the constant has the constant's value.
+    finds: Callable[[Value], bool] = _always
+    #: And no other entry has it: what the server finds different shows something different.
+    distinguishes: bool = True
 
 
 def _single(values: Octets) -> bytes:
@@ -75,6 +88,11 @@ def _encode_unsigned(value: Value) -> Octets:
     _wanted(value, int)
     assert isinstance(value, int)
     return (b"%d" % (value - 2 * _SIGNED_32 if value >= _SIGNED_32 else value),)
+
+
+def _between(low: int, high: int) -> Callable[[Value], bool]:
+    """The ends stand for everything beyond them as well."""
+    return lambda constant: isinstance(constant, int) and low < constant < high
 
 
 def _decode_small(low: int, high: int) -> Callable[[Octets], Value]:
@@ -177,18 +195,44 @@ def _encode_time(value: Value) -> Octets:
     return ((_EPOCH + timedelta(seconds=value)).strftime("%Y%m%d%H%M%S.0Z").encode(),)
 
 
-FLAG = AttributeCodec(_decode_flag, _encode_flag)
+def _is_flag(constant: Value) -> bool:
+    return constant in (0, 1)
+
+
+def _is_system(constant: Value) -> bool:
+    """Zero stands for every number that is none of the known ones."""
+    return constant != 0 and constant in OPERATING_SYSTEMS
+
+
+def _is_ascii(constant: Value) -> bool:
+    """The server folds the case of other letters in its own way.
+
+    One letter outside ASCII has its lower case inside: the Kelvin sign is not found by a k.
+    """
+    return isinstance(constant, str) and constant.isascii()
+
+
+FLAG = AttributeCodec(_decode_flag, _encode_flag, finds=_is_flag)
+#: Of an attribute with several values: it can have both.
+ANY_FLAG = replace(FLAG, distinguishes=False)
 #: Compared by the server as a signed number, so its order is not the property's.
 UNSIGNED = AttributeCodec(_decode_unsigned, _encode_unsigned)
-UNSIGNED_16 = AttributeCodec(_decode_small(0, 0xFFFF), _encode_integer, ordered=True)
-SIGNED_16 = AttributeCodec(_decode_small(-0x8000, 0x7FFF), _encode_integer, ordered=True)
+UNSIGNED_16 = AttributeCodec(
+    _decode_small(0, 0xFFFF), _encode_integer, ordered=True, finds=_between(0, 0xFFFF)
+)
+SIGNED_16 = AttributeCodec(
+    _decode_small(-0x8000, 0x7FFF), _encode_integer, ordered=True, finds=_between(-0x8000, 0x7FFF)
+)
 PRIVACY = AttributeCodec(_decode_privacy, _encode_integer, ordered=True)
-SYSTEM = AttributeCodec(_decode_system, _encode_integer)
-STUB = AttributeCodec(_decode_stub, _encode_integer)
-VERSION = AttributeCodec(_decode_version, _encode_integer)
-TEXT = AttributeCodec(_decode_text, _encode_text)
+SYSTEM = AttributeCodec(_decode_system, _encode_integer, finds=_is_system)
+STUB = AttributeCodec(_decode_stub, _encode_integer, finds=_never)
+VERSION = AttributeCodec(_decode_version, _encode_integer, finds=_never)
+#: The server ignores more than case: blanks at the ends, and on Windows accents.
+TEXT = AttributeCodec(_decode_text, _encode_text, finds=_is_ascii, distinguishes=False)
 GUID = AttributeCodec(_decode_guid, _encode_guid)
+#: Of an attribute with several values, of which the property shows one.
+ANY_GUID = replace(GUID, distinguishes=False)
 GUIDS = AttributeCodec(_decode_guids, _encode_guids)
 OCTETS = AttributeCodec(_decode_octets, _encode_octets)
 SID = AttributeCodec(_decode_sid, _encode_octets)
-TIME = AttributeCodec(_decode_time, _encode_time, ordered=True)
+TIME = AttributeCodec(_decode_time, _encode_time, ordered=True, finds=_between(0, _SIGNED_32 - 1))

@@ -1,14 +1,15 @@
-"""Restrictions of a lookup as an LDAP filter, and what it cannot compare (3.1.6.4, 3.1.6.15).
+"""Restrictions of a lookup as conditions of an LDAP filter (3.1.6.4, 3.1.6.15).
 
-The filter never excludes an object that meets all restrictions. The restrictions that it cannot
-express exactly are the residue: they are compared again with the properties that were read.
-Values go into the filter as octets, so that nothing in them is a wildcard or a parenthesis.
+Every object that meets the restrictions meets the conditions. The reverse need not hold: the lookup
+compares what the properties show once more, because LDAP cannot express every restriction, and
+compares some values in its own way. Values go into the filter as octets, so that nothing in them is
+a wildcard or a parenthesis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.row import AttributeRow, NameReference, Use
@@ -27,41 +28,26 @@ from mqis.wire.ldap.filters import (
     Present,
 )
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import Value
 
-_EQUALITY = (Relation.EQ, Relation.NE)
+#: Longer values are compared afterwards: 128 restrictions still fit into a request (Samba takes
+#: searches of 256,000 octets at most).
+LONGEST_VALUE: Final = 1024
+#: A machine with none of these has no service bits.
+_SERVICES: Final[Filter] = Or(
+    (
+        Equality("mSMQRoutingServices", b"TRUE"),
+        Equality("mSMQDsServices", b"TRUE"),
+        And((Present("mSMQServiceType"), Not(Equality("mSMQServiceType", b"0")))),
+    )
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """``filter`` finds a superset of the objects, of which ``residue`` picks the right ones."""
-
-    filter: Filter
-    residue: tuple[Restriction, ...]
-
-    def met_by(self, properties: Properties) -> bool:
-        """An object without a value for a property meets no restriction on it, not even NE."""
-        for restriction in self.residue:
-            shown = properties.get(restriction.propid)
-            if shown is None or not restriction.holds(shown.value):
-                return False
-        return True
-
-
-def conditions_of(
-    object_type: ObjectType, restrictions: Iterable[Restriction], references: References
-) -> Conditions:
-    """Returns the filter and the residue; ``references`` has the names of the compared sites."""
-    items: list[Filter] = list(class_filter(object_type))
-    residue = []
-    for restriction in restrictions:
-        made = _filter_of(restriction, references)
-        if made is None:
-            residue.append(restriction)
-        else:
-            items.append(made)
-    return Conditions(And(tuple(items)), tuple(residue))
+def search_filter(object_type: ObjectType, *conditions: Filter) -> Filter:
+    """The filter of the entries of a type that meet some conditions."""
+    return And((*class_filter(object_type), *conditions))
 
 
 def class_filter(object_type: ObjectType) -> Iterable[Filter]:
@@ -71,23 +57,59 @@ def class_filter(object_type: ObjectType) -> Iterable[Filter]:
         yield Equality("objectCategory", b"person")
 
 
-def _filter_of(restriction: Restriction, references: References) -> Filter | None:
-    """The exact filter of one restriction; None if LDAP cannot express it."""
-    row = ATTRIBUTE_ROWS[restriction.propid]
-    if not row.uses & Use.FILTER:
-        return None
+def conditions_of(restrictions: Iterable[Restriction], references: References) -> Iterator[Filter]:
+    """Yields the conditions of those restrictions that LDAP can express.
+
+    ``references`` has the names of the entries in ``referred``.
+    """
+    for restriction in restrictions:
+        made = _condition_of(restriction, references)
+        if made is not None:
+            yield made
+
+
+def referred(restrictions: Iterable[Restriction]) -> set[Guid]:
+    """The identifiers that the directory compares by the names of their entries."""
+    return {
+        restriction.constant.value
+        for restriction in restrictions
+        if ATTRIBUTE_ROWS[restriction.propid].reference is NameReference.ONE
+        and isinstance(restriction.constant.value, Guid)
+    }
+
+
+def _condition_of(restriction: Restriction, references: References) -> Filter | None:
+    """The condition of one restriction; None if LDAP cannot express it."""
+    if restriction.propid is PropId.QM_SERVICE:
+        return None if restriction.holds(0) else _SERVICES
+    row, constant = ATTRIBUTE_ROWS[restriction.propid], restriction.constant.value
     try:
-        values = _values(row, restriction.constant.value, references)
-    except ValueError:  # half of a surrogate pair, for example: nothing in the directory has it
+        values = _values(row, constant, references)
+    except ValueError:
         return None
-    if restriction.relation in _EQUALITY:
-        return _equality(row, restriction, values)
-    if row.codec is None or not row.codec.ordered or len(values) != 1:
+    if any(len(value) > LONGEST_VALUE for value in values):
+        return None
+    compare = _list_condition if isinstance(constant, tuple) else _single_condition
+    return compare(row, restriction, values)
+
+
+def _single_condition(
+    row: AttributeRow, restriction: Restriction, values: tuple[bytes, ...]
+) -> Filter | None:
+    match restriction.relation:
+        case Relation.EQ:
+            return _with_absent(row, restriction, _equality(row, values))
+        case Relation.NE:
+            return _inequality(row, restriction, values)
+    if row.codec is None or not row.codec.ordered:
         return None
     return _with_absent(row, restriction, _ordered(row.attribute, restriction.relation, values[0]))
 
 
 def _values(row: AttributeRow, constant: Value, references: References) -> tuple[bytes, ...]:
+    """The constant as values of the attribute; ``ValueError`` if it cannot be compared as such."""
+    if not row.uses & Use.FILTER or (row.codec is not None and not row.codec.finds(constant)):
+        raise ValueError(f"{row.id.name} is not compared with this by the directory")
     if row.reference is NameReference.NONE:
         return row.encode(constant)
     name = references.names.get(constant) if isinstance(constant, Guid) else None
@@ -96,23 +118,30 @@ def _values(row: AttributeRow, constant: Value, references: References) -> tuple
     return (str(name).encode(),)
 
 
-def _equality(
+def _list_condition(
     row: AttributeRow, restriction: Restriction, values: tuple[bytes, ...]
 ) -> Filter | None:
-    """A list equals a constant if it has the constant's values (3.1.6.4.6.2)."""
-    if isinstance(restriction.constant.value, tuple):
-        if restriction.relation is Relation.NE or not values:
-            return None
-        return And(tuple(Equality(row.attribute, value) for value in values))
-    equal: Filter = Not(Present(row.attribute))  # the empty text is the absent attribute
+    """A list equals a constant only if it has the constant's values (3.1.6.4.6.2)."""
+    if restriction.relation is not Relation.EQ or not values:
+        return None
+    return And(tuple(Equality(row.attribute, value) for value in values))
+
+
+def _equality(row: AttributeRow, values: tuple[bytes, ...]) -> Filter:
     if values:
-        equal = Equality(row.attribute, values[0])
-    if restriction.relation is Relation.EQ:
-        return _with_absent(row, restriction, equal)
-    other: Filter = Not(equal)  # also true without the attribute
-    if row.absent is not None and restriction.holds(row.absent):
-        return other
-    return And((other, Present(row.attribute)))
+        return Equality(row.attribute, values[0])
+    return Not(Present(row.attribute))  # the empty text is the absent attribute
+
+
+def _inequality(
+    row: AttributeRow, restriction: Restriction, values: tuple[bytes, ...]
+) -> Filter | None:
+    """The negation of an equality, which is also true without the attribute."""
+    shows_default = row.absent is not None and restriction.holds(row.absent)
+    if row.codec is not None and not row.codec.distinguishes:
+        return None if shows_default else Present(row.attribute)
+    other = Not(_equality(row, values))
+    return other if shows_default else And((other, Present(row.attribute)))
 
 
 def _ordered(attribute: str, relation: Relation, value: bytes) -> Filter:

@@ -31,6 +31,8 @@ LDAP_CLASSES: dict[ObjectType, str] = {
 SETTINGS_CLASS = "mSMQSettings"
 MACHINE_NAME = "msmq"
 SETTINGS_NAME = "MSMQ Settings"
+#: The digits of the greatest number of 64 bits.
+_MOST_DIGITS = 20
 
 #: What to ask of the entry without a name (rootDSE) when a connection begins.
 ROOT_ATTRIBUTES = (
@@ -66,6 +68,10 @@ class Forest:
         return cls(*names)
 
     @property
+    def schema(self) -> DistinguishedName:
+        return self.configuration.child("CN", "Schema")
+
+    @property
     def sites(self) -> DistinguishedName:
         return self.configuration.child("CN", "Sites")
 
@@ -93,6 +99,13 @@ class Forest:
     def guessed_computer(self, name: str) -> DistinguishedName:
         """Most computers stand here; a search finds the others (E-MQDSSM-19)."""
         return self.domain.child("CN", "Computers").child("CN", name)
+
+
+def change_number(text: str) -> int:
+    """The number of a change (uSN), of 64 bits; ``ProtocolError`` for anything else."""
+    if not text.isascii() or not text.isdigit() or len(text) > _MOST_DIGITS:
+        raise ProtocolError(f"highestCommittedUSN is {text[:40]!r}, not a number")
+    return int(text)
 
 
 def machine_name(computer: DistinguishedName) -> DistinguishedName:

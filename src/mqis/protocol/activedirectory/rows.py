@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from mqis.protocol.activedirectory import made
 from mqis.protocol.activedirectory.codecs import (
+    ANY_FLAG,
+    ANY_GUID,
     FLAG,
     GUID,
     GUIDS,
@@ -96,7 +98,7 @@ _QUEUE = (
 )
 
 _MACHINE = (
-    replace(computed(P.QM_SITE_ID, made.first_site, "mSMQSites"), uses=_FIND, codec=GUID),
+    replace(computed(P.QM_SITE_ID, made.first_site, "mSMQSites"), uses=_FIND, codec=ANY_GUID),
     stored(P.QM_MACHINE_ID, GUID, "objectGUID", None, _FIND),
     computed(P.QM_PATHNAME, made.computer_name),
     computed(P.QM_ENCRYPTION_PK, made.encryption_key(BASE_PROVIDER), "mSMQEncryptKey"),
@@ -153,7 +155,7 @@ _SITE = (
     computed(P.S_FULL_NAME, made.full_path),
     # The text wants it on every site, but only migrated ones have it (E-MQDSSM-11).
     stored(P.S_NT4_STUB, STUB, "mSMQNt4Stub", 0, _ALL),
-    stored(P.S_FOREIGN, FLAG, "mSMQSiteForeign", 0, _ALL),
+    stored(P.S_FOREIGN, ANY_FLAG, "mSMQSiteForeign", 0, _ALL),
     constant(P.S_DONOTHING, 0),
     stored(P.S_SECURITY, made.descriptor(ObjectType.SITE), _SECURITY, None, _NONE),
     constant(P.S_PSC_SIGNPK, None),

@@ -108,7 +108,7 @@ class DirectoryEvents:
             stored |= named(object_type, path)
         if object_type is ObjectType.USER:
             self._list_certificates(stored)
-            known = self._user_of(stored)
+            known = self.user_of(stored)
             if known is not None:
                 return self._replace(known, with_certificates(known, stored))
         if security is not None:
@@ -233,10 +233,11 @@ class DirectoryEvents:
                 listed = UserSignCerts.from_property(found.value, self.entropy.guid())
             stored[PropId.U_SIGN_CERT] = prop(PropId.U_SIGN_CERT, listed.to_bytes())
 
-    def _user_of(self, stored: Properties) -> DirectoryObject | None:
+    def user_of(self, properties: Properties) -> DirectoryObject | None:
         """The user who has the SID of a new one: there is one for each (MQDS-3.1.4.4-24)."""
-        sid = stored.get(PropId.U_SID)
-        key = None if sid is None else key_of(sid.value)
+        sid = properties.get(PropId.U_SID)
+        # What a client gives may be of any type, until the create table has checked it.
+        key = key_of(sid.value) if sid is not None and isinstance(sid.value, bytes) else None
         if key is None:
             return None
         return next(iter(self.transaction.having(ObjectType.USER, PropId.U_SID, key)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from mqis.protocol.directory.indexing import INDEXED, key_of
 from mqis.protocol.directory.lookup_rows import Row
@@ -128,22 +128,43 @@ class Query:
 
     def _candidates(self, view: View) -> Iterator[DirectoryObject]:
         """All objects that can match, from the best index there is."""
-        for restriction in self.restrictions:
-            if restriction.relation is Relation.EQ:
-                found = _by_index(self.object_type, restriction, view)
+        equal = [r for r in self.restrictions if r.relation is Relation.EQ]
+        for by in (_by_name,) if isinstance(view, ComparingView) else (_by_name, _by_index):
+            for restriction in equal:
+                found = by(self.object_type, restriction, view)
                 if found is not None:
                     return found
+        if isinstance(view, ComparingView):
+            return view.compared(self.object_type, self.restrictions)
         return view.objects(self.object_type)
+
+
+@runtime_checkable
+class ComparingView(Protocol):
+    """A view over a directory that itself compares properties, with indexes of its own."""
+
+    def compared(
+        self, object_type: ObjectType, restrictions: Sequence[Restriction]
+    ) -> Iterator[DirectoryObject]:
+        """The objects that meet all restrictions, and perhaps others."""
+
+
+def _by_name(
+    object_type: ObjectType, restriction: Restriction, view: View
+) -> Iterator[DirectoryObject] | None:
+    """The one object that an identifier or a name belongs to."""
+    propid, value = restriction.propid, restriction.constant.value
+    if propid == IDENTIFIER_PROPERTY[object_type] and isinstance(value, Guid):
+        return _one(view.get(object_type, value))
+    if propid == NAME_PROPERTY.get(object_type) and isinstance(value, str):
+        return _one(view.find(object_type, value))
+    return None
 
 
 def _by_index(
     object_type: ObjectType, restriction: Restriction, view: View
 ) -> Iterator[DirectoryObject] | None:
     propid, value = restriction.propid, restriction.constant.value
-    if propid == IDENTIFIER_PROPERTY[object_type] and isinstance(value, Guid):
-        return _one(view.get(object_type, value))
-    if propid == NAME_PROPERTY.get(object_type) and isinstance(value, str):
-        return _one(view.find(object_type, value))
     if propid in _OWNERS and isinstance(value, Guid) and value:
         return view.owned_by(object_type, value)
     if propid in INDEXED.get(object_type, ()) and not isinstance(value, tuple):

@@ -93,7 +93,11 @@ def create_object(
         )
     owner = _owner(events, target, properties)
     name = target.path or ""
-    guard.check_create(object_type, owner, name)
+    known = events.user_of(properties) if object_type is ObjectType.USER else None
+    # A user who is there already, as every account of Active Directory, gets more certificates:
+    # whoever may write to a user creates nothing.
+    if known is None or not guard.allows(known, Access.WRITE, events.transaction):
+        guard.check_create(object_type, owner, name)
     security = None
     if object_type in SECURITY_PROPERTY:
         initial = _initial_descriptor(object_type, guard.token.user, descriptor, machine_policy)

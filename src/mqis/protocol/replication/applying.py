@@ -20,18 +20,17 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownership import SITE_TYPES, enterprise
 from mqis.protocol.directory.paths import check_path
-from mqis.protocol.directory.types.catalogue import ROWS, STORED_AS
-from mqis.protocol.directory.types.row import Store
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction, View
-from mqis.protocol.replication.replicated import FILLERS, may_be_absent
+from mqis.protocol.replication.keeping import emptied, kept_values
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.propvariant import PropVariant
+from mqis.wire.mqdsrp.propertylist import PropertyList
+from mqis.wire.propertybag import PropertyBag, encode_packed, packed_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +45,11 @@ class Applied:
 
 def type_of(change: DirectoryChange) -> ObjectType:
     """The object type of a change (3.1.1.4), told by its first property, or second (E59)."""
-    properties = dict(change.properties)
     found = None
     if change.command is Command.DELETE:
-        found = deleted_type_of(properties)
+        found = deleted_type_of(dict(change.properties))
     elif change.properties:
-        found = object_type_of(change.properties[0][0])
+        found = object_type_of(PropertyList.of(change.properties).ids[0])
     if found is None:
         raise DirectoryError(HResult.MQ_ERROR, "the change does not tell what it is about")
     return found
@@ -109,11 +107,12 @@ def _update(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -
         raise DirectoryError(
             HResult.MQDS_OBJECT_NOT_FOUND, f"the {object_type.label} to update is not here"
         )
-    given = dict(change.properties)
-    properties = {**old.properties, **stored(given)}
+    given = PropertyList.of(change.properties)
+    kept = packed_values(old.properties) | kept_values(given)
     for propid in emptied(given):
-        properties.pop(propid, None)
-    new = DirectoryObject(object_type, old.id, change.partition, change.seq, properties)
+        kept.pop(propid, None)
+    body = PropertyBag(encode_packed(kept))
+    new = DirectoryObject(object_type, old.id, change.partition, change.seq, body)
     displaced = _make_way(tx, new)
     tx.update(old, new)
     return Applied(old, new, displaced)
@@ -121,14 +120,13 @@ def _update(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -
 
 def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> Applied:
     """Create, or overwrite whole: a create may come again, or behind a sync (E11, E19, E61)."""
-    properties = dict(change.properties)
-    kept = stored(properties)
+    kept = kept_values(PropertyList.of(change.properties))
     if change.path and object_type in NAME_PROPERTY:
-        name = NAME_PROPERTY[object_type]
-        kept.setdefault(name, prop(name, change.path))
-    new = DirectoryObject(
-        object_type, _identity(object_type, change, properties), change.partition, change.seq, kept
-    )
+        name = prop(NAME_PROPERTY[object_type], change.path)
+        kept.setdefault(NAME_PROPERTY[object_type], (name.vt, name.packed()))
+    body = PropertyBag(encode_packed(kept))
+    identity = _identity(object_type, change)
+    new = DirectoryObject(object_type, identity, change.partition, change.seq, body)
     if object_type in NAME_PROPERTY:
         check_path(object_type, new.path or "")
     old = tx.get(object_type, new.id)
@@ -150,14 +148,12 @@ def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> A
     return Applied(old, new, displaced)
 
 
-def _identity(
-    object_type: ObjectType, change: DirectoryChange, properties: dict[int, PropVariant]
-) -> Guid:
+def _identity(object_type: ObjectType, change: DirectoryChange) -> Guid:
     """A sync names the object by GUID (E18), a create has the identifier among its properties."""
-    given = properties.get(IDENTIFIER_PROPERTY[object_type])
     found = change.guid
-    if found is None and given is not None and isinstance(given.value, Guid):
-        found = given.value
+    if found is None:
+        given = dict(change.properties).get(IDENTIFIER_PROPERTY[object_type])
+        found = given.value if given is not None and isinstance(given.value, Guid) else None
     if not found:  # the null GUID is the enterprise's partition, and nobody's object
         raise DirectoryError(
             HResult.MQ_ERROR_INSUFFICIENT_PROPERTIES, f"the new {object_type.label} has no GUID"
@@ -177,35 +173,3 @@ def _make_way(tx: Transaction, new: DirectoryObject) -> DirectoryObject | None:
         )
     tx.delete(holder)
     return holder
-
-
-def stored(properties: dict[int, PropVariant]) -> dict[int, PropVariant]:
-    """Received properties under the identifiers that the directory stores them by."""
-    result: dict[int, PropVariant] = {}
-    for propid, variant in properties.items():
-        if propid in _UNKEPT:
-            continue
-        store = _STORES.get(propid)
-        if store is not None:
-            result.update(store(variant.value, {}, {}))
-        elif variant.value or not may_be_absent(propid):
-            target = STORED_AS.get(propid, propid)
-            vt = ROWS[target].vt
-            result[target] = variant if vt is variant.vt else PropVariant(vt, variant.value)
-    return result
-
-
-def emptied(properties: dict[int, PropVariant]) -> list[int]:
-    """The stored properties that the authority no longer has a value for."""
-    return [
-        STORED_AS.get(propid, propid)
-        for propid, variant in properties.items()
-        if not variant.value and may_be_absent(propid)
-    ]
-
-
-#: The replicated properties that are not kept under their own number.
-_STORES: dict[int, Store] = {
-    row.id: row.store for row in ROWS.values() if row.replicated and row.store is not None
-}
-_UNKEPT = FILLERS | frozenset(IDENTIFIER_PROPERTY.values())

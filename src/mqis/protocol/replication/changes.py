@@ -16,11 +16,10 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.propvariant import PropVariant
+from mqis.wire.mqdsrp.propertylist import Listed, PropertyList
 from mqis.wire.seqnum import SequenceNumber
 
 _MIN = SequenceNumber.MIN
-_Listed = tuple[tuple[int, PropVariant], ...]
 
 
 def propagated(change: OwnChange, purged_seq: SequenceNumber) -> DirectoryChange:
@@ -53,11 +52,12 @@ def requested(change: OwnChange, stamp: SequenceNumber) -> DirectoryChange:
     return DirectoryChange(command, path, guid, change.obj.partition, _MIN, stamp, _MIN, properties)
 
 
-def _parts(change: OwnChange) -> tuple[Command, str | None, Guid | None, _Listed]:
+def _parts(change: OwnChange) -> tuple[Command, str | None, Guid | None, Listed]:
     obj = change.obj
     if change.kind is ChangeKind.CREATE:
-        identity = pair(IDENTIFIER_PROPERTY[obj.type], obj.id)
-        return Command.CREATE, obj.path or "", None, (identity, *whole_object(obj))
+        identifier, whole = IDENTIFIER_PROPERTY[obj.type], whole_object(obj)
+        listed = PropertyList((identifier, *whole.ids), (obj.id.raw, *whole.packed))
+        return Command.CREATE, obj.path or "", None, listed
     if change.kind is ChangeKind.UPDATE:
         return Command.UPDATE, None, obj.id, changed_properties(obj, change.changed)
     return Command.DELETE, None, obj.id, deletion(obj.type, scope_of(obj))
@@ -95,7 +95,7 @@ def synchronized(
     )
 
 
-def deletion(object_type: ObjectType, scope: Scope) -> _Listed:
+def deletion(object_type: ObjectType, scope: Scope) -> Listed:
     """The properties of a deletion as every receiver reads them (E14): the scope, then the type."""
     return (
         pair(PropId.D_SCOPE, int(scope)),

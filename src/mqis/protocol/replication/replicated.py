@@ -16,6 +16,8 @@ from mqis.protocol.directory.types.row import Compute
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqdsrp.propertylist import PropertyList
+from mqis.wire.propertybag import packed_values
 from mqis.wire.propvariant import PropVariant, Value, VarType
 
 #: In the order of the table.
@@ -83,7 +85,7 @@ def may_be_absent(propid: int) -> bool:
 
 
 @cache
-def _zero(propid: int) -> PropVariant:
+def zero_of(propid: int) -> PropVariant:
     """Returns the value to send for a property without one: its type has to be right (E68)."""
     vt = ROWS[propid].vt
     return DEFAULTS.get(propid) or PropVariant(vt, _ZEROS[vt])
@@ -96,19 +98,39 @@ def sent_value(obj: DirectoryObject, propid: PropId) -> PropVariant:
         return _computed(obj, propid)
     found = obj.properties.get(stored)
     if found is None:
-        return _zero(propid)
+        return zero_of(propid)
     return found if stored is propid else PropVariant(ROWS[propid].vt, found.value)
 
 
 def _computed(obj: DirectoryObject, propid: PropId) -> PropVariant:
     compute = _COMPUTED.get(propid)
     value = None if compute is None else compute(obj, _NO_OBJECTS)
-    return ROWS[propid].variant(value) or _zero(propid)
+    return ROWS[propid].variant(value) or zero_of(propid)
 
 
-def whole_object(obj: DirectoryObject) -> tuple[tuple[int, PropVariant], ...]:
-    """Returns everything that travels of an object, as a synchronisation sends it."""
-    return tuple([(propid, sent_value(obj, propid)) for propid in REPLICATED[obj.type]])
+@cache
+def _sources(kind: ObjectType) -> tuple[tuple[PropId, PropId | None, VarType, bytes], ...]:
+    """What travels of a type: the property, where it is stored, its type, and zero, packed."""
+    return tuple(
+        (propid, _STORED_AS.get(propid), ROWS[propid].vt, zero_of(propid).packed())
+        for propid in REPLICATED[kind]
+    )
+
+
+def whole_object(obj: DirectoryObject) -> PropertyList:
+    """Returns everything that travels of an object, as a synchronisation sends it.
+
+    A value that travels as it is stored is copied, not decoded.
+    """
+    held = packed_values(obj.properties)
+    packed: list[bytes] = []
+    for propid, stored, vt, zero in _sources(obj.type):
+        if stored is None:
+            packed.append(_computed(obj, propid).packed())
+            continue
+        number, value = held.get(stored, (vt, zero))
+        packed.append(value if number == vt else sent_value(obj, propid).packed())
+    return PropertyList(REPLICATED[obj.type], tuple(packed))
 
 
 def changed_properties(

@@ -1,7 +1,8 @@
 """Changes of a directory call in an Active Directory (MS-MQDSSM 3.1.6.1, 3.1.6.2, 3.1.6.7).
 
 Each change is a plan of LDAP operations, which are sent at once and in order. They are no
-transaction: a plan that was interrupted is completed when the same call is made again.
+transaction: a write that was interrupted is completed when the same call is made again. A machine
+that was created without its settings is deleted and created again.
 """
 
 from __future__ import annotations

@@ -7,10 +7,12 @@ tombstones, the states of replication.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final
 
+from mqis.protocol.activedirectory.conditions import conditions_of, referred, search_filter
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
+from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.indexing import index_keys
 from mqis.protocol.directory.objects import (
     DeletedObject,
@@ -19,6 +21,7 @@ from mqis.protocol.directory.objects import (
     PartitionDigest,
     name_key,
 )
+from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ports import Change
@@ -102,6 +105,31 @@ class ForestView:
         )
         return (obj for obj in found if (propid, key) in index_keys(obj))
 
+    def compared(
+        self, object_type: ObjectType, restrictions: Sequence[Restriction]
+    ) -> Iterator[DirectoryObject]:
+        """Leaves to the directory what it can compare; queues of one machine are read below it."""
+        if object_type in (ObjectType.ENTERPRISE, ObjectType.DELETEDOBJECT):
+            return self.objects(object_type)
+        base, scope = None, SearchScope.SUBTREE
+        owner = next(filter(None, map(_owner_in, restrictions)), None)
+        if owner is not None:
+            if self.get(ObjectType.MACHINE, owner) is None:
+                return iter(())
+            base, scope = guid_name(owner), SearchScope.ONE_LEVEL
+        conditions: list[Filter] = [CERTIFIED] if object_type is ObjectType.USER else []
+        conditions += conditions_of(restrictions, self._references(object_type, restrictions))
+        condition = And(tuple(conditions)) if conditions else None
+        return self._link.search(object_type, condition, base=base, scope=scope)
+
+    def _references(
+        self, object_type: ObjectType, restrictions: Sequence[Restriction]
+    ) -> References:
+        guids = sorted(referred(restrictions))
+        if not guids:
+            return References()
+        return self._link.ask(object_type, lambda reader: reader.names_of(guids))
+
     def _condition(self, propid: PropId, key: bytes) -> Filter | None:
         row = ATTRIBUTE_ROWS[propid]
         if row.reference:
@@ -166,6 +194,13 @@ class ForestView:
         return []
 
 
+def _owner_in(restriction: Restriction) -> Guid | None:
+    """The machine whose queues alone can meet a restriction."""
+    value = restriction.constant.value
+    wanted = restriction.propid is PropId.Q_QMID and restriction.relation is Relation.EQ
+    return value if wanted and isinstance(value, Guid) and value else None
+
+
 def _is_text(path: str) -> bool:
     """Returns whether a path can be written as UTF-8: nothing in a directory has another name."""
     try:
@@ -178,7 +213,7 @@ def _is_text(path: str) -> bool:
 async def _count(reader: ForestReader, object_type: ObjectType) -> int:
     query = LdapQuery(
         str(reader.forest.search_base(object_type)),
-        filter=reader.condition(object_type, CERTIFIED if object_type is ObjectType.USER else None),
+        filter=search_filter(object_type, *([CERTIFIED] if object_type is ObjectType.USER else [])),
         attributes=(_NO_ATTRIBUTES,),
         page_size=reader.page_size,
     )

@@ -18,7 +18,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from mqis.protocol.activedirectory.conditions import class_filter
+from mqis.protocol.activedirectory.conditions import class_filter, search_filter
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import ROOT_ATTRIBUTES, Forest
 from mqis.protocol.activedirectory.reading import KEPT, columns_of, read_object
@@ -128,7 +128,7 @@ class ForestReader:
         query = LdapQuery(
             str(self.forest.search_base(object_type)) if base is None else base,
             scope,
-            self.condition(object_type, condition),
+            search_filter(object_type, *([] if condition is None else [condition])),
             _COLUMNS[object_type].own,
             CONTROLS,
             self.page_size,
@@ -143,12 +143,6 @@ class ForestReader:
                     batch = []
         for obj in await self._objects_of(object_type, batch):
             yield obj
-
-    @staticmethod
-    def condition(object_type: ObjectType, further: Filter | None = None) -> Filter:
-        """The filter of the entries of a type, and of those that meet a further condition."""
-        wanted = [*class_filter(object_type), *([] if further is None else [further])]
-        return And(tuple(wanted))
 
     async def read_enterprise(self) -> DirectoryObject | None:
         return await self.read_one(ObjectType.ENTERPRISE, str(self.forest.enterprise))

@@ -14,6 +14,7 @@ from mqis.protocol.ports import Transaction, View
 from mqis.runtime.activedirectory.changing import ForestTransaction
 from mqis.runtime.activedirectory.connection import ForestConnection
 from mqis.runtime.activedirectory.forestview import ForestView
+from mqis.runtime.activedirectory.schema import missing_names
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -42,6 +43,16 @@ class ActiveDirectoryStore:
         if found is None:
             return [f"{self.connection.where}: Message Queuing was never set up in this forest"]
         return []
+
+    def schema_defects(self) -> list[str]:
+        """What the schema lacks, in one line; empty if it has all that Message Queuing needs."""
+        try:
+            missing = self.connection.ask(ObjectType.ENTERPRISE, missing_names)
+        except DirectoryError as error:
+            return [error.detail]
+        lacking = f"{self.connection.where}: the schema does not show {', '.join(missing)}"
+        hint = "extend it, or let the account of store.user read it"
+        return [f"{lacking}; {hint}"] if missing else []
 
     def close(self) -> None:
         self.connection.close()

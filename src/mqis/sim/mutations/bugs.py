@@ -30,6 +30,7 @@ from mqis.protocol.replication import (
 )
 from mqis.protocol.replication.admission import owns_state
 from mqis.protocol.replication.applying import Applied
+from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.memory import Progress, Recovery
 from mqis.protocol.replication.refusals import Objection, RefusalReason
@@ -140,7 +141,7 @@ def _updates_any(update: _Any) -> _Any:
         if old is None or old.partition == change.partition:
             result: Applied = update(tx, object_type, change)
             return result
-        properties = {**old.properties, **applying.stored(dict(change.properties))}
+        properties = {**old.properties, **stored(change.properties)}
         new = DirectoryObject(object_type, old.id, change.partition, change.seq, properties)
         tx.update(old, new)
         return Applied(old, new)
@@ -151,12 +152,12 @@ def _updates_any(update: _Any) -> _Any:
 def _all_of_it(update: _Any) -> _Any:
     def applied(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> Applied:
         result: Applied = update(tx, object_type, change)
-        given = applying.stored(dict(change.properties))
+        given = stored(change.properties)
         assert result.after is not None
         name = {
             key: v for key, v in result.after.properties.items() if v.value == result.after.path
         }
-        new = replace(result.after, properties=name | given)
+        new = replace(result.after, properties={**name, **given})
         tx.update(result.after, new)
         return replace(result, after=new)
 

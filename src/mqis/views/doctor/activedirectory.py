@@ -48,6 +48,8 @@ def _connection(config: Config, store: ActiveDirectoryStore) -> Iterator[Finding
         yield _DIRECTORY.error(faults[0], todo)
         return
     yield _DIRECTORY.ok(f"{store.connection.where} answers")
+    for defect in store.schema_defects():
+        yield _DIRECTORY.error(defect, "docs/pass-through.md has the rights of the account")
     try:
         place = find_place(config, store)
         with store.read() as view:

@@ -20,8 +20,7 @@ from struct import Struct
 
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
-from mqis.wire.mqdsrp.propertylist import decode_list, encode_list
-from mqis.wire.propvariant import PropVariant
+from mqis.wire.mqdsrp.propertylist import Listed, PropertyList, decode_list
 from mqis.wire.reader import Reader
 from mqis.wire.seqnum import SequenceNumber
 from mqis.wire.writer import Writer
@@ -57,7 +56,7 @@ class DirectoryChange:
     previous_seq: SequenceNumber
     seq: SequenceNumber
     purged_seq: SequenceNumber
-    properties: tuple[tuple[int, PropVariant], ...] = ()
+    properties: Listed = ()
     #: The encoded bytes, kept because a change goes to every neighbour and a PSC forwards the
     #: changes that it received.
     _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
@@ -71,6 +70,8 @@ class DirectoryChange:
             raise ValueError(f"a path name has at most {MAX_PATH} UTF-16 units")
         if len(self.properties) > MAX_PROPERTIES:
             raise ValueError(f"a change has at most {MAX_PROPERTIES} properties")
+        if isinstance(self.properties, PropertyList):
+            return  # its values have the types of their identifiers
         for propid, variant in self.properties:
             entry = PROPERTIES.get(propid)
             if entry is None or entry.vt is not variant.vt:
@@ -132,5 +133,5 @@ class DirectoryChange:
                 len(self.properties),
             )
         )
-        writer.bytes(encode_list(self.properties))
+        writer.bytes(PropertyList.of(self.properties).encoded())
         return writer.getvalue()

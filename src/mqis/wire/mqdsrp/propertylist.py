@@ -1,64 +1,107 @@
 """The properties of a change: identifiers, then values without tags (MC-MQDSRP 2.2.4).
 
-The synchronisation of a partition has a hundred thousand such lists, but of seven kinds only. So a
-plan is made once for each list of identifiers: it packs and unpacks runs of fixed size together.
+Stores pack values as messages do, so most values go from a store to a message to a store without
+being looked at: a list keeps them packed and decodes one only when it is asked for. The
+synchronisation of a partition has a hundred thousand lists, but of seven kinds only. So a plan is
+made once for each list of identifiers, which splits runs of fixed size together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from struct import Struct
+from typing import overload
 
-from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
-from mqis.wire.propvariant import PropVariant, VarType, trusted
+from mqis.wire.propvariant import PACKED_SIZES, PropVariant, VarType
 from mqis.wire.reader import Reader
 
-Listed = tuple[tuple[int, PropVariant], ...]
+Listed = Sequence[tuple[int, PropVariant]]
 
-_FORMATS = {
-    VarType.I1: "b",
-    VarType.UI1: "B",
-    VarType.I2: "h",
-    VarType.UI2: "H",
-    VarType.I4: "i",
-    VarType.UI4: "I",
-    VarType.I8: "q",
-    VarType.UI8: "Q",
-    VarType.CLSID: "16s",
-}
+
+class PropertyList(Sequence[tuple[int, PropVariant]]):
+    """Properties with their values, which are decoded on first access.
+
+    Each value is of the type that the identifier fixes, and whole: who makes a list sees to it.
+    """
+
+    __slots__ = ("_decoded", "ids", "packed")
+
+    def __init__(self, ids: tuple[int, ...], packed: tuple[bytes, ...]) -> None:
+        self.ids = ids
+        self.packed = packed
+        self._decoded: tuple[tuple[int, PropVariant], ...] | None = None
+
+    @classmethod
+    def of(cls, properties: Listed) -> PropertyList:
+        if isinstance(properties, PropertyList):
+            return properties
+        ids = tuple([propid for propid, _ in properties])
+        return cls(ids, tuple([variant.packed() for _, variant in properties]))
+
+    @property
+    def _pairs(self) -> tuple[tuple[int, PropVariant], ...]:
+        if self._decoded is None:
+            both = zip(self.ids, self.packed, strict=True)
+            self._decoded = tuple(
+                [(p, PropVariant.decode(Reader(value), PROPERTIES[p].vt)) for p, value in both]
+            )
+        return self._decoded
+
+    def encoded(self) -> bytes:
+        """The identifiers, then the values."""
+        return _identifiers(len(self.ids)).pack(*self.ids) + b"".join(self.packed)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, PropVariant]: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[tuple[int, PropVariant], ...]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> tuple[int, PropVariant] | tuple[tuple[int, PropVariant], ...]:
+        return self._pairs[index]
+
+    def __iter__(self) -> Iterator[tuple[int, PropVariant]]:
+        return iter(self._pairs)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PropertyList):
+            return self.ids == other.ids and self.packed == other.packed
+        return self._pairs == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._pairs)
+
+    def __repr__(self) -> str:
+        return repr(self._pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Consecutive properties of fixed size, or one of variable size (``form`` is None)."""
+    """Consecutive values of fixed size, or one of variable size (``form`` is None)."""
 
     form: Struct | None
-    properties: tuple[tuple[int, VarType], ...]
+    vt: VarType
 
 
 @lru_cache(maxsize=1024)
 def _plan(ids: tuple[int, ...]) -> tuple[_Run, ...]:
+    types = [PROPERTIES[propid].vt for propid in ids]
     runs: list[_Run] = []
-    fixed: list[tuple[int, VarType]] = []
-    for propid in ids:
-        vt = PROPERTIES[propid].vt
-        if vt in _FORMATS:
-            fixed.append((propid, vt))
-            continue
+    for fixed, group in groupby(types, PACKED_SIZES.__contains__):
+        members = list(group)
         if fixed:
-            runs.append(_fixed(fixed))
-            fixed = []
-        runs.append(_Run(None, ((propid, vt),)))
-    if fixed:
-        runs.append(_fixed(fixed))
+            form = Struct("".join(f"{PACKED_SIZES[vt]}s" for vt in members))
+            runs.append(_Run(form, members[0]))
+        else:
+            runs += [_Run(None, vt) for vt in members]
     return tuple(runs)
-
-
-def _fixed(properties: list[tuple[int, VarType]]) -> _Run:
-    form = Struct("<" + "".join(_FORMATS[vt] for _, vt in properties))
-    return _Run(form, tuple(properties))
 
 
 @lru_cache(maxsize=256)
@@ -66,41 +109,26 @@ def _identifiers(count: int) -> Struct:
     return Struct(f"<{count}I")
 
 
-def decode_list(reader: Reader, count: int) -> Listed:
-    """Decodes ``count`` identifiers and their values; refuses unknown identifiers."""
+def decode_list(reader: Reader, count: int) -> PropertyList:
+    """Splits ``count`` identifiers and their values, and checks them.
+
+    Refuses unknown identifiers: no length tells where the next value starts (MQDSRP-2.2.4-08).
+    """
     at = reader.offset
     ids: tuple[int, ...] = reader.unpack(_identifiers(count), "PropertyID")
-    for index, propid in enumerate(ids):
-        if (
-            propid not in PROPERTIES
-        ):  # no length tells where the next value starts (MQDSRP-2.2.4-08)
-            raise reader.error(
-                f"property {propid} is unknown, so nothing behind it can be read", at + 4 * index
-            )
-    found: list[tuple[int, PropVariant]] = []
-    for run in _plan(ids):
-        if run.form is None:
-            propid, vt = run.properties[0]
-            found.append((propid, PropVariant.decode(reader, vt)))
-            continue
-        values = reader.unpack(run.form, "PropertyValue")
-        for (propid, vt), value in zip(run.properties, values, strict=True):
-            found.append((propid, trusted(vt, Guid(value) if vt is VarType.CLSID else value)))
-    return tuple(found)
-
-
-def encode_list(properties: Listed) -> bytes:
-    """Encodes the identifiers, then the values."""
-    ids = tuple([propid for propid, _ in properties])
-    parts = [_identifiers(len(ids)).pack(*ids)]
-    values = iter(properties)
-    for run in _plan(ids):
-        if run.form is None:
-            parts.append(next(values)[1].packed())
-            continue
-        plain = []
-        for _, vt in run.properties:
-            value = next(values)[1].value
-            plain.append(value.raw if vt is VarType.CLSID else value)  # type: ignore[union-attr]
-        parts.append(run.form.pack(*plain))
-    return b"".join(parts)
+    try:
+        plan = _plan(ids)
+    except KeyError:
+        index, propid = next((i, p) for i, p in enumerate(ids) if p not in PROPERTIES)
+        raise reader.error(
+            f"property {propid} is unknown, so nothing behind it can be read", at + 4 * index
+        ) from None
+    packed: list[bytes] = []
+    for run in plan:
+        if run.form is not None:
+            packed += reader.unpack(run.form, "PropertyValue")
+        else:
+            start = reader.offset
+            PropVariant.decode(reader, run.vt)
+            packed.append(reader.since(start))
+    return PropertyList(ids, tuple(packed))

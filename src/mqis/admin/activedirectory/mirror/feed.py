@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-from mqis.protocol.activedirectory.forest import Forest
+from mqis.protocol.activedirectory.forest import Forest, change_number
 from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, MirrorMode, ServerIdentity
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.errors import LdapRefused, LdapViolation
@@ -146,13 +146,14 @@ async def read_identity(client: LdapDirectoryClient) -> ServerIdentity:
         raise ProtocolError(f"{client.where}: the server shows no root entry")
     service = await client.read(_text(root, "dsServiceName"), ("invocationId",))
     domain = await client.read(_text(root, "defaultNamingContext"), ("objectGUID",))
-    usn = _text(root, "highestCommittedUSN")
-    if not usn.isascii() or not usn.isdigit() or len(usn) > 20:
-        raise ProtocolError(f"{client.where}: highestCommittedUSN is {usn[:40]!r}, not a number")
+    try:
+        usn = change_number(_text(root, "highestCommittedUSN"))
+    except ProtocolError as error:
+        raise ProtocolError(f"{client.where}: {error}") from None
     return ServerIdentity(
         _identifier(client, service, "invocationId"),
         _text(root, "dnsHostName"),
-        int(usn),
+        usn,
         _identifier(client, domain, "objectGUID"),
     )
 

@@ -18,13 +18,16 @@ from mqis.admin.activedirectory.mirror.writing import (
     MirrorCounts,
     MirrorWriter,
     machines_that_name,
-    read_cursor,
     unseen,
 )
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.mirror.comparing import mirrored
-from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, ServerIdentity
+from mqis.protocol.activedirectory.mirror.cursor import (
+    MirrorCursor,
+    ServerIdentity,
+    read_cursor,
+)
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.errors import LdapError

@@ -10,7 +10,12 @@ from dataclasses import dataclass, field, replace
 from time import time, time_ns
 
 from mqis.protocol.activedirectory.mirror.comparing import changed_properties
-from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor
+from mqis.protocol.activedirectory.mirror.cursor import (
+    MIRROR_CURSOR,
+    MIRROR_FAMILY,
+    MIRROR_IDENTITY,
+    MirrorCursor,
+)
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, DirectoryObject
@@ -24,8 +29,6 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 
-_FAMILY = "mirror"
-_CURSOR, _IDENTITY = b"cursor", b"identity"
 #: Machines before queues, everything before the links that refer to it; removed the other way.
 WRITE_ORDER = (
     ObjectType.ENTERPRISE,
@@ -59,25 +62,19 @@ class MirrorCounts:
         self.left_out |= other.left_out
 
 
-def read_cursor(view: View) -> MirrorCursor | None:
-    """The position of a mirror; None for a store that is not complete yet."""
-    found = view.state(_FAMILY, _CURSOR)
-    return None if found is None else MirrorCursor.from_bytes(found)
-
-
 def mirror_identity(tx: Transaction, domain: Guid) -> Guid:
     """The identifier of the mirror in its store, made at the first time.
 
     ``StorageError`` for a store that holds another directory: it would be deleted.
     """
-    found = tx.state(_FAMILY, _IDENTITY)
+    found = tx.state(MIRROR_FAMILY, MIRROR_IDENTITY)
     if found is None:
         if tx.partitions() or any(tx.count(kind) for kind in ORDER):
             raise StorageError(
                 "the store holds a directory that is no mirror; name a new one with --store"
             )
         found = SystemEntropy().guid().raw + domain.raw
-        tx.put_state(_FAMILY, _IDENTITY, found)
+        tx.put_state(MIRROR_FAMILY, MIRROR_IDENTITY, found)
     if found[16:] != domain.raw:
         raise StorageError(
             f"the store mirrors another domain ({Guid(found[16:])}, not {domain}); name a new one "
@@ -155,7 +152,7 @@ class MirrorWriter:
 
     def finish(self, cursor: MirrorCursor) -> None:
         """Keeps the position behind the changes of this transaction."""
-        self._tx.put_state(_FAMILY, _CURSOR, cursor.to_bytes())
+        self._tx.put_state(MIRROR_FAMILY, MIRROR_CURSOR, cursor.to_bytes())
 
     def _record(self, change: OwnChange) -> None:
         self._tx.append(unsent_record(change, time_ns() // 1000))

@@ -14,8 +14,13 @@ from enum import StrEnum
 from typing import Any
 
 from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
 
+#: The family of a mirror's values in its store, and their keys.
+MIRROR_FAMILY = "mirror"
+MIRROR_IDENTITY = b"identity"
+MIRROR_CURSOR = b"cursor"
 _VERSION = 1
 _MAXIMUM = 4 << 20
 
@@ -107,3 +112,14 @@ class MirrorCursor:
         cookies = tuple(base64.b64decode(text, validate=True) for text in values["cookies"])
         seen = values["sees_deletions"] is True
         return cls(server, MirrorMode(values["mode"]), cookies, seen)
+
+
+def is_mirror(view: View) -> bool:
+    """Returns whether ``mqis mirror`` writes this store."""
+    return view.state(MIRROR_FAMILY, MIRROR_IDENTITY) is not None
+
+
+def read_cursor(view: View) -> MirrorCursor | None:
+    """The position of a mirror; None for a store that is not complete yet."""
+    found = view.state(MIRROR_FAMILY, MIRROR_CURSOR)
+    return None if found is None else MirrorCursor.from_bytes(found)

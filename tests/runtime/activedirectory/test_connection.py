@@ -1,0 +1,204 @@
+"""The connection of a store to its domain controller: its beginning, its users, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mqis.protocol.ldap.urls import LdapUrl
+from mqis.runtime.activedirectory.connection import ForestConnection
+from mqis.runtime.activedirectory.errors import DirectoryNotConnected
+from mqis.runtime.ldap.binding import BindMethod, LdapLogin
+from mqis.runtime.ldap.settings import LdapSettings
+from mqis.testing.activedirectory import ScriptedDomain
+from mqis.testing.ldap import LdapFault
+from mqis.wire.hresult import HResult
+from mqis.wire.ldap.codes import SearchScope
+from mqis.wire.ldap.messages import LdapMessage
+from mqis.wire.ldap.requests import EVERYTHING, SearchRequest, SimpleBind, Unbind
+from mqis.wire.mqds.objecttype import ObjectType
+from tests.runtime.activedirectory.estate import Estate
+from tests.runtime.activedirectory.passing import settings_for
+from tests.waiting import in_time, wait_until
+
+#: Longer than any test, and no time at all.
+NEVER_S, AT_ONCE_S = 86_400.0, 0.0
+
+
+class ThreadedDomain(ScriptedDomain):
+    """Its connections can be ended from a thread."""
+
+    def disconnect(self) -> None:
+        assert self._server is not None
+        self._server.get_loop().call_soon_threadsafe(super().disconnect)
+
+
+def connected(
+    test: Callable[[ForestConnection, Estate], None],
+    *,
+    retry_s: float = NEVER_S,
+    settings: Callable[[ScriptedDomain], LdapSettings] = settings_for,
+    root: str = "DC=corp,DC=example",
+) -> None:
+    """Runs a plain function in a thread, while the loop serves the directory."""
+
+    async def run() -> None:
+        async with ThreadedDomain.of(root) as server:
+            estate = Estate(server)
+            link = ForestConnection(settings(server), retry_s=retry_s)
+            try:
+                await asyncio.to_thread(test, link, estate)
+            finally:
+                await asyncio.to_thread(link.close)
+
+    asyncio.run(in_time(run()))
+
+
+def queues(link: ForestConnection) -> int:
+    return sum(1 for _ in link.search(ObjectType.QUEUE))
+
+
+def root_reads(server: ScriptedDomain) -> list[SearchRequest]:
+    return [r for r in _searches(server) if not r.base]
+
+
+def _searches(server: ScriptedDomain) -> list[SearchRequest]:
+    return [r for r in server.operations(SearchRequest) if isinstance(r, SearchRequest)]
+
+
+def closing(_message: LdapMessage) -> Any:
+    return [LdapFault.CLOSE]
+
+
+@pytest.mark.req("MQDSSM-3.1.3-01", "MQDSSM-3.1.1.5-01", "MQDSSM-3.1.1.6-01", "MQDSSM-3.1.6.18-06")
+def test_first_operations_at_once_share_one_connection_and_wait_for_its_contexts() -> None:
+    def test(link: ForestConnection, estate: Estate) -> None:
+        assert estate.server.connections == 0  # nobody has asked anything
+        with ThreadPoolExecutor(8) as threads:
+            assert set(threads.map(lambda _: queues(link), range(8))) == {2}
+        assert estate.server.connections == 1
+        assert _searches(estate.server)[0] == root_reads(estate.server)[0]
+        assert len(root_reads(estate.server)) == 1
+        assert len(_searches(estate.server)) == 9
+
+    connected(test)
+
+
+@pytest.mark.req("MQDSSM-3.1.1.5-01")
+@pytest.mark.departs("MQDSSM-3.1.3-02")
+def test_the_root_entry_is_read_once_and_by_the_names_of_its_attributes() -> None:
+    def test(link: ForestConnection, estate: Estate) -> None:
+        queues(link)
+        (asked,) = root_reads(estate.server)
+        assert (asked.base, asked.scope, asked.filter) == ("", SearchScope.BASE, EVERYTHING)
+        assert (asked.size_limit, asked.time_limit_s) == (0, 0)
+        assert {"configurationNamingContext", "defaultNamingContext"} <= set(asked.attributes)
+        estate.server.disconnect()
+        assert queues(link) == 2
+        assert estate.server.connections == 2
+        assert len(root_reads(estate.server)) == 1  # a forest does not change its contexts
+
+    connected(test)
+
+
+@pytest.mark.req("MQDSSM-3.1.3-03")
+def test_the_configuration_context_is_what_the_server_says() -> None:
+    def test(link: ForestConnection, estate: Estate) -> None:
+        server = estate.server
+        server.on_message = closing
+        with pytest.raises(DirectoryNotConnected):
+            queues(link)
+        assert all(not request.base for request in _searches(server))  # no context is known yet
+        server.on_message = None
+        assert sum(1 for _ in link.search(ObjectType.SITE)) == 2
+        bases = [request.base for request in _searches(server)]
+        assert f"CN=Sites,{server.configuration}" in bases
+
+    connected(test, retry_s=AT_ONCE_S, root="OU=a,DC=elsewhere")
+
+
+@pytest.mark.departs("MQDSSM-3.1.3-04")
+def test_a_directory_that_was_away_at_the_start_is_tried_again() -> None:
+    def test(link: ForestConnection, estate: Estate) -> None:
+        estate.server.on_message = closing
+        with pytest.raises(DirectoryNotConnected):
+            queues(link)
+        estate.server.on_message = None
+        assert queues(link) == 2  # no minute has passed
+
+    connected(test, retry_s=AT_ONCE_S)
+
+
+def test_after_a_failure_calls_fail_at_once_for_a_while() -> None:
+    def test(link: ForestConnection, estate: Estate) -> None:
+        estate.server.on_message = closing
+        with pytest.raises(DirectoryNotConnected):
+            queues(link)
+        tried = estate.server.connections
+        estate.server.on_message = None
+        with pytest.raises(DirectoryNotConnected):
+            queues(link)
+        assert estate.server.connections == tried
+
+    connected(test, retry_s=NEVER_S)
+
+
+@pytest.mark.req("MQDSSM-3.1.2-01")
+def test_nothing_connects_again_before_somebody_asks() -> None:
+    def test(link: ForestConnection, estate: Estate) -> None:
+        queues(link)
+        estate.server.disconnect()
+        time.sleep(0.3)
+        assert estate.server.connections == 1
+        assert queues(link) == 2
+        assert estate.server.connections == 2
+
+    connected(test, retry_s=AT_ONCE_S)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.18-01")
+@pytest.mark.departs("MQDSSM-3.1.6.21-01")
+def test_a_connection_is_kept_for_the_next_operation_and_unbound_at_the_end() -> None:
+    ended: list[int] = []
+
+    async def run() -> None:
+        async with ScriptedDomain.of() as server:
+            Estate(server)
+            link = ForestConnection(settings_for(server))
+            for _ in range(3):
+                assert await asyncio.to_thread(queues, link) == 2
+            assert (server.connections, server.operations(Unbind)) == (1, [])
+            await asyncio.to_thread(link.close)
+            ended.append(
+                await asyncio.to_thread(wait_until, lambda: len(server.operations(Unbind)))
+            )
+
+    asyncio.run(in_time(run()))
+    assert ended == [1]
+
+
+@pytest.mark.departs("MQDSSM-3.1.6.18-03")
+def test_a_refused_password_is_an_outage_and_is_not_tried_at_each_server() -> None:
+    """Each wrong password counts towards the lockout of the account."""
+
+    def twice(server: ScriptedDomain) -> LdapSettings:
+        login = LdapLogin("mqis@x", "wrong", BindMethod.SIMPLE, allow_cleartext=True)
+        server.users = {"mqis@x": b"right"}
+        return replace(settings_for(server), servers=(LdapUrl.parse(server.url),) * 2, login=login)
+
+    def test(link: ForestConnection, estate: Estate) -> None:
+        for _ in range(3):
+            with pytest.raises(DirectoryNotConnected, match="logon of mqis@x") as caught:
+                queues(link)
+            assert caught.value.hresult == HResult.MQ_ERROR_NO_DS
+        assert len(estate.server.operations(SimpleBind)) == 1
+        assert link.outage is not None
+        assert "invalidCredentials" in link.outage
+
+    connected(test, settings=twice)

@@ -1,0 +1,89 @@
+"""Lookups of a pass-through server: the directory compares what it can, with the same answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqis.protocol.directory.lookup_query import Query
+from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.runtime.activedirectory.store import ActiveDirectoryStore
+from mqis.wire.guid import Guid
+from mqis.wire.ldap.codes import SearchScope
+from mqis.wire.ldap.requests import SearchRequest
+from mqis.wire.mqds.propid import PropId as P
+from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import Value
+from tests.runtime.activedirectory.comparisons import (
+    HOSTILE,
+    check_equal,
+    queries,
+    restrictions_of,
+)
+from tests.runtime.activedirectory.estate import Estate
+from tests.runtime.activedirectory.test_store import stored
+
+
+def equal(propid: P, value: Value) -> Restriction:
+    return Restriction(Relation.EQ, propid, prop(propid, value))
+
+
+def searched(estate: Estate) -> SearchRequest:
+    """The last search."""
+    found = estate.server.operations(SearchRequest)[-1]
+    assert isinstance(found, SearchRequest)
+    return found
+
+
+@pytest.mark.req("MQDSSM-3.1.6.4-01")
+def test_the_directory_and_the_lookup_find_the_same() -> None:
+    def test(store: ActiveDirectoryStore, estate: Estate) -> None:
+        estate.add_queue("first", mSMQLabelEx="Größe".encode(), mSMQJournal=b"TRUE")
+        estate.add_queue("second", mSMQLabelEx=b"*", mSMQBasePriority=b"-3", mSMQJournal=b"FALSE")
+        estate.add_queue("third", mSMQQueueQuota=b"-1", mSMQPrivacyLevel=b"2")
+        estate.server.add_site("Rome", mSMQSiteForeign=(b"FALSE", b"TRUE"), mSMQInterval1=b"70000")
+        host = estate.server.add_computer("SRV2")
+        estate.server.put(
+            f"CN=msmq,{host}",
+            objectClass=b"mSMQConfiguration",
+            mSMQSites=(estate.paris.raw, estate.berlin.raw),
+            mSMQOSType=b"999",
+            mSMQForeign=b"TRUE",
+        )
+        with store.read() as view:
+            assert check_equal(view, queries(restrictions_of(view), pairs=100)) > 1000
+
+    stored(test)
+
+
+def test_a_lookup_brings_only_what_the_directory_finds() -> None:
+    def test(store: ActiveDirectoryStore, estate: Estate) -> None:
+        with store.read() as view:
+            for restriction, condition in (
+                (equal(P.Q_QUOTA, 7), "(mSMQQueueQuota=7)"),
+                (equal(P.Q_LABEL, "Bills"), "(mSMQLabelEx=Bills)"),
+                (equal(P.Q_TYPE, Guid(b"t" * 16)), "(mSMQQueueType=tttttttttttttttt)"),
+            ):
+                found = list(Query.make((P.Q_INSTANCE,), (restriction,)).matching(view))
+                assert len(found) == 1  # of 602; one that is not wanted would be a None
+                assert condition in str(searched(estate).filter)
+            below = equal(P.Q_QMID, estate.machine)
+            both = Query.make((P.Q_INSTANCE,), (below, equal(P.Q_QUOTA, 7)))
+            assert [obj and obj.id for obj in both.matching(view)] == [estate.queues[0]]
+            assert searched(estate).scope is SearchScope.ONE_LEVEL
+            assert "(mSMQQueueQuota=7)" in str(searched(estate).filter)
+
+    stored(test, more=600)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.15-09")
+def test_values_of_callers_stay_values() -> None:
+    """None of them finds anything, however its octets would read in the text of a filter."""
+
+    def test(store: ActiveDirectoryStore, estate: Estate) -> None:
+        with store.read() as view:
+            for propid in (P.Q_LABEL, P.Q_PATHNAME):
+                for text in HOSTILE:
+                    query = Query.make((P.Q_INSTANCE,), (equal(propid, text),))
+                    assert not [obj for obj in query.matching(view) if obj is not None], text
+
+    stored(test)

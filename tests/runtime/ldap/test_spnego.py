@@ -1,0 +1,145 @@
+"""Logons by GSS-SPNEGO, judged by the server's side of NTLM: what is protected, and by what."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from spnego._context import GSSMech
+
+from mqis.protocol.ldap.urls import LdapUrl
+from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
+from mqis.runtime.authentication.negotiate import Negotiate
+from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
+from mqis.runtime.authentication.target import OwnNames
+from mqis.runtime.ldap.binding import BindMethod, LdapLogin
+from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.settings import LdapSettings
+from mqis.runtime.ldap.tls import TlsSettings
+from mqis.testing.ldap import ScriptedDirectory, entry
+from mqis.wire.ldap.codes import ResultCode
+from mqis.wire.ldap.messages import LdapMessage, MessageStream
+from mqis.wire.ldap.requests import SaslBind, SearchRequest, SimpleBind
+from mqis.wire.ldap.responses import BindResponse, LdapResult
+from mqis.wire.ldap.sasl import TokenStream, frame
+from mqis.wire.security.sid import Sid
+from tests.runtime.ldap.certificates import server_context
+from tests.waiting import in_time
+
+ACCOUNT = Account("LAB", "mqis", Sid.parse("S-1-5-21-1-2-3-1000"), nt_hash("secret"), frozenset())
+LOGIN = LdapLogin("LAB\\mqis", "secret", BindMethod.NTLM)
+#: Flags of NEGOTIATE_MESSAGE (MS-NLMP 2.2.2.5).
+SIGN, SEAL = 0x10, 0x20
+
+
+@dataclass
+class SpnegoDirectory(ScriptedDirectory):
+    """Logs callers on by NTLM, and talks to them under its protection outside of TLS."""
+
+    #: Bytes that came and went after the logon, as they were on the wire.
+    carried: bytearray = field(default_factory=bytearray)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        names = OwnNames.of("DC1", "LAB", ["127.0.0.1"])
+        accounts = MemoryAccounts([ACCOUNT])
+        ntlm = NtlmAcceptor(accounts, "DC1", "LAB", allow_anonymous=False, names=names)
+        acceptor, stream, tokens = (
+            Negotiate("accept", {GSSMech.ntlm: ntlm}), MessageStream(), TokenStream(),
+        )  # fmt: skip
+        layered = False
+        while data := await reader.read(65536):
+            if layered:
+                self.carried += data
+                data = b"".join(acceptor.unwrap(token).data for token in tokens.feed(data))
+            stream.feed(data)
+            for message, _ in stream.messages():
+                self.received.append(message)
+                answers = self._logon(acceptor, message) or self._usual(message)
+                for answer in answers:
+                    operation, *controls = answer if isinstance(answer, tuple) else (answer,)
+                    out = LdapMessage(message.id, operation, tuple(controls)).encode()  # type: ignore[arg-type]
+                    if layered:
+                        out = frame(acceptor.wrap(out).data)
+                        self.carried += out
+                    writer.write(out)
+                layered = acceptor.complete and not self.ldaps
+
+    @staticmethod
+    def _logon(acceptor: Negotiate, message: LdapMessage) -> list[Any]:
+        if not isinstance(message.operation, SaslBind):
+            return []
+        token = acceptor.step(message.operation.token)
+        ended = ResultCode.SUCCESS if acceptor.complete else ResultCode.SASL_BIND_IN_PROGRESS
+        return [BindResponse(LdapResult(ended), token)]
+
+    @property
+    def tokens(self) -> list[bytes]:
+        found = [bind for bind in self.operations(SaslBind) if isinstance(bind, SaslBind)]
+        assert {bind.mechanism for bind in found} == {"GSS-SPNEGO"}
+        return [bind.token or b"" for bind in found]
+
+
+def logged_on(server: SpnegoDirectory, tls: TlsSettings = TlsSettings()) -> None:  # noqa: B008
+    async def run() -> None:
+        async with server:
+            settings = LdapSettings((LdapUrl.parse(server.url),), LOGIN, tls)
+            client = LdapDirectoryClient(DomainControllers(settings))
+            found = await client.read("CN=secret,DC=x")
+            assert found is not None
+            assert found.values("cn") == (b"hidden-value",)
+            await client.close()
+
+    asyncio.run(in_time(run()))
+
+
+def flags(token: bytes) -> int:
+    """The flags of the NEGOTIATE_MESSAGE in a token."""
+    at = token.index(b"NTLMSSP\0\x01\0\0\0") + 12
+    return int.from_bytes(token[at : at + 4], "little")
+
+
+def directory(**options: Any) -> SpnegoDirectory:
+    return SpnegoDirectory([entry("CN=secret,DC=x", cn=b"hidden-value")], **options)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.18-04")
+def test_outside_of_tls_everything_after_the_logon_is_encrypted() -> None:
+    server = directory()
+    logged_on(server)
+    assert flags(server.tokens[0]) & (SIGN | SEAL) == SIGN | SEAL
+    assert len(server.operations(SearchRequest)) == 1
+    assert server.carried
+    for hidden in (b"hidden-value", b"secret", b"objectClass"):
+        assert hidden not in server.carried
+    assert server.operations(SimpleBind) == []
+
+
+@pytest.mark.req("MQDSSM-3.1.6.18-04")
+def test_the_way_to_log_on_follows_from_the_connection() -> None:
+    login = LdapLogin("mqis@corp.example", "secret")
+    assert login.method_inside(encrypted=True) is BindMethod.SIMPLE
+    assert login.method_inside(encrypted=False) is BindMethod.NEGOTIATE
+
+
+@pytest.mark.req("MQDSSM-3.1.6.18-05")
+def test_inside_tls_the_logon_is_bound_to_the_certificate_and_asks_for_no_layer(
+    tmp_path: Path,
+) -> None:
+    context: ssl.SSLContext = server_context(tmp_path)
+    server = directory(tls=context, ldaps=True)
+    logged_on(server, TlsSettings(tmp_path / "ca.pem"))
+    assert flags(server.tokens[0]) & (SIGN | SEAL) == 0
+    assert not server.carried
+    certificate = x509.load_pem_x509_certificate((tmp_path / "ca.pem").read_bytes())
+    unique = b"tls-server-end-point:" + certificate.fingerprint(hashes.SHA256())
+    # gss_channel_bindings_struct without addresses, hashed (MS-NLMP 2.2.2.1, MsvAvChannelBindings)
+    hashed = hashlib.md5(bytes(16) + len(unique).to_bytes(4, "little") + unique).digest()
+    assert b"\x0a\x00\x10\x00" + hashed in server.tokens[-1]
