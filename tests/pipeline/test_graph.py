@@ -35,6 +35,7 @@ SOURCES = {
     "estate_checks": schemas.ESTATE_CHECKS,
     "synthetic_seed": schemas.SEED,
     "failed_link": schemas.FAILED_LINK,
+    "estate_checks": schemas.ESTATE_CHECKS,
 }
 
 

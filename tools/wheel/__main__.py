@@ -20,6 +20,7 @@ from tools.wheel.using import (
     Installed,
     WheelError,
     use_commands,
+    use_declarative,
     use_directory,
     use_enterprise,
     use_pipeline,
@@ -58,6 +59,7 @@ def _use(directory: Path, *, pipeline: bool) -> None:
     if pipeline:
         use_pipeline(mqis)
         use_sources(mqis)
+        use_declarative(mqis)
 
 
 if __name__ == "__main__":

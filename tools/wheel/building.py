@@ -44,8 +44,8 @@ def install_wheel(wheel: Path, environment: Path, *, pipeline: bool) -> Path:
     requirements = ROOT / "requirements"
     _pip(python, "install", *locked, "-r", str(requirements / "run.lock"))
     if pipeline:
-        spark = ("--no-binary", "pyspark", "-r", str(requirements / "pipeline.lock"))
-        _pip(python, "install", *locked, *spark)
+        spark = ("--use-pep517", "--no-binary", "pyspark")
+        _pip(python, "install", *locked, *spark, "-r", str(requirements / "pipeline.lock"))
     _pip(python, "install", "--no-deps", str(wheel))
     return environment / "bin"
 

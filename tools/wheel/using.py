@@ -33,6 +33,9 @@ path = 'app1\\orders'
 _STATIC = re.compile(r"""(?:href|src)="(/static/[^"]+)\"""")
 
 
+#: Counts the rows of a table without Spark and without mqis.
+_ROWS = "import sys, pyarrow.parquet as pq; print(pq.read_table(sys.argv[1]).num_rows)"
+
 #: A program that knows Spark and nothing of mqis but the names of its sources.
 _PLAIN_SPARK = """
 import json
@@ -197,3 +200,18 @@ def use_sources(mqis: Installed) -> None:
         loaded == asked == json.loads(stored)[0]["n"] > 0,
     )
     mqis.expect(f"and {exported} objects of exports", exported > 0)
+
+
+def use_declarative(mqis: Installed) -> None:
+    """The same tables by Spark's own ``spark-pipelines``, from the directory of a project."""
+    mqis.run("pipeline", "init", "estate", "--journals", "made/journals")
+    hive = ("--conf", "spark.sql.catalogImplementation=hive")
+    mqis.execute("spark-pipelines", "run", *hive, within="estate")
+    stored = mqis.run(
+        *("pipeline", "sql", "SELECT count(*) AS n FROM changes", "--tables", "tables", "--json")
+    )
+    rows = int(mqis.execute("python", "-c", _ROWS, "estate/spark-warehouse/changes"))
+    mqis.expect(
+        f"spark-pipelines builds {rows} changes, as the pipeline does",
+        rows == json.loads(stored)[0]["n"] > 0,
+    )

@@ -75,8 +75,8 @@ def text(name: str) -> str:
 
 
 def signed(number: int) -> int:
-    """The signed number of 64 bits that has the bits of an unsigned one."""
-    return number - (1 << 64) if number >> 63 else number
+    """The signed number of 64 bits that has the bits of an unsigned one; others as they are."""
+    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def _validity(missing: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:

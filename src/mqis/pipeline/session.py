@@ -196,10 +196,11 @@ def worker_python() -> str:
     Spark puts the zip before the installed package. It has no compiled modules, so each of the many
     processes that Spark starts for a query would spend more than a second on compiling them.
     """
-    name = blake2b(sys.executable.encode(), digest_size=6).hexdigest()
-    program = cache_directory() / f"python-{name}"
-    path = '"${PYTHONPATH#*/pyspark.zip:}"'
+    # Spark's own programs, such as spark-pipelines, put the zip there twice.
+    path = """"$(printf %s "$PYTHONPATH" | sed 's|[^:]*/pyspark[.]zip:||g')\""""
     text = f'#!/bin/sh\nPYTHONPATH={path} exec {quote(sys.executable)} "$@"\n'
+    name = blake2b(text.encode(), digest_size=6).hexdigest()
+    program = cache_directory() / f"python-{name}"
     try:
         if not program.exists():
             write_whole(program, text.encode(), mode=0o700)

@@ -143,8 +143,10 @@ def test_names_and_labels_with_special_characters(tmp_path: Path) -> None:
         ("nul\\00name", b"plain"),
     ):
         server.put(f"CN={name},{place}", objectClass=b"mSMQQueue", mSMQLabelEx=label)
-    status, _, errors = run(server, tmp_path / "estate.db")
+    status, out, errors = run(server, tmp_path / "estate.db")
     assert status == 0, errors
+    left = [note for note in json.loads(out)["notes"] if note["what"].startswith("left out")]
+    assert sum(note["count"] for note in left) == 3
     assert labels(tmp_path / "estate.db") == {
         "srv1\\*)(cn=*": "*()\\",
         "srv1\\a,b": "(&(objectClass=*))",

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 
 from mqis.lab.generate import GeneratePlan, generate
 from tests.cli.commands import run
 from tests.pipeline.kept import KEPT_PLAN, kept_tables
-from tests.pipeline.slow.cluster import environment
+from tests.pipeline.slow.cluster import QUICK_JAVA, environment
 
 pytest.importorskip("yaml")
 _SCRIPT = """
@@ -21,7 +22,8 @@ import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 from tests.pipeline.kept import lines_of
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.sql.codegen.wholeStage", "false").getOrCreate()
 for name in sys.argv[3:]:
     frame = spark.read.parquet(f"{sys.argv[1]}/{name}")
     print(*lines_of(name, frame, Path(sys.argv[2])), sep="\\n")
@@ -43,8 +45,7 @@ def spark_pipelines(project: Path) -> None:
     env = environment() | {
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        # Connect's server, which does the work, takes no Java options from Spark's settings.
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        **QUICK_JAVA,
     }
     command = Path(sys.executable).with_name("spark-pipelines")
     log = project / "log"
@@ -73,7 +74,7 @@ def tables_in(project: Path, root: Path, names: tuple[str, ...]) -> list[str]:
     command = [sys.executable, "-c", _SCRIPT, str(warehouse), str(root), *names]
     done = subprocess.run(
         command,
-        env=environment(),
+        env=environment() | QUICK_JAVA,
         capture_output=True,
         text=True,
         check=True,
@@ -102,10 +103,15 @@ def test_a_second_run_reads_only_what_is_new(tmp_path: Path) -> None:
     shutil.copytree(first, root / "journals" / first.name)
     init(project, "--journals", str(root / "journals"))
     spark_pipelines(project)
-    one = tables_in(project, root, ("records",))
+    streamed = project / "spark-warehouse" / "read_records"
+    one, files = tables_in(project, root, ("records",)), set(streamed.glob("*.parquet"))
     shutil.copytree(second, root / "journals" / second.name)
     spark_pipelines(project)
     both = tables_in(project, root, ("records",))
     assert len(both) > len(one) > 0
     assert set(one) < set(both)
     assert len(set(both)) == len(both)
+    # The second run has added files, which have only the second server's records.
+    added = [pq.read_table(path)["server"] for path in set(streamed.glob("*.parquet")) - files]
+    assert files <= set(streamed.glob("*.parquet"))
+    assert {name for column in added for name in column.to_pylist()} == {second.name}

@@ -194,7 +194,7 @@ def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
     )
     applied = F.col("state") == int(RecordState.APPLIED)
     whole = F.col("operation").isin(int(Command.CREATE), int(Command.SYNC))
-    later = whole & (_is_about_it()) & (F.col("got") >= F.col("wanted"))
+    later = whole & _is_about_it() & (F.col("got") >= F.col("wanted"))
     concerns = (F.col("got") == F.col("wanted")) | (applied & later)
     joined = changes.join(F.broadcast(asked), ["target", "partition"]).filter(concerns)
     return joined.groupBy(*_HOP).agg(
@@ -252,9 +252,7 @@ def carriers(hops: DataFrame, used_records: DataFrame) -> DataFrame:
     )
     same = F.col("got") == F.col("wanted")
     later = (
-        (F.col("command") == int(Command.SYNC))
-        & (_is_about_it())
-        & (F.col("got") >= F.col("wanted"))
+        (F.col("command") == int(Command.SYNC)) & _is_about_it() & (F.col("got") >= F.col("wanted"))
     )
     joined = found.join(F.broadcast(asked), ["source", "partition"]).filter(
         same_name("peer", "target") & (same | later)
