@@ -37,7 +37,7 @@ MAX_FRAG = 5840
 #: MQRESTRICTION's PREQ.
 _EQUAL = 4
 _HANDLE_BYTES = 20
-_DSCOMM, _MGMT = 0, 1
+DSCOMM, _MGMT = 0, 1
 
 _HEAD = Struct("<BBBB4sHHIIHH")
 _AUTH, _ROWS = (ContextHandle(Guid(text)) for text in (b"stands for auth.", b"stands for rows."))
@@ -50,7 +50,7 @@ class Call(NamedTuple):
     opnum: int
     stub: bytes
     content: bytes = b""
-    context: int = _DSCOMM
+    context: int = DSCOMM
 
 
 class Lookup(NamedTuple):
@@ -115,7 +115,7 @@ _BIND = encode_pdu(
         MAX_FRAG,
         0,
         (
-            ContextElement(_DSCOMM, dscomm.SYNTAX, (NDR20,)),
+            ContextElement(DSCOMM, dscomm.SYNTAX, (NDR20,)),
             ContextElement(_MGMT, mgmt.SYNTAX, (NDR20,)),
         ),
     ),
@@ -154,10 +154,14 @@ class RpcPeer:
         return None
 
     def _request(self, call: Call, rows: bytes = b"") -> bytes:
-        self._call_id += 1
         stub = call.stub.replace(_AUTH_BYTES, self._auth)
         if rows:
             stub = stub.replace(_ROWS_BYTES, rows)
+        return self.framed(call, stub)
+
+    def framed(self, call: Call, stub: bytes) -> bytes:
+        """The PDU of a request."""
+        self._call_id += 1
         size = STUB_OFFSET + len(stub)
         head = (5, 0, PacketType.REQUEST, FIRST_LAST, DREP, size, 0, self._call_id)
         return _HEAD.pack(*head, len(stub), call.context, call.opnum) + stub
@@ -166,6 +170,9 @@ class RpcPeer:
 
     def greet(self) -> Operation:
         yield _BIND
+        yield from self.validate()
+
+    def validate(self) -> Operation:
         reply = yield self._request(_VALIDATE)
         self._auth = _succeeded(reply)[:_HANDLE_BYTES]
 
@@ -174,7 +181,7 @@ class RpcPeer:
         reply = yield self._request(call)
         if call.content not in reply:
             raise LoadError(f"call {call.opnum} returned {reply.hex()}")
-        if call.context == _DSCOMM:
+        if call.context == DSCOMM:
             _succeeded(reply)
 
     def create(self, stub: bytes) -> Operation:

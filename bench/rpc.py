@@ -47,6 +47,7 @@ from mqis.wire.security.sid import Sid
 
 ADDRESS = "127.0.0.1"
 DOMAIN, USER, PASSWORD = "BENCH", "user", "secret"
+USER_SID = Sid.parse("S-1-5-21-1-2-3-1000")
 CLIENTS = (1, 16)
 SAMBA_AIM, IMPACKET_AIM = 1.5, 50
 RESPONSE = PacketType.RESPONSE.value
@@ -352,14 +353,19 @@ def _compare(results: Results, call: str, clients: int, samples: dict[str, list[
 # --- servers --------------------------------------------------------------------------------------
 
 
+def authenticator() -> PyspnegoAuthenticator:
+    """Knows the user of the load."""
+    account = Account(DOMAIN, USER, USER_SID, nt_hash(PASSWORD))
+    return PyspnegoAuthenticator(MemoryAccounts([account]), "BENCH", DOMAIN)
+
+
 async def _serve_mqis() -> None:
-    account = Account(DOMAIN, USER, Sid.parse("S-1-5-21-1-2-3-1000"), nt_hash(PASSWORD))
     registry = EndpointRegistry()
     management = ManagementService(lambda: server.endpoint)
     server = RpcServer(
         [EndpointMapperService(registry), management],
         SystemEntropy(),
-        authenticator=PyspnegoAuthenticator(MemoryAccounts([account]), "BENCH", DOMAIN),
+        authenticator=authenticator(),
     )
     async with server:
         port = await server.listen(ADDRESS)

@@ -29,7 +29,7 @@ from mqis.storage.sqlite import SqliteStore
 
 PROFILE = "MQIS_BENCH_PROFILE"
 #: Raises the limit of queues per owner, as anonymous clients create very many here.
-_SETTINGS = DirectorySettings(allowance=Allowance(max_owned=100_000_000))
+SETTINGS = DirectorySettings(allowance=Allowance(max_owned=100_000_000))
 _STOPS_WITHIN_S = 20.0
 
 
@@ -69,7 +69,7 @@ async def _serve(path: str) -> None:
     with closing(SqliteStore(path, create=False)) as store:
         writer = _ProfiledWriter(store) if PROFILE in os.environ else GroupCommitWriter(store)
         services = [
-            DscommService(DirectoryContext(store, writer, entropy, _SETTINGS)),
+            DscommService(DirectoryContext(store, writer, entropy, SETTINGS)),
             ManagementService(lambda: server.endpoint),
         ]
         server = RpcServer(services, entropy)

@@ -9,8 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = [
     *("stores", "digest", "lookup100k", "import", "check", "codecs", "ndr", "boxcars", "oletx"),
-    *("rpc", "signed", "directory", "beside", "replication", "journal", "discovery", "routing"),
-    *("pipeline", "capture"),
+    *("rpc", "signed", "processor", "directory", "beside", "replication", "journal", "discovery"),
+    *("routing", "pipeline", "capture"),
 ]
 #: What these tests run; ``make engines`` runs the other, which wants Spark.
 RUN = [entry for entry in ENTRIES if entry != "pipeline"]

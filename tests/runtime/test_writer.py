@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
 from mqis.runtime.writer import MAX_BATCH, GroupCommitWriter
+from mqis.storage.sql import SqlTransaction
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.seqnum import SequenceNumber
@@ -22,6 +24,7 @@ from tests.plugins.stores import Database
 from tests.waiting import DEADLINE_S, in_time
 
 QUEUE = ObjectType.QUEUE
+Operation = Callable[[Transaction], int]
 
 
 class NoError(Exception):
@@ -206,6 +209,105 @@ def test_loops_of_two_threads(store: Store) -> None:
         assert not thread.is_alive()
     asyncio.run(writer.close())
     assert last_number(store) == 40
+
+
+# --- savepoints -----------------------------------------------------------------------------------
+
+
+class Runs:
+    """Operations that note each time that they run."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def of(self, name: str, operation: Operation) -> Operation:
+        def noted(transaction: Transaction) -> int:
+            self.names.append(name)
+            return operation(transaction)
+
+        return noted
+
+
+def decline(transaction: Transaction) -> int:
+    """Refuses as the directory does: it has read, and changed nothing."""
+    transaction.partition(SITE)
+    raise NoError("no")
+
+
+def read_badly(transaction: Transaction) -> int:
+    assert isinstance(transaction, SqlTransaction)
+    transaction._run("SELECT nothing FROM nowhere")
+    return 0
+
+
+@pytest.fixture
+def statements(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that transactions run."""
+    seen: list[str] = []
+    plain = SqlTransaction._counted
+
+    def watched(self: SqlTransaction, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        seen.append(sql)
+        return plain(self, sql, parameters)
+
+    monkeypatch.setattr(SqlTransaction, "_counted", watched)
+    return seen
+
+
+def outcomes_of(database: Database, *operations: Operation) -> tuple[list[object], int]:
+    """The outcomes of operations in one group, their errors by type, and the rollbacks."""
+
+    async def run(store: Store) -> tuple[list[object], int]:
+        writer = GroupCommitWriter(store)
+        outcomes = await gathered(writer, *operations)
+        await writer.close()
+        assert writer.failures == 0
+        return [o if isinstance(o, int) else type(o) for o in outcomes], writer.rollbacks
+
+    with closing(database.open()) as store:
+        return asyncio.run(run(store))
+
+
+def test_a_group_that_refuses_early_needs_no_savepoint(
+    database: Database, statements: list[str]
+) -> None:
+    runs = Runs()
+    group = [runs.of(name, operation) for name, operation in (("a", take_number), ("b", decline))]
+    group.append(runs.of("c", take_number))
+    assert outcomes_of(database, *group) == ([1, NoError, 2], 0)
+    assert runs.names == ["a", "b", "c"]
+    assert not [sql for sql in statements if "SAVEPOINT" in sql]
+
+
+@pytest.mark.parametrize("failing", [refuse, collide, read_badly])
+def test_the_others_run_again_if_one_fails_after_a_change(
+    database: Database, statements: list[str], failing: Operation
+) -> None:
+    """A statement that fails counts like a change: PostgreSQL goes on after a rollback only."""
+    runs = Runs()
+    named = {"a": take_number, "b": decline, "c": failing, "d": take_number, "e": refuse}
+    error = NoError if failing is refuse else StorageError
+    outcomes = outcomes_of(database, *(runs.of(*item) for item in named.items()))
+    assert outcomes == ([1, NoError, error, 2, NoError], 1)
+    assert "".join(runs.names) == "abcade"  # errors stand, and who got one does not run again
+    assert statements.count("SAVEPOINT s1") == 3
+    with closing(database.open()) as store:
+        assert changes(store) == [1, 2]
+        assert last_number(store) == 2
+
+
+def test_a_failing_commit_is_a_rollback_too(store: Store) -> None:
+    failing = FailingStore(store)
+
+    async def run() -> None:
+        writer = GroupCommitWriter(failing)
+        failing.fail = True
+        with pytest.raises(StorageError):
+            await writer.submit(take_number)
+        assert (writer.failures, writer.rollbacks) == (1, 1)
+        await writer.close()
+
+    asyncio.run(run())
 
 
 # --- when the commit fails ------------------------------------------------------------------------

@@ -79,6 +79,10 @@ class View(Protocol):
 class Transaction(View, Protocol):
     """A view that can also write. Other views see nothing of it before it commits."""
 
+    @property
+    def writes(self) -> int | None:
+        """The number of writes so far; None: not counted, so what may fail needs a savepoint."""
+
     def insert(self, obj: DirectoryObject) -> DirectoryObject | None:
         """Adds an object; no other may have its identifier or name.
 

@@ -6,7 +6,7 @@ are read in pages by key, so that no database has to hold a whole result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from heapq import merge
 from itertools import chain
@@ -217,6 +217,8 @@ class SqlTransaction(SqlView):
 
     def __init__(self, connection: DatabaseConnection, changed: CommitChanges) -> None:
         super().__init__(connection)
+        self._run = self._counted
+        self.writes = 0
         self._changed = changed
         self._depth = 0
         self._tail = OutboxTail(connection)
@@ -230,6 +232,12 @@ class SqlTransaction(SqlView):
         self._digests: dict[Guid, PartitionDigest | None] = {}
         # The machine found last, by name: creating a queue looks up its machine twice.
         self._hosts: dict[str, DirectoryObject] = {}
+
+    def _counted(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """Runs a statement; whatever does not read counts as a write."""
+        if not sql.startswith("SELECT"):
+            self.writes += 1
+        return self._connection.run(sql, parameters)
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
         if object_type is not ObjectType.MACHINE:
@@ -306,6 +314,7 @@ class SqlTransaction(SqlView):
         self._run(sql, (id.raw, partition.raw))
 
     def put_partition(self, partition: Partition) -> None:
+        self.writes += 1
         self._known[partition.id] = partition
         self._unwritten.add(partition.id)
 
@@ -337,6 +346,7 @@ class SqlTransaction(SqlView):
         self._run("DELETE FROM states WHERE family=? AND key=?", (family, key))
 
     def append(self, record: JournalRecord) -> int:
+        self.writes += 1
         return self._tail.append(record)
 
     def encoded_outbox(self, after: int, limit: int) -> list[tuple[int, bytes]]:
@@ -344,6 +354,7 @@ class SqlTransaction(SqlView):
         return super().encoded_outbox(after, limit)
 
     def trim_outbox(self, through: int) -> None:
+        self.writes += 1
         self._tail.write()
         trim_outbox(self._connection, through)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.storage.sqlite import SqliteStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -29,6 +31,7 @@ from tests.runtime.node.loopback import (
     running,
 )
 from tests.runtime.queueing.proxy import Proxy
+from tests.runtime.test_writer import Gate
 from tests.waiting import until
 
 
@@ -245,6 +248,56 @@ def test_after_a_failed_commit_replication_begins_anew() -> None:
                 assert pec.host.find(QUEUE, "psc2\\refused") is None
 
     asyncio.run(run())
+
+
+def test_changes_that_run_again_are_made_and_announced_once(tmp_path: Path) -> None:
+    """One of their group fails after a write: replication's memory is ahead and begins anew."""
+
+    def fail(events: DirectoryEvents) -> None:
+        events.create(QUEUE, "psc2\\half", {})
+        raise RuntimeError("a mistake in an operation")
+
+    async def run(store: SqliteStore) -> None:
+        net = Net()
+        pec_host = net.pec("pec1", "Delft")
+        psc_host = net.psc("psc2", pec_host)
+        psc_host.store = store
+        async with running(net, pec_host) as pec:
+            await pec.admit(net, psc_host, "Leiden")
+            async with running(net, psc_host) as psc:
+                await psc.serves("psc2\\first")
+                gate, rolled_back = Gate(), psc.writer.rollbacks
+                first = await gate.closed(psc.writer)
+                observed: list[OwnChange] = []
+                names = ["psc2\\a", "psc2\\b", "psc2\\c"]
+
+                def change(operation: Callable[[DirectoryEvents], object]) -> asyncio.Task[object]:
+                    return asyncio.create_task(psc.driver.change(operation, observed.append))
+
+                def creation(path: str) -> Callable[[DirectoryEvents], object]:
+                    return lambda events: events.create(QUEUE, path, {})
+
+                made = [change(creation(name)) for name in names[:2]]
+                failing = change(fail)
+                made.append(change(creation(names[2])))
+                await asyncio.sleep(0)
+                gate.opened.set()
+                await first
+                with pytest.raises(RuntimeError, match="a mistake"):
+                    await failing
+                await asyncio.gather(*made)
+                assert psc.writer.rollbacks == rolled_back + 1
+                assert [change.obj.path for change in observed] == names
+                numbers = [change.obj.seq for change in observed]
+                assert numbers == [numbers[0], *(seq.increment() for seq in numbers[:-1])]
+                for change_made in observed:
+                    copy = await pec.sees(QUEUE, change_made.obj.path or "")
+                    assert (copy.id, copy.seq) == (change_made.obj.id, change_made.obj.seq)
+                await until(lambda: psc.driver.statistics.restarts >= 1, "a restart")
+                assert pec.host.find(QUEUE, "psc2\\half") is None
+
+    with closing(SqliteStore(tmp_path / "psc.db")) as store:
+        asyncio.run(run(store))
 
 
 @pytest.mark.req("MQDS-3.1.6.4-03")

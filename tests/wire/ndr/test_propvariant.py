@@ -302,3 +302,26 @@ def test_big_endian() -> None:
     assert ndr.PROPVARIANT.decode(wide, Syntax.NDR20, big_endian=True) == PropVariant(
         VarType.UI8, 0x0102030405060708
     )
+
+
+@pytest.mark.parametrize("syntax", Syntax)
+@pytest.mark.parametrize("count", [0, 1, 2, 15])
+def test_types_that_are_all_null(syntax: Syntax, count: int) -> None:
+    """A read asks so. They are recognised as a whole, also if reserved bytes are set."""
+    nulls = Properties((VarType.NULL,) * count)
+    data = TYPES.encode(nulls, syntax)
+    assert TYPES.decode(data, syntax) == nulls
+    generic = tuple(to_generic(PropVariant(VarType.NULL, None), (1, 2, 3)) for _ in range(count))
+    assert TYPES.decode(THEIRS.encode(Properties(generic), syntax), syntax) == nulls
+    for size in range(len(data)):
+        with pytest.raises(NdrError):
+            TYPES.decode(data[:size], syntax)
+
+
+@pytest.mark.parametrize("syntax", Syntax)
+@pytest.mark.parametrize("place", range(4))
+def test_one_type_that_is_not_null(syntax: Syntax, place: int) -> None:
+    types = [VarType.NULL] * 4
+    types[place] = VarType.UI4
+    data = TYPES.encode(Properties(tuple(types)), syntax)
+    assert TYPES.decode(data, syntax) == Properties(tuple(types))

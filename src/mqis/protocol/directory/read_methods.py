@@ -52,18 +52,15 @@ def get_properties(
 ) -> tuple[PropVariant, ...]:
     """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
     checked = _checked_list(target.object_type, tuple(ids))
-    for entry, vt in zip(checked.properties, types, strict=True):
-        if vt is not VarType.NULL and vt is not entry.vt:
-            raise DirectoryError(
-                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT, f"{entry.name} is asked for as {vt}"
-            )
+    if types != checked.any_types:
+        _check_types(checked.properties, types)
     if target.object_type is ObjectType.USER and target.path is not None:
         raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users have no path name")
     obj = locate(view, target)
     for access in checked.access:
         guard.check(obj, access, view)
     values = [read(obj, view) for read in checked.reads]
-    if None in values:
+    if not all(values):
         raise _no_value(obj, checked.properties[values.index(None)])
     return tuple(values)  # type: ignore[arg-type]
 
@@ -75,6 +72,8 @@ class _CheckedList:
     properties: tuple[Property, ...]
     reads: tuple[Read, ...]
     access: tuple[Access, ...]
+    #: The types of a caller who takes the properties as they are, as nearly all do.
+    any_types: tuple[VarType, ...]
 
 
 @lru_cache(maxsize=1024)
@@ -85,7 +84,16 @@ def _checked_list(object_type: ObjectType, ids: tuple[int, ...]) -> _CheckedList
         tuple(PROPERTIES[propid] for propid in wanted),
         tuple(map(reader_of, wanted)),
         _access_for(wanted),
+        (VarType.NULL,) * len(wanted),
     )
+
+
+def _check_types(properties: Sequence[Property], types: Sequence[VarType]) -> None:
+    for entry, vt in zip(properties, types, strict=True):
+        if vt is not VarType.NULL and vt is not entry.vt:
+            raise DirectoryError(
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT, f"{entry.name} is asked for as {vt}"
+            )
 
 
 def _access_for(ids: Iterable[PropId]) -> tuple[Access, ...]:

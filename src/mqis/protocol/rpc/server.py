@@ -140,7 +140,7 @@ class ServerConnection:
         if self.closing:
             return events
         buffer = self._buffer
-        # Nearly always the bytes are exactly one whole call: nothing has to be reassembled.
+        # Nearly always the bytes are exactly one whole call: nothing has to be buffered.
         if (
             not buffer
             and len(data) <= self._limits.max_frag
@@ -166,8 +166,9 @@ class ServerConnection:
             pdu = bytes(buffer[:size])
             del buffer[:size]
             progress = True
-            self._statistics.packets_in += 1
-            self._handle(pdu, header, now, events)
+            if not self._take_whole(pdu, now, events):
+                self._statistics.packets_in += 1
+                self._handle(pdu, header, now, events)
         if not buffer or not self.wants_data:
             self._pdu_began = None
         elif progress or self._pdu_began is None:
@@ -175,7 +176,7 @@ class ServerConnection:
         return events
 
     def _take_whole(self, data: bytes, now: float, events: list[Event]) -> bool:
-        """Takes the short way of a call; returns False if it has to be decoded."""
+        """Takes the short way of a call that is one PDU; returns False if that is no such call."""
         try:
             call = self._requests.whole(data)
             if call is None:

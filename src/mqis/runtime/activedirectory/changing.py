@@ -57,6 +57,10 @@ class ForestTransaction(ForestView):
         super().__init__(link)
         self._sites_allowed = sites_allowed
 
+    @property
+    def writes(self) -> None:
+        """Not counted: nothing can be rolled back."""
+
     def insert(self, obj: DirectoryObject) -> DirectoryObject:
         """Creates an object and returns it with the identifier that the directory has given."""
         descriptor = given_descriptor(obj.type, obj.properties)

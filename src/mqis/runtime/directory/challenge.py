@@ -28,15 +28,17 @@ from mqis.wire.rpc.operation import Operation
 
 
 class Challenger:
-    """Challenges the client before a call is executed, if the server is configured to."""
+    """Challenges the client before a call is executed; ``challenges`` says whether it has to."""
 
     def __init__(self, directory: DirectoryContext) -> None:
         self._directory = directory
 
+    @property
+    def challenges(self) -> bool:
+        return self._directory.settings.challenge_machines
+
     async def before_set(self, call: IncomingCall, request: dscomm.SetMachineProperties) -> None:
         """S_DSQMSetMachinePropertiesSignProc: the signature covers the properties too."""
-        if not self._directory.settings.challenge_machines:
-            return
         machine = Target(ObjectType.MACHINE, request.path)
         key = await self._directory.look(lambda view: _key(locate(view, machine).value(_SIGN)))
         challenge = self._new_challenge()
@@ -46,8 +48,6 @@ class Challenger:
 
     async def before_get(self, call: IncomingCall, request: dscomm.GetMachineSecurity) -> None:
         """S_DSQMGetObjectSecurityChallengeResponceProc."""
-        if not self._directory.settings.challenge_machines:
-            return
         object_type = object_type_of(request.object_type)
         read_methods.check_secured(object_type, read_methods.check_information(request.information))
         key = await self._directory.look(

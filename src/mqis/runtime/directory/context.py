@@ -26,7 +26,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.ports import Entropy, Store, View
+from mqis.protocol.ports import Entropy, Store, Transaction, View
 from mqis.runtime import changelog
 from mqis.runtime.budgets import Budgets
 from mqis.runtime.changelog import Origin
@@ -192,17 +192,14 @@ class DirectoryContext:
         settings = self.settings
         now = int(settings.clock())
         made: list[OwnChange] = []
-        result = await self.writer.submit(
-            lambda tx: operation(
-                DirectoryEvents(
-                    tx,
-                    now,
-                    self.entropy,
-                    settings.own_site,
-                    observe=made.append,
-                )
+
+        def run(tx: Transaction) -> T:
+            made.clear()  # of a first attempt
+            return operation(
+                DirectoryEvents(tx, now, self.entropy, settings.own_site, observe=made.append)
             )
-        )
+
+        result = await self.writer.enqueue(run)
         for change in made:
             changelog.made(change, origin)
             self._announce(change)

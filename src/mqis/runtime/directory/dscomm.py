@@ -151,7 +151,8 @@ class DscommService(TypedService):
     async def qm_set_machine_properties(
         self, call: IncomingCall, request: dscomm.SetMachineProperties
     ) -> dscomm.DirectoryResult:
-        await self._challenger.before_set(call, request)
+        if self._challenger.challenges:
+            await self._challenger.before_set(call, request)
         return await self._set(call, ObjectType.MACHINE, request.path, None, request)
 
     async def set_object_security(
@@ -224,10 +225,17 @@ class DscommService(TypedService):
     ) -> dscomm.SecurityGot | Awaitable[dscomm.SecurityGot]:
         return self._get_security(call, request, None, request.guid)
 
-    async def qm_get_object_security(
+    def qm_get_object_security(
+        self, call: IncomingCall, request: dscomm.GetMachineSecurity
+    ) -> dscomm.SecurityGot | Awaitable[dscomm.SecurityGot]:
+        self._directory.server_auth(call, request.auth)
+        if self._challenger.challenges:
+            return self._get_challenged(call, request)
+        return self._get_security(call, request, None, request.guid)
+
+    async def _get_challenged(
         self, call: IncomingCall, request: dscomm.GetMachineSecurity
     ) -> dscomm.SecurityGot:
-        self._directory.server_auth(call, request.auth)
         await self._challenger.before_get(call, request)
         answer = self._get_security(call, request, None, request.guid)
         return answer if isinstance(answer, dscomm.SecurityGot) else await answer
@@ -318,12 +326,21 @@ class DscommService(TypedService):
 
     # --- server authentication --------------------------------------------------------------------
 
-    async def validate_server(
+    def validate_server(
         self, call: IncomingCall, request: dscomm.ValidateServer
-    ) -> dscomm.HandleGot:
+    ) -> dscomm.HandleGot | Awaitable[dscomm.HandleGot]:
         """S_DSValidateServer (3.1.4.2): sets up the context that makes later signatures."""
+        if request.token:
+            return self._validate_by(self._negotiate(call, request), call)
+        return self._validated(call, ServerAuth(None))
+
+    async def _validate_by(
+        self, negotiation: Awaitable[ServerAuth], call: IncomingCall
+    ) -> dscomm.HandleGot:
+        return self._validated(call, await negotiation)
+
+    def _validated(self, call: IncomingCall, auth: ServerAuth) -> dscomm.HandleGot:
         handles = self._directory.handles
-        auth = await self._negotiate(call, request) if request.token else ServerAuth(None)
         charges = handles.charged(call, AUTH_BYTES if auth.context is None else CONTEXT_BYTES)
         return dscomm.HandleGot(handles.open(call, auth, charges), _OK)
 

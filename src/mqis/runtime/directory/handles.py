@@ -9,8 +9,6 @@ group is gone, all of them are run down, which frees their objects (3.1.6.1, 3.1
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -37,6 +35,14 @@ class Charges:
     #: The charge for one lookup, or for none.
     lookup: Charge
 
+    def __enter__(self) -> Charges:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Ends the charges if the block raises, that is, if no handle holds them."""
+        if kind is not None:
+            self.end()
+
     def end(self) -> None:
         self.memory.end()
         self.lookup.end()
@@ -58,23 +64,25 @@ class HandleTable:
 
     def charged(self, call: IncomingCall, size: int) -> Charges:
         """Charges memory for the object of a handle; raises if there is not enough."""
-        charges = Charges(self.memory(call), Charge(self._budgets.lookups, call.caller))
+        caller = call.caller
+        charges = Charges(
+            Charge(self._budgets.memory, caller), Charge(self._budgets.lookups, caller)
+        )
         _refuse_shortage(charges.memory.change(size), "bytes of memory")
         return charges
 
-    @contextmanager
-    def lookup(self, call: IncomingCall) -> Iterator[Charges]:
-        """Charges for one more lookup; the charges end if the block raises."""
-        handle = Charge(call.group.budget, call.caller)
+    def lookup(self, call: IncomingCall) -> Charges:
+        """Charges for one more lookup; raises if a budget has no room for it."""
+        caller = call.caller
+        handle = Charge(call.group.budget, caller)
         _refuse_shortage(handle.change(1), "context handles")  # before the walk, not after it
         handle.end()
         charges = self.charged(call, LOOKUP_BYTES)
-        try:
-            _refuse_shortage(charges.lookup.change(1), "open lookups")
-            yield charges
-        except BaseException:
+        shortage = charges.lookup.change(1)
+        if shortage is not None:
             charges.end()
-            raise
+        _refuse_shortage(shortage, "open lookups")
+        return charges
 
     def open(self, call: IncomingCall, value: object, charges: Charges) -> ContextHandle:
         """Creates a handle for ``value``; a fault if there are too many, or the client is gone.

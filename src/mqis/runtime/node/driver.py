@@ -120,7 +120,7 @@ class NodeDriver:
         self._refusals = RefusalLog(members.name_of)
         #: Used only in the writer's thread: True if memory and store may differ.
         self._broken = False
-        self._failures_seen = writer.failures
+        self._rollbacks_seen = writer.rollbacks
 
     async def __aenter__(self) -> NodeDriver:
         """Initialises replication; ``StorageError`` if the store fails."""
@@ -167,7 +167,11 @@ class NodeDriver:
         at = self._now()
         made: list[OwnChange] = []
         try:
-            observing = lambda events: operation(observed(events, made.append))  # noqa: E731
+
+            def observing(events: DirectoryEvents) -> T:
+                made.clear()  # of a first attempt
+                return operation(observed(events, made.append))
+
             run = self.node.change(observing, at, origin.name)
             result, _ = await asyncio.shield(self._enqueue(run, at))
         except NotAuthority as elsewhere:
@@ -239,7 +243,7 @@ class NodeDriver:
         return future
 
     def _guarded(self, run: Run[T], at: Instant) -> Run[T]:
-        """Wraps an operation to restart replication if a commit has failed since the last one.
+        """Wraps an operation to restart replication if others were undone since the last one.
 
         Replication's memory may then be ahead of the store, or come from an operation that was
         rolled back. Runs in the writer's thread.
@@ -247,9 +251,9 @@ class NodeDriver:
 
         def guarded(tx: Transaction) -> tuple[T, list[Effect]]:
             effects: list[Effect] = []
-            restart = self._broken or self._failures_seen != self._writer.failures
+            restart = self._broken or self._rollbacks_seen != self._writer.rollbacks
             if restart:
-                self._failures_seen, self._broken = self._writer.failures, True
+                self._rollbacks_seen, self._broken = self._writer.rollbacks, True
                 effects = self.node.start(at)(tx)
             try:
                 result, more = run(tx)

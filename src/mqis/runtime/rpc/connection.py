@@ -311,12 +311,14 @@ class ServerProtocol(asyncio.Protocol):
     def _regulate(self) -> None:
         """Pauses reading while there is no room for calls, or the client does not read answers."""
         transport, machine = self._transport, self._machine
-        if transport is None or machine is None or self._ending or transport.is_closing():
+        if transport is None or machine is None or self._ending:
             return
         pause = self._blocked or not machine.wants_data
-        if pause and not self._paused:
+        if pause is self._paused or transport.is_closing():
+            return
+        if pause:
             transport.pause_reading()
-        elif self._paused and not pause:
+        else:
             transport.resume_reading()
         self._paused = pause
 

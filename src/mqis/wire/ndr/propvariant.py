@@ -281,13 +281,22 @@ def _many_types(arms: _Arms, variant: Codec, encode_one: EncodeInline) -> Elemen
     """The codec for arrays of types, in one loop: every read has such an array."""
     decode_arms, decode_one = arms.decode, variant.decode
     unpack_tags = arms.dialect.form("H6xH").unpack_from
+    null = arms.blank[VarType.NULL]
+    padded_null = null.ljust(16, b"\0")
 
     def encode(encoder: Encoder, types: tuple[VarType, ...]) -> None:
         for vt in types:
             encode_one(encoder, vt)
 
-    def decode(decoder: Decoder, count: int) -> list[Any]:
+    def decode(decoder: Decoder, count: int) -> Any:
         data, inline = decoder.data, []
+        # Nearly always all of them are null, and no byte of the padding is set.
+        start = decoder.offset
+        start += -start & 7
+        nulls = padded_null * (count - 1) + null
+        if count and data.startswith(nulls, start):
+            decoder.offset = start + len(nulls)
+            return (VarType.NULL,) * count
         for _ in range(count):
             offset = decoder.offset
             offset += -offset & 7
@@ -299,7 +308,9 @@ def _many_types(arms: _Arms, variant: Codec, encode_one: EncodeInline) -> Elemen
                 inline.append((vt, decode_arm(decoder, offset)))
         return inline
 
-    def resolve(decoder: Decoder, inline: list[Any]) -> tuple[VarType, ...]:
+    def resolve(decoder: Decoder, inline: Any) -> tuple[VarType, ...]:
+        if type(inline) is tuple:
+            return inline
         for _, item in inline:
             if type(item) is tuple:
                 item[0](decoder, item)
