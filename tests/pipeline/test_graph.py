@@ -35,7 +35,6 @@ SOURCES = {
     "estate_checks": schemas.ESTATE_CHECKS,
     "synthetic_seed": schemas.SEED,
     "failed_link": schemas.FAILED_LINK,
-    "estate_checks": schemas.ESTATE_CHECKS,
 }
 
 

@@ -15,14 +15,17 @@ from pyspark.sql import SparkSession
 from mqis.admin.activedirectory.mirror.round import EstateMirror
 from mqis.admin.transfer import export_file, import_file
 from mqis.config.stores import open_store
+from mqis.lab.generate.exports import replica_of
 from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.runs import audit, history, hygiene, ingest, routes, what_if
 from mqis.pipeline.tables import TableDirectory
-from mqis.protocol.directory.export_format import ORDER
+from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry
+from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import RenameEntry
+from mqis.wire.mqds.objecttype import ObjectType
 from tests.admin.activedirectory.mirrored import MirroredEstate, mirrored
 
 #: The properties of every object, by type and identifier.
@@ -149,10 +152,15 @@ def test_a_replica_of_an_imported_estate(
 ) -> None:
     """The authority exports a site and its network; a replica lacks the network alone."""
     (exported,) = past.exports.iterdir()
-    lines = exported.read_text("ascii").splitlines()
-    (lacking,) = [n for n, line in enumerate(lines) if '"network"' in line and "Lyon" in line]
-    for name, kept in (("corp.example", lines), ("bsc", lines[:lacking] + lines[lacking + 1 :])):
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(kept) + "\n", "ascii")
+    header, *lines = exported.read_text("ascii").splitlines()
+    objects = [
+        entry for line in lines if isinstance(entry := parse_entry(line, 0), DirectoryObject)
+    ]
+    lost = [obj for obj in objects if obj.type is ObjectType.CN and obj.path == "Lyon"]
+    held = [format_entry(replica_of(obj)) for obj in objects if obj not in lost]
+    assert len(held) == len(objects) - 1
+    for name, told in (("corp.example", lines), ("bsc", held)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join((header, *told)) + "\n", "ascii")
     tables = TableDirectory(spark, tmp_path / "tables")
     ingest(tables, exports=str(tmp_path))
     assert audit(tables).differences == 1
