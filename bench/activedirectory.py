@@ -168,7 +168,7 @@ def _calls(run: Run, domain: SambaDomain, results: Results) -> None:
     served = member.start(home, run.resources)
     target = Target(served.pid, served.ready(), RpcPeer)
     numbers = scattered_numbers(domain.queues)[:1000]
-    ours = {"read by path": [], "lookup, label = x": []}  # type: dict[str, list[Sample]]
+    ours: dict[str, list[Sample]] = {"read by path": [], "lookup, label = x": []}
     bare = {name: list[Sample]() for name in ours}
     with closing(Line(target)) as line, asyncio.Runner() as runner:
         client = runner.run(_client(domain))
@@ -193,9 +193,9 @@ def _calls(run: Run, domain: SambaDomain, results: Results) -> None:
             return lambda: _found_one(client, query(next(number)))
 
         for _ in range(run.rounds):
-            for name in ours:
+            for name, samples in ours.items():
                 run.say(f"activedirectory: {name}")
-                ours[name].append(_each(through(name), run.sample_s))
+                samples.append(_each(through(name), run.sample_s))
                 bare[name].append(runner.run(_each_async(beside(name), run.sample_s)))
         runner.run(client.close())
     served.stop()

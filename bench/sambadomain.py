@@ -123,7 +123,8 @@ def _script(*arguments: str) -> None:
 def _fill(directory: Path, queues: int) -> None:
     file = directory / "estate.ldif"
     file.write_text("".join(write_ldif(_estate(queues))), "utf-8")
-    command = [_SYSTEM_PYTHON, str(ROOT / "bench/sambafill.py"), f"{directory}/etc/smb.conf", file]
+    script, conf = ROOT / "bench/sambafill.py", directory / "etc/smb.conf"
+    command = [_SYSTEM_PYTHON, str(script), str(conf), str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]

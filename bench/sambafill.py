@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from samba.auth import system_session  # type: ignore[import-not-found]
-from samba.param import LoadParm  # type: ignore[import-not-found]
-from samba.samdb import SamDB  # type: ignore[import-not-found]
+from samba.auth import system_session
+from samba.param import LoadParm
+from samba.samdb import SamDB
 
 
 def main(configuration: str, path: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,11 @@ from mqis.protocol.activedirectory.entry import BadAttribute
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.urls import LdapUrl
+from mqis.runtime.activedirectory.computers import (
+    BELIEVED_S,
+    MOST_COMPUTERS,
+    ComputerPlaces,
+)
 from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.servers import DomainControllers
@@ -18,6 +24,7 @@ from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.ldap import ScriptedDirectory
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.ldap.requests import SearchRequest
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
@@ -135,3 +142,42 @@ def test_a_server_that_is_no_domain_controller() -> None:
                 await ForestReader.open(LdapDirectoryClient(DomainControllers(settings)))
 
     asyncio.run(test())
+
+
+def test_the_place_of_a_computer_is_remembered_while_it_stands_there() -> None:
+    async def test(reader: ForestReader, estate: Estate) -> None:
+        def searches() -> int:
+            return len(estate.server.operations(SearchRequest))
+
+        async def found(path: str) -> tuple[Guid | None, int]:
+            """The queue of a path, and the number of searches that it took."""
+            before = searches()
+            queue = await reader.find(ObjectType.QUEUE, path)
+            return None if queue is None else queue.id, searches() - before
+
+        orders, bills = estate.queues
+        assert await found("srv1\\orders") == (orders, 2)
+        assert await found("SRV1\\bills") == (bills, 1)
+        assert await found("srv1\\none") == (None, 2)
+        moved = f"CN=SRV1,OU=Berlin,{estate.server.root}"
+        estate.server.entries = [
+            replace(e, name=e.name.replace(estate.computer, moved)) for e in estate.server.entries
+        ]
+        assert await found("srv1\\orders") == (orders, 3)
+        assert await found("srv1\\bills") == (bills, 1)
+
+    read(test)
+
+
+def test_a_place_is_believed_for_a_moment() -> None:
+    now = [0.0]
+    places = ComputerPlaces(lambda: now[0])
+    place = DistinguishedName.parse("CN=SRV1,CN=Computers,DC=corp,DC=example")
+    places.put("SRV1", place)
+    assert places.get("srv1") == place
+    now[0] = BELIEVED_S
+    assert places.get("srv1") is None
+    for number in range(MOST_COMPUTERS + 1):
+        places.put(f"host{number}", place)
+    assert places.get("host1") is None
+    assert places.get(f"host{MOST_COMPUTERS}") == place

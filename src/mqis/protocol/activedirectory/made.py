@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mqis.protocol.activedirectory import codecs
 from mqis.protocol.activedirectory.codecs import AttributeCodec
 from mqis.protocol.activedirectory.queuename import join_name
@@ -18,6 +20,8 @@ from mqis.wire.propvariant import Value
 from mqis.wire.security.descriptor import SecurityDescriptor
 
 _CLUSTER = b"msclustervirtualserver"
+#: Descriptors of each type that are remembered; one has 64 KiB at most.
+_DESCRIPTORS = 64
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -204,13 +208,17 @@ def network_protocol(view: EntryView) -> Value:
 
 
 def descriptor(object_type: ObjectType) -> AttributeCodec:
-    """Makes the codec of nTSecurityDescriptor, which translates every right."""
+    """Makes the codec of nTSecurityDescriptor, which translates every right.
 
-    def decode(values: tuple[bytes, ...]) -> Value:
-        found = SecurityDescriptor.from_bytes(values[0])
+    Most objects of a directory have one of few descriptors, so that the last ones are remembered.
+    """
+
+    @lru_cache(maxsize=_DESCRIPTORS)
+    def translated(octets: bytes) -> bytes:
+        found = SecurityDescriptor.from_bytes(octets)
         return from_active_directory(found, object_type).to_bytes()
 
-    return AttributeCodec(decode, codecs.OCTETS.encode)
+    return AttributeCodec(lambda values: translated(values[0]), codecs.OCTETS.encode)
 
 
 def owner(view: EntryView) -> Value:

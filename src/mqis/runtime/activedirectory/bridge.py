@@ -52,7 +52,10 @@ class LoopThread:
                 self.run(found.aclose())
 
     def close(self, last: Coroutine[Any, Any, None]) -> None:
-        """Runs ``last``, ends what still waits, then stops the thread."""
+        """Runs ``last``, ends what still waits, then stops the thread; once is enough."""
+        if self._closed:
+            last.close()
+            return
         try:
             self.run(last)
         finally:

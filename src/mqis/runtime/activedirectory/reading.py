@@ -28,6 +28,7 @@ from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.protocol.ldap.ports import LdapDirectory, LdapQuery
+from mqis.runtime.activedirectory.computers import ComputerPlaces
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import SearchScope
@@ -93,6 +94,7 @@ class ForestReader:
     forest: Forest
     skipped: Skipped = field(default=_log_skipped)
     page_size: int = PAGE_SIZE
+    computers: ComputerPlaces = field(default_factory=ComputerPlaces, compare=False)
 
     @classmethod
     async def open(cls, client: LdapDirectory, skipped: Skipped = _log_skipped) -> ForestReader:
@@ -166,16 +168,29 @@ class ForestReader:
 
     async def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
         """Returns the object of a name of MS-MQDS; None if there is none."""
+        computer = self.computers.get(computer_of(object_type, path))
+        believed = None if computer is None else self._target(object_type, path, computer)
+        if believed is not None:
+            found = await self.read_one(object_type, believed)
+            if found is not None:
+                return found
         name = await self.place_of(object_type, path)
-        return None if name is None else await self.read_one(object_type, name)
+        return None if name is None or name == believed else await self.read_one(object_type, name)
 
     async def place_of(self, object_type: ObjectType, path: str) -> str | None:
         """The distinguished name that follows from a path; None if its computer is missing."""
         wanted = computer_of(object_type, path)
         computer = await self.find_computer(wanted) if wanted else None
         above = None if computer is None else computer.distinguished_name
+        if above is not None:
+            self.computers.put(wanted, above)
+        return self._target(object_type, path, above)
+
+    def _target(
+        self, object_type: ObjectType, path: str, computer: DistinguishedName | None
+    ) -> str | None:
         asked = ObjectType.SITE if object_type is ObjectType.CN else object_type
-        return target_of(asked, None, path, self.forest, above)
+        return target_of(asked, None, path, self.forest, computer)
 
     async def find_computer(self, name: str) -> LdapEntry | None:
         """Returns the computer with a short or DNS name, wherever it stands."""

@@ -170,6 +170,9 @@ class LdapConnection(asyncio.Protocol):
 
     async def _next(self, number: int, timeout_s: float | None) -> LdapMessage:
         event = self._waiting[number]
+        if (ready := self._client.take(number)) is not None:
+            self._adjust_reading()
+            return ready
         try:
             async with asyncio.timeout(timeout_s):
                 while (message := self._client.take(number)) is None:

@@ -23,6 +23,9 @@ from mqis.wire.guid import Guid
 MAXIMUM_NAME: Final = 16_384
 
 _ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}|[0-9]+(?:\.[0-9]+)+")
+#: Letters, digits and blanks inside of values alone: most names, which need no parser.
+_PLAIN_PART = r"[A-Za-z][A-Za-z0-9-]{0,63}=[A-Za-z0-9_$-](?:[A-Za-z0-9 ._$-]*[A-Za-z0-9._$-])?"
+_PLAIN_NAME = re.compile(rf"{_PLAIN_PART}(?:,{_PLAIN_PART})*")
 _SPECIAL = frozenset(',+"\\<>;=')
 _TWO_DIGITS = re.compile(r"[0-9A-Fa-f]{2}")
 
@@ -56,6 +59,8 @@ class DistinguishedName:
             raise WireError(
                 f"a distinguished name of more than {MAXIMUM_NAME} characters", MAXIMUM_NAME
             )
+        if _PLAIN_NAME.fullmatch(text):
+            return cls(tuple([NamePart(*part.split("=")) for part in text.split(",")]))
         return cls(tuple(_Parser(text).parts()))
 
     @property

@@ -6,6 +6,7 @@ A check raises ``ValueError`` or ``WireError`` with the reason for which a value
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from mqis.protocol.directory.types.columns import ValueMeaning
 from mqis.protocol.directory.types.row import Check, PropertyRow
@@ -70,9 +71,15 @@ def _keys(data: bytes) -> None:
         key.rsa()
 
 
+@lru_cache(maxsize=64)
+def _descriptor(data: bytes) -> None:
+    """Most objects have one of few descriptors, so that the last sound ones are remembered."""
+    SecurityDescriptor.from_bytes(data)
+
+
 _BY_MEANING: dict[ValueMeaning, Check] = {
     ValueMeaning.FLAG: flag,
-    ValueMeaning.DESCRIPTOR: _parsed(SecurityDescriptor.from_bytes),
+    ValueMeaning.DESCRIPTOR: _parsed(_descriptor),
     ValueMeaning.SID: _parsed(Sid.from_bytes),
     ValueMeaning.KEYS: _parsed(_keys),
     ValueMeaning.CERTIFICATES: _parsed(_certificates),
