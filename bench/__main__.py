@@ -108,7 +108,7 @@ def main() -> int:
     console = Console()
     if arguments.list:
         for bench in ENTRIES.values():
-            console.print(f"{bench.name:12}{bench.what}")
+            console.print(f"{bench.name:17}{bench.what}")
         return 0
     done = []
     watched = Console(stderr=True)
