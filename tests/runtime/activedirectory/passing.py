@@ -17,6 +17,7 @@ from mqis.storage.memory import MemoryStore
 from mqis.testing.activedirectory import ScriptedDomain
 from tests.runtime.activedirectory.estate import Estate
 from tests.runtime.directory.serving import ADMIN, Caller, Served, serving
+from tests.waiting import DEADLINE_S
 
 
 @dataclass
@@ -30,7 +31,8 @@ class Passing:
 
 
 def settings_for(server: ScriptedDomain) -> LdapSettings:
-    return LdapSettings((LdapUrl.parse(server.url),), connect_timeout_s=5, operation_timeout_s=5)
+    limits = {"connect_timeout_s": DEADLINE_S, "operation_timeout_s": DEADLINE_S}
+    return LdapSettings((LdapUrl.parse(server.url),), **limits)
 
 
 async def copied(server: ScriptedDomain) -> MemoryStore:

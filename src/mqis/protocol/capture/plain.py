@@ -5,13 +5,14 @@ The converter of a type is looked up once: captures hold millions of values of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum, Flag
 from json import JSONEncoder
 from typing import Any
 
 from mqis.wire.guid import Guid
+from mqis.wire.mqdsrp.propertylist import PropertyList
 from mqis.wire.propvariant import VarType
 from mqis.wire.security.sid import Sid
 from mqis.wire.seqnum import SequenceNumber
@@ -79,7 +80,7 @@ def _int(value: int, _longest: int) -> int | str:
     return value if value.bit_length() <= 64 else f"0x{value:x}"
 
 
-def _items(value: tuple[Any, ...] | list[Any], longest: int) -> list[Any]:
+def _items(value: Sequence[Any], longest: int) -> list[Any]:
     return [_plain(item, longest) for item in value]
 
 
@@ -93,6 +94,7 @@ _CONTAINERS: dict[type, Convert] = {
     int: _int,
     tuple: _items,
     list: _items,
+    PropertyList: _items,
     dict: _dict,
 }
 _CONVERTERS: dict[type, Convert] = {}

@@ -8,6 +8,7 @@ from enum import Enum, Flag
 from typing import Any
 
 from mqis.wire.guid import Guid
+from mqis.wire.mqdsrp.propertylist import PropertyList
 from mqis.wire.propvariant import VarType
 from mqis.wire.security.sid import Sid
 from mqis.wire.seqnum import SequenceNumber
@@ -38,5 +39,5 @@ _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] =
     (int, _int),
     (bytes, bytes.hex),
     (dict, lambda value: {str(key): as_json(item) for key, item in value.items()}),
-    ((tuple, list), lambda value: [as_json(item) for item in value]),
+    ((tuple, list, PropertyList), lambda value: [as_json(item) for item in value]),
 )
