@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from mqis.pipeline import schemas
+from mqis.pipeline import graph, schemas
 from mqis.pipeline.building import TableBuilder
 from mqis.pipeline.catalogs import CatalogTables
 from mqis.pipeline.graph import TABLES, TableKind
@@ -65,6 +65,14 @@ def test_definitions_start_no_jobs_and_make_their_schemas(spark: SparkSession) -
     for name in TABLES:
         empty(name)
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("definitions")
+
+
+def test_definitions_name_the_columns_that_stay() -> None:
+    """Through Connect ``drop`` looks the table up, which a declarative pipeline has yet to make."""
+    package = Path(graph.__file__).parents[1]
+    files = [path for name in ("graph", "transforms") for path in (package / name).glob("*.py")]
+    assert files
+    assert [path.name for path in files if ".drop(" in path.read_text(encoding="utf-8")] == []
 
 
 def test_tables_have_schemas_and_known_inputs() -> None:

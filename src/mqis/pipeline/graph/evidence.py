@@ -164,7 +164,7 @@ def input_verdict(
         segments=_listed(segments),
         files=files,
         damaged=errors.filter("source = 'journal'").select("file").distinct(),
-        conflicts=reductions.conflicts(repeats).drop("server_id"),
+        conflicts=reductions.conflicts(repeats).select("server", "first", "last", "count"),
         holes=reductions.holes(records, holed),
         unrecorded=reductions.unrecorded(records, thinned),
         snapshots=snapshot_partitions.select("server", "lsn").distinct(),
