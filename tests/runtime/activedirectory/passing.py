@@ -31,8 +31,9 @@ class Passing:
 
 
 def settings_for(server: ScriptedDomain) -> LdapSettings:
-    limits = {"connect_timeout_s": DEADLINE_S, "operation_timeout_s": DEADLINE_S}
-    return LdapSettings((LdapUrl.parse(server.url),), **limits)
+    return LdapSettings(
+        (LdapUrl.parse(server.url),), connect_timeout_s=DEADLINE_S, operation_timeout_s=DEADLINE_S
+    )
 
 
 async def copied(server: ScriptedDomain) -> MemoryStore:
