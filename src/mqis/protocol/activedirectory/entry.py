@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from mqis.protocol.errors import ProtocolError
 from mqis.wire.guid import Guid
@@ -20,6 +21,12 @@ class BadAttribute(ProtocolError):
 
     def __reduce__(self) -> tuple[type[ProtocolError], tuple[str]]:
         return ProtocolError, (str(self),)
+
+
+@lru_cache(maxsize=16)
+def _parsed(name: str) -> DistinguishedName:
+    """Several properties of an object are made of its name."""
+    return ExtendedName.parse(name).name
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class LdapEntry:
 
     @property
     def distinguished_name(self) -> DistinguishedName:
-        return ExtendedName.parse(self.name).name
+        return _parsed(self.name)
 
     @property
     def guid(self) -> Guid | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
@@ -15,6 +16,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
@@ -31,6 +33,12 @@ KEPT = frozenset(
     and (row.computed is None or row.also_stored)
     and row.role not in _OUTSIDE
 )
+
+
+@cache
+def kept_of(object_type: ObjectType) -> tuple[PropId, ...]:
+    """The properties of ``KEPT`` that objects of a type have."""
+    return tuple(row.id for row in rows_of(object_type) if row.id in KEPT)
 
 
 def columns_of(propids: Iterable[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -69,8 +77,7 @@ def read_properties(
 
 def read_object(view: EntryView, object_type: ObjectType, partition: Guid) -> DirectoryObject:
     """Returns an entry as an object for a store of our own, which numbers it anew."""
-    kept = [row.id for row in rows_of(object_type) if row.id in KEPT]
-    properties = read_properties(view, object_type, kept)
+    properties = read_properties(view, object_type, kept_of(object_type))
     guid = view.entry.guid
     if guid is None:
         raise DirectoryError(

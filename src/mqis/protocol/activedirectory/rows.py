@@ -7,6 +7,7 @@ stands means that the attribute has to be there (MS-MQDSSM 3.1.6.11).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from mqis.protocol.activedirectory import made
 from mqis.protocol.activedirectory.codecs import (
@@ -235,5 +236,6 @@ ATTRIBUTE_ROWS: dict[int, AttributeRow] = {
 }
 
 
+@cache
 def rows_of(object_type: ObjectType) -> tuple[AttributeRow, ...]:
     return tuple(row for row in ATTRIBUTE_ROWS.values() if row.object_type is object_type)

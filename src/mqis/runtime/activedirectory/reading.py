@@ -21,8 +21,7 @@ from typing import Final
 from mqis.protocol.activedirectory.conditions import class_filter, search_filter
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import ROOT_ATTRIBUTES, Forest
-from mqis.protocol.activedirectory.reading import KEPT, columns_of, read_object
-from mqis.protocol.activedirectory.rows import rows_of
+from mqis.protocol.activedirectory.reading import columns_of, kept_of, read_object
 from mqis.protocol.activedirectory.targets import computer_filter, computer_of, target_of
 from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
@@ -79,7 +78,7 @@ class Columns:
     @classmethod
     def kept(cls, object_type: ObjectType) -> Columns:
         """All that an object of a store keeps."""
-        propids = tuple(row.id for row in rows_of(object_type) if row.id in KEPT)
+        propids = kept_of(object_type)
         return cls(propids, *columns_of(propids))
 
 

@@ -24,7 +24,9 @@ MAXIMUM_NAME: Final = 16_384
 
 _ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}|[0-9]+(?:\.[0-9]+)+")
 #: Letters, digits and blanks inside of values alone: most names, which need no parser.
-_PLAIN_PART = r"[A-Za-z][A-Za-z0-9-]{0,63}=[A-Za-z0-9_$-](?:[A-Za-z0-9 ._$-]*[A-Za-z0-9._$-])?"
+_PLAIN_TEXT = r"[A-Za-z0-9_$-](?:[A-Za-z0-9 ._$-]*[A-Za-z0-9._$-])?"
+_PLAIN_PART = rf"[A-Za-z][A-Za-z0-9-]{{0,63}}={_PLAIN_TEXT}"
+_PLAIN_VALUE = re.compile(_PLAIN_TEXT)
 _PLAIN_NAME = re.compile(rf"{_PLAIN_PART}(?:,{_PLAIN_PART})*")
 _SPECIAL = frozenset(',+"\\<>;=')
 _TWO_DIGITS = re.compile(r"[0-9A-Fa-f]{2}")
@@ -134,6 +136,8 @@ def guid_name(guid: Guid) -> str:
 
 def escape_value(value: str) -> str:
     """Writes a part's value so that it reads back as the same text and stays one part."""
+    if _PLAIN_VALUE.fullmatch(value):
+        return value
     last = len(value) - 1
     return "".join(_escape(char, index, last) for index, char in enumerate(value))
 
