@@ -124,12 +124,13 @@ def _passed_over(seen: DataFrame) -> DataFrame:
     )
     # A whole object, or its deletion, supersedes all earlier changes of it.
     whole = (int(Command.CREATE), int(Command.SYNC), int(Command.DELETE))
+    # Not by type: the record of deleting what was not there has none.
     said = (
         applied.filter(F.col("operation").isin(*whole))
-        .groupBy("server", "partition", "object_type", "object_id")
+        .groupBy("server", "partition", "object_id")
         .agg(F.max("seq").alias("said"))
     )
-    left = missed.join(said, ["server", "partition", "object_type", "object_id"], "left").filter(
+    left = missed.join(said, ["server", "partition", "object_id"], "left").filter(
         F.coalesce("said", F.lit(-1)) < F.col("seq")
     )
     covered = (F.col("from_seq") < F.col("seq")) & (F.col("seq") <= F.col("to_seq"))
