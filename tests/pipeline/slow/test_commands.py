@@ -179,7 +179,8 @@ def test_the_example_runs(
 def test_the_documents_program_runs(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (program,) = re.findall(r"^```python\n(.*?)^```", DOC.read_text("utf-8"), re.M | re.S)
+    program = re.findall(r"^```python\n(.*?)^```", DOC.read_text("utf-8"), re.M | re.S)[0]
+    assert "import" in program  # a whole program, not one of the fragments that follow
     exec(compile(program, str(DOC), "exec"), {})
     assert "queue different" in capsys.readouterr().out
 
