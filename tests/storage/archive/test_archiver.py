@@ -86,6 +86,34 @@ def test_a_snapshot_comes_before_the_segment_that_names_it(directory: Path) -> N
     assert kinds == ["snapshot", "segment", "snapshot", "segment", "snapshot"]
 
 
+def test_a_segment_that_retention_deletes_during_a_look_is_no_failure(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Archiver(directory, tmp_path / "archive", SERVER)
+    assert made.step() > 0
+    gone, *rest = [path for path in archiver.closed_files(directory) if path.suffix == ".mqj"]
+    looked_at = archiver.first_lsn
+
+    def delete_and_look(path: Path) -> int:
+        if path == gone:
+            path.unlink()
+        return looked_at(path)
+
+    monkeypatch.setattr(archiver, "first_lsn", delete_and_look)
+    assert made.step() == 0
+    assert made.status().failures == 0
+    assert set(rest) <= set(archiver.closed_files(directory))
+
+
+def test_a_segment_that_cannot_be_read_is_a_failure(directory: Path, tmp_path: Path) -> None:
+    path = next(path for path in archiver.closed_files(directory) if path.suffix == ".mqj")
+    path.write_bytes(b"not a segment")
+    made = Archiver(directory, tmp_path / "archive", SERVER)
+    with pytest.raises(StorageError, match=path.name):
+        made.step()
+    assert made.status().failures == 1
+
+
 @pytest.mark.interop
 def test_a_real_s3_server_is_an_archive(directory: Path, tmp_path: Path) -> None:
     with s3_server(tmp_path / "s3", "bucket") as server:

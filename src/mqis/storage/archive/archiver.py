@@ -157,8 +157,13 @@ def closed_files(directory: Path) -> list[Path]:
     closed = list(segments(directory).values())[:-1]
     if not closed:  # nothing tells yet whether the journal is another one than the archive has
         return []
-    ordered = [((first_lsn(path) - 1, 1), path) for path in closed]
-    ordered += [((lsn, 0), path) for lsn, path in snapshots(directory).items()]
+    ordered = [((lsn, 0), path) for lsn, path in snapshots(directory).items()]
+    for path in closed:
+        try:
+            ordered.append(((first_lsn(path) - 1, 1), path))
+        except StorageError:
+            if path.exists():  # otherwise retention has deleted it since: it is archived
+                raise
     return [path for _, path in sorted(ordered)]
 
 
