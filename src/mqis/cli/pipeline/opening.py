@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -69,13 +72,31 @@ def opened_tables(
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
         task = bar.add_task("starting Spark", total=None)
+        take_interrupts()
         with session(engine) as opened:
+            take_interrupts()  # PySpark has set a handler of its own
 
             def show_progress(done: int, total: int) -> None:
                 bar.update(task, description="computing", completed=done, total=total)
 
             with watched(opened, show_progress):
                 yield table_store(opened, place.into, directory)
+
+
+def take_interrupts() -> None:
+    """Lets Ctrl-C raise ``KeyboardInterrupt`` in one place, without a word of the libraries.
+
+    PySpark's handler asks Java to cancel all jobs. It does so on the connection on which the
+    interrupted call still waits, so that fails, and py4j logs how. Here the end of the session
+    cancels the jobs, and nothing is logged from now on: the command ends with its one line.
+    """
+    if current_thread() is main_thread():
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    logging.disable()
+    raise KeyboardInterrupt
 
 
 def interruptible(command: Callable[..., None]) -> Callable[..., None]:
