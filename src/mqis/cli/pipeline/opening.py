@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from threading import current_thread, main_thread
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -72,9 +71,8 @@ def opened_tables(
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
         task = bar.add_task("starting Spark", total=None)
-        take_interrupts()
+        logging.getLogger().addFilter(is_not_of_py4j)
         with session(engine) as opened:
-            take_interrupts()  # PySpark has set a handler of its own
 
             def show_progress(done: int, total: int) -> None:
                 bar.update(task, description="computing", completed=done, total=total)
@@ -83,20 +81,13 @@ def opened_tables(
                 yield table_store(opened, place.into, directory)
 
 
-def take_interrupts() -> None:
-    """Lets Ctrl-C raise ``KeyboardInterrupt`` in one place, without a word of the libraries.
+def is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Keeps out what py4j logs before it raises: a command tells an error in its one line.
 
-    PySpark's handler asks Java to cancel all jobs. It does so on the connection on which the
-    interrupted call still waits, so that fails, and py4j logs how. Here the end of the session
-    cancels the jobs, and nothing is logged from now on: the command ends with its one line.
+    Above all Ctrl-C: PySpark's handler then calls Java on the connection on which the interrupted
+    call still waits. That fails, and py4j would log two tracebacks.
     """
-    if current_thread() is main_thread():
-        signal.signal(signal.SIGINT, _interrupt)
-
-
-def _interrupt(number: int, frame: object) -> NoReturn:
-    logging.disable()
-    raise KeyboardInterrupt
+    return "py4j" not in PurePath(record.pathname).parts
 
 
 def interruptible(command: Callable[..., None]) -> Callable[..., None]:
@@ -106,10 +97,19 @@ def interruptible(command: Callable[..., None]) -> Callable[..., None]:
     def run(*given: Any, **named: Any) -> None:
         try:
             command(*given, **named)
-        except KeyboardInterrupt:
+        except BaseException as error:
+            if not _came_of_interrupt(error):
+                raise
             interrupted("interrupted; each table is either as it was or new")
 
     return run
+
+
+def _came_of_interrupt(error: BaseException | None) -> bool:
+    """True for Ctrl-C, and for what fails while it ends the command: Java may not answer then."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def interrupted(text: str) -> None:
