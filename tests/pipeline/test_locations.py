@@ -47,7 +47,7 @@ def test_plain_paths_and_file_uris() -> None:
 def test_inputs_that_cannot_be_read_are_refused(given: str, reason: str) -> None:
     """The names of inputs go into tables, so a credential must not be in them."""
     with pytest.raises(LocationError, match=reason) as caught:
-        paths_in({"path": given}, "*", "anything")
+        paths_in({"path": given}, "anything", "*")
     assert "hush" not in str(caught.value)
 
 

@@ -100,9 +100,9 @@ def test_captures_give_the_same_rows(s3: S3Server, tmp_path: Path, share_bytes: 
 
 def test_a_missing_bucket_and_an_empty_one_are_one_clear_line(s3: S3Server) -> None:
     with pytest.raises(SourceError, match="no such bucket"):
-        paths_in({"path": s3.uri("nowhere/x")}, "*", "journal segments")
+        paths_in({"path": s3.uri("nowhere/x")}, "journal segments", "*")
     with pytest.raises(SourceError, match="there are no journal segments in it"):
-        paths_in({"path": s3.uri("bucket/empty")}, "*", "journal segments")
+        paths_in({"path": s3.uri("bucket/empty")}, "journal segments", "*")
 
 
 def test_a_store_that_fails_later_is_an_error_row(journal: Path, s3: S3Server) -> None:

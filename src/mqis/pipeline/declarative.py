@@ -26,7 +26,7 @@ def define(spark: SparkSession, inputs: PipelineInputs) -> None:
     if inputs.journals:
         reader = spark.readStream.format("mqis.journal").schema(schemas.JOURNAL)
         sources["journal"] = lambda: reader.load(inputs.journals)
-    defined = _with_input(sources)
+    defined = {name: table for name, table in TABLES.items() if _has_input(name, sources)}
     for table in defined.values():
         query = _query(spark, table, sources, defined.keys())
         if table.kind is TableKind.STREAM:
@@ -37,18 +37,12 @@ def define(spark: SparkSession, inputs: PipelineInputs) -> None:
             pipelines.materialized_view(name=table.name, comment=_comment(table))(query)
 
 
-def _with_input(sources: Sources) -> dict[str, TableDefinition]:
-    """The tables for which there is input."""
-    found: dict[str, TableDefinition] = {}
-    left = dict(TABLES)
-    while ready := [
-        table
-        for table in left.values()
-        if not table.requires or table.requires in sources or table.requires in found
-    ]:
-        for table in ready:
-            found[table.name] = left.pop(table.name)
-    return found
+def _has_input(name: str, sources: Sources) -> bool:
+    """Returns whether a source is given, or a table has the input that it requires."""
+    if name not in TABLES:
+        return name in sources
+    required = TABLES[name].requires
+    return not required or _has_input(required, sources)
 
 
 def _query(

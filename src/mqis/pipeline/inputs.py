@@ -16,10 +16,15 @@ from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.capture import capture_files
 from mqis.pipeline.sources.checks import header_row
 from mqis.pipeline.sources.directory import export_files, server_of
-from mqis.pipeline.sources.files import SourceFile, files_beside, paths_in
+from mqis.pipeline.sources.files import SourceFile, files_beside
 from mqis.pipeline.sources.findings import estate_checks, finding_files
-from mqis.pipeline.sources.inventory import SegmentFile, journal_files
-from mqis.pipeline.sources.journal import PATTERN, server_of_segment
+from mqis.pipeline.sources.inventory import (
+    PATTERN,
+    SegmentFile,
+    journal_files,
+    segment_files,
+    server_of_segment,
+)
 from mqis.pipeline.transforms.expressions import shaped
 
 #: Functions that read the sources, by their names in the graph.
@@ -53,7 +58,7 @@ class PipelineInputs:
         """
         more = {"allow_empty": "true"} if may_be_empty else {}
         if self.journals:
-            paths_in({"path": self.journals, **more}, PATTERN, "journal segments")
+            segment_files({"path": self.journals, **more})
         if self.exports:
             export_files({"path": self.exports, **more})
         if self.captures:
@@ -116,8 +121,8 @@ def _copy(copy: SegmentFile) -> tuple[object, ...]:
 
 def _snapshot_sources(spark: SparkSession, journals: str) -> Sources:
     """The snapshots in the journals' directories; nothing if there are none."""
-    options = {"path": journals, "allow_empty": "true"}
-    beside = {path.parent for path in paths_in(options, PATTERN, "journal segments")}
+    listed = segment_files({"path": journals, "allow_empty": "true"})
+    beside = {path.parent for path in listed}
     found = [row for directory in sorted(beside, key=str) for row in snapshot_files(directory)]
     if not found:
         return {}

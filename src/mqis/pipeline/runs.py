@@ -215,8 +215,7 @@ def estate(tables: TableStore, findings: str) -> dict[str, int]:
     sources = sources_of(tables.session, PipelineInputs(findings=findings))
     with TableBuilder(tables, sources) as builder:
         builder.write(["estate"])
-    counts = tables.read("estate").groupBy("state").count().collect()
-    return {row["state"]: row["count"] for row in counts}
+    return _counts(tables.read("estate"), "state")
 
 
 def conversations(tables: TableStore, shared: TableBuilder | None = None) -> dict[str, int]:

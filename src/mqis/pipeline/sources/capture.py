@@ -29,7 +29,7 @@ from mqis.pipeline.sources import files
 from mqis.pipeline.sources.files import SourceError, SourceFile
 from mqis.pipeline.sources.filters import plain
 from mqis.protocol.capture.choice import CaptureFilter
-from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
+from mqis.protocol.capture.decoder import CaptureDecoder, parse_network
 from mqis.protocol.capture.row import DecodedRow, file_error
 from mqis.wire.pcap.captured import Buffer
 from mqis.wire.pcap.file import walk_capture
@@ -66,19 +66,18 @@ class CaptureSource(DataSource):
 
 def capture_files(options: Mapping[str, str]) -> list[SourceFile]:
     """The files that ``path`` names; of a directory, all files named like a capture."""
-    each = [files.paths_in({**options, "allow_empty": "true"}, p, "captures") for p in PATTERNS]
-    found = sorted({path for paths in each for path in paths}, key=str)
-    if not found and options.get("allow_empty", "") != "true":
-        raise SourceError(f"{options['path']}: there are no captures in it ({', '.join(PATTERNS)})")
-    return found
+    return sorted(files.paths_in(options, "captures", *PATTERNS), key=str)
 
 
 class CaptureReader(DataSourceReader):
     def __init__(self, schema: StructType, options: dict[str, str]) -> None:
         self._schema = schema
         self._options = options
-        self._choice = option_choice(options)
-        self._networks = option_networks(options)
+        try:
+            self._choice = option_choice(options)
+            self._networks = [parse_network(text) for text in _listed(options, "address")]
+        except ValueError as error:
+            raise SourceError(f"an option of mqis.capture is wrong: {error}") from None
 
     def partitions(self) -> list[CaptureShare]:
         size = int(self._options.get("share_bytes", SHARE_BYTES))
@@ -129,21 +128,11 @@ def _decoded(decoder: CaptureDecoder, data: Buffer) -> Iterator[DecodedRow]:
 
 
 def option_choice(options: Mapping[str, str]) -> CaptureFilter:
-    try:
-        return CaptureFilter(
-            frozenset(_listed(options, "protocol")),
-            _time_ns(options.get("since")),
-            _time_ns(options.get("until")),
-        )
-    except ValueError as error:
-        raise SourceError(f"an option of mqis.capture is wrong: {error}") from None
-
-
-def option_networks(options: Mapping[str, str]) -> list[Network]:
-    try:
-        return [parse_network(text) for text in _listed(options, "address")]
-    except ValueError as error:
-        raise SourceError(f"an option of mqis.capture is wrong: {error}") from None
+    return CaptureFilter(
+        frozenset(_listed(options, "protocol")),
+        _time_ns(options.get("since")),
+        _time_ns(options.get("until")),
+    )
 
 
 def _listed(options: Mapping[str, str], name: str) -> list[str]:

@@ -6,10 +6,9 @@ whole files and not shares of them; small files share a task.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from pyspark.sql.types import StructType
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.sources import files
 from mqis.pipeline.sources.files import SourceFile
-from mqis.pipeline.sources.journal import PATTERN, open_segment
+from mqis.pipeline.sources.inventory import open_segment, segment_files
 from mqis.pipeline.sources.records import SegmentFault
 from mqis.pipeline.sources.segments import scan
 from mqis.wire.journal import SegmentHeader
@@ -29,7 +28,6 @@ from mqis.wire.journal import SegmentHeader
 #: The bytes and files that a task reads at most, if it reads more than one file.
 _TASK_BYTES, _TASK_FILES = 64 << 20, 64
 _MAX_NUMBER = (1 << 63) - 1
-_BLOCK = 1 << 20
 
 Row = dict[str, object]
 
@@ -62,9 +60,7 @@ class SegmentReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[WholeFiles]:
-        without = frozenset(json.loads(self._options.get("without", "[]")))
-        found = files.paths_in(self._options, PATTERN, "journal segments")
-        return list(_tasks(path for path in found if str(path) not in without))
+        return list(_tasks(segment_files(self._options)))
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, WholeFiles):  # Spark's placeholder if there are no partitions
@@ -123,14 +119,11 @@ def _snapshot_digest(directory: SourceFile, header: SegmentHeader) -> bytes | No
         return None
     if Path(name).name != name:  # a header must not make us read other directories
         return None
-    digest = sha256()
     try:
         with files.open_plain(directory / name) as file:
-            while data := file.read(_BLOCK):
-                digest.update(data)
+            return file_digest(file, "sha256").digest()  # type: ignore[arg-type]
     except OSError:
         return None
-    return digest.digest()
 
 
 def header_row(header: SegmentHeader) -> Row:

@@ -77,7 +77,7 @@ class DirectorySource(DataSource):
 
 
 def export_files(options: dict[str, str]) -> list[SourceFile]:
-    found = files.paths_in(options, PATTERN, "exports")
+    found = files.paths_in(options, "exports", PATTERN)
     named = options.get("path", "")
     return [path for path in found if path.name in named or not path.name.startswith(_SNAPSHOT)]
 

@@ -58,10 +58,10 @@ def files_beside(directory: SourceFile, pattern: str) -> list[SourceFile]:
     return [file for file, _ in listed(directory) if fnmatchcase(file.name, pattern)]
 
 
-def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[SourceFile]:
+def paths_in(options: Mapping[str, str], what: str, *patterns: str) -> list[SourceFile]:
     """The files that the option ``path`` names (several with commas).
 
-    A directory stands for all files below it that match ``pattern``; ``what`` names them in errors.
+    A directory stands for all files below it that match a pattern; ``what`` names them in errors.
     """
     given = options.get("path")
     if not given:
@@ -69,26 +69,26 @@ def paths_in(options: Mapping[str, str], pattern: str, what: str) -> list[Source
     found: list[SourceFile] = []
     for place in input_places(given):
         if isinstance(place, RemoteAddress):
-            found += _in_store(place, pattern)
+            found += _in_store(place, patterns)
         elif place.is_file():  # a symbolic link that the user names is followed
             found.append(place.resolve() if place.is_symlink() else place)
         elif place.is_dir():
-            found += sorted(place.rglob(pattern))
+            found += sorted(path for pattern in patterns for path in place.rglob(pattern))
         else:
             raise SourceError(f"{place}: there is no such file or directory")
     if not found and options.get("allow_empty", "") != "true":
-        raise SourceError(f"{given}: there are no {what} in it ({pattern})")
+        raise SourceError(f"{given}: there are no {what} in it ({', '.join(patterns)})")
     return list(dict.fromkeys(found))  # a directory and one below it may both be given
 
 
-def _in_store(place: RemoteAddress, pattern: str) -> list[SourceFile]:
+def _in_store(place: RemoteAddress, patterns: Iterable[str]) -> list[SourceFile]:
     try:
         below = [file for file, _ in listed(place, recursive=True)]
         if not below and size_at(place) is not None:
             return [place]
     except PlaceError as error:
         raise SourceError(str(error)) from None
-    return [file for file in below if fnmatchcase(file.name, pattern)]
+    return [file for file in below if any(fnmatchcase(file.name, p) for p in patterns)]
 
 
 def local_copy(path: SourceFile) -> AbstractContextManager[BinaryIO]:

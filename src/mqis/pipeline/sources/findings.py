@@ -16,7 +16,7 @@ _WRITTEN = {"entry": "where"}
 
 
 def finding_files(path: str) -> list[SourceFile]:
-    return paths_in({"path": path}, PATTERN, WHAT)
+    return paths_in({"path": path}, WHAT, PATTERN)
 
 
 def estate_checks(path: str) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""The segment files of journals by their headers, and those of them that are there twice.
+"""The segment files of journals, their headers, and those of them that are there twice.
 
 A record is one by its server and number. Copies of a segment are told by their headers and compared
 byte by byte, so that ingesting reads each record once and nothing has to be sorted for that.
@@ -6,16 +6,53 @@ byte by byte, so that ingesting reads each record once and nothing has to be sor
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from mqis.pipeline import arrays
-from mqis.pipeline.sources.files import SourceFile, open_plain, paths_in, size_of
-from mqis.pipeline.sources.journal import PATTERN, open_segment
+from mqis.pipeline.sources.files import SourceFile, open_plain, paths_in, size_of, unreadable
+from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.journal import SegmentHeader
+from mqis.wire.journal import SegmentHeader, segment_header
 
+PATTERN = "segment-*.mqj"
+#: The maximum length of a header: its length field has 16 bits.
+_HEADER_BYTES = 1 << 16
+#: A limit, because a task reads a damaged segment as a whole. Servers begin a new one at 64 MiB.
+MAX_SEGMENT = 1 << 30
 _BLOCK = 1 << 20
+
+
+def segment_files(options: Mapping[str, str]) -> list[SourceFile]:
+    """The files that ``path`` names, except those of ``without`` (a JSON list)."""
+    without = frozenset(json.loads(options.get("without", "[]")))
+    found = paths_in(options, "journal segments", PATTERN)
+    return [path for path in found if str(path) not in without]
+
+
+def open_segment(path: SourceFile) -> tuple[SegmentHeader | None, int, str]:
+    """Returns (header, offset of the first record, ""); (None, 0, reason) if it cannot be read."""
+    try:
+        with open_plain(path) as file:
+            header, start = segment_header(file.read(_HEADER_BYTES))
+        if size_of(path) > MAX_SEGMENT:
+            return None, 0, f"the file is too large: a segment has at most {MAX_SEGMENT:,} bytes"
+    except OSError as error:
+        return None, 0, unreadable(error)
+    except WireError as error:
+        return None, 0, str(error)
+    return header, start, ""
+
+
+def server_of_segment(path: SourceFile) -> str | None:
+    """The name of the server that wrote the segment; None if its header cannot be read."""
+    header, _, _ = open_segment(path)
+    return None if header is None else header.server
+
+
+# --- copies ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +80,7 @@ class SegmentFile:
 
 def journal_files(journals: str) -> list[SegmentFile]:
     """Reads the headers of all segments; those that cannot be read are left to the source."""
-    paths = paths_in({"path": journals, "allow_empty": "true"}, PATTERN, "journal segments")
+    paths = segment_files({"path": journals, "allow_empty": "true"})
     listed = filter(None, map(_segment_file, paths))
     found: list[SegmentFile] = []
     by_identity = sorted(listed, key=lambda s: (s.identity, -s.size, s.path))

@@ -12,7 +12,6 @@ place. With ``rows=changes`` a row is a change that a body has, decoded here, wh
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -30,20 +29,13 @@ from mqis.pipeline.sources.changes import changes_in
 from mqis.pipeline.sources.choosing import check_columns, columns_of
 from mqis.pipeline.sources.files import Share, SourceError, SourceFile
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
+from mqis.pipeline.sources.inventory import open_segment, segment_files
 from mqis.pipeline.sources.records import FIELDS, SegmentFault, SegmentRows
 from mqis.pipeline.sources.segments import Scan, scans, shares
 from mqis.pipeline.sources.stream import JournalStreamReader
-from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.journal import SegmentHeader, segment_header
 
-PATTERN = "segment-*.mqj"
 SHARE_BYTES = 16 << 20
-#: The maximum length of a header: its length field has 16 bits.
-_HEADER_BYTES = 1 << 16
-#: A limit, because a task reads a damaged segment as a whole. Servers begin a new one at 64 MiB.
-MAX_SEGMENT = 1 << 30
-
 _UNORDERED = ("partition", "server")
 #: The values of the option ``rows`` and the columns that each has.
 CHANGES = "changes"
@@ -72,12 +64,10 @@ class JournalSource(DataSource):
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:  # noqa: N802 - Spark's name
         options = dict(self.options)
-        rows = kind_of_rows(options)
+        rows, filters = kind_of_rows(options), option_filters(options)
         check_columns(schema, ROWS[rows], self.name())
-        read = partial(read_share, rows=rows)
-        return JournalStreamReader(
-            schema, options, option_filters(options), _server_and_start, read
-        )
+        read = partial(read_share, schema=schema, filters=filters, rows=rows)
+        return JournalStreamReader(schema, options, filters, read)
 
 
 class JournalReader(DataSourceReader):
@@ -90,12 +80,8 @@ class JournalReader(DataSourceReader):
 
     def partitions(self) -> list[Share]:
         size = int(self._options.get("share_bytes", SHARE_BYTES))
-        without = frozenset(json.loads(self._options.get("without", "[]")))
-        found: list[Share] = []
-        for path in files.paths_in(self._options, PATTERN, "journal segments"):
-            if str(path) not in without:
-                found += self._shares(path, size)
-        return found
+        found = segment_files(self._options)
+        return [share for path in found for share in self._shares(path, size)]
 
     def _shares(self, path: SourceFile, size: int) -> list[Share]:
         header, start, _ = open_segment(path)
@@ -164,31 +150,6 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
     except ValueError as error:
         raise SourceError(f"an option of mqis.journal is wrong: {error}") from None
     return found
-
-
-def open_segment(path: SourceFile) -> tuple[SegmentHeader | None, int, str]:
-    """Returns (header, offset of the first record, ""); (None, 0, reason) if it cannot be read."""
-    try:
-        with files.open_plain(path) as file:
-            header, start = segment_header(file.read(_HEADER_BYTES))
-        if files.size_of(path) > MAX_SEGMENT:
-            return None, 0, f"the file is too large: a segment has at most {MAX_SEGMENT:,} bytes"
-    except OSError as error:
-        return None, 0, files.unreadable(error)
-    except WireError as error:
-        return None, 0, str(error)
-    return header, start, ""
-
-
-def _server_and_start(path: SourceFile) -> tuple[str, int] | None:
-    header, start, _ = open_segment(path)
-    return None if header is None else (header.server, start)
-
-
-def server_of_segment(path: SourceFile) -> str | None:
-    """The name of the server that wrote the segment; None if its header cannot be read."""
-    header, _, _ = open_segment(path)
-    return None if header is None else header.server
 
 
 def read_share(

@@ -30,6 +30,7 @@ from pyspark.sql.types import StructType
 from mqis.pipeline.sources import files
 from mqis.pipeline.sources.files import Share, SourceError, SourceFile
 from mqis.pipeline.sources.filters import wants
+from mqis.pipeline.sources.inventory import open_segment, segment_files
 from mqis.pipeline.sources.segments import scans
 
 Offset = dict[str, Any]
@@ -41,24 +42,18 @@ _NO_LIMIT = 1 << 62
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark's reader of a stream of journals.
-
-    ``header`` returns a segment's server and the offset of its first record, None if its header is
-    not complete; ``read`` reads a share.
-    """
+    """Spark's reader of a stream of journals; ``read`` reads a share."""
 
     def __init__(
         self,
         schema: StructType,
         options: Mapping[str, str],
         filters: list[Filter],
-        header: Callable[[SourceFile], tuple[str, int] | None],
-        read: Callable[[Share, StructType, list[Filter]], Iterator[pa.RecordBatch]],
+        read: Callable[[Share], Iterator[pa.RecordBatch]],
     ) -> None:
         self._schema = schema
         self._options = dict(options) | {"allow_empty": "true"}
         self._filters = filters
-        self._header = header
         self._read = read
         self._limit = limit_of(options)
         #: The sizes at which a stream with Trigger.AvailableNow ends.
@@ -71,7 +66,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._limit
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self._until = {str(path): files.size_of(path) for path in self._paths()}
+        self._until = {str(path): files.size_of(path) for path in segment_files(self._options)}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         self._check_columns(start)
@@ -100,7 +95,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise SourceError(
                 f"a stream of journals reads shares of segments, not {type(partition).__name__}"
             )
-        return self._read(partition, self._schema, self._filters)
+        return self._read(partition)
 
     def commit(self, end: Offset) -> None:
         """Does nothing: the reader keeps no state that could be discarded."""
@@ -119,30 +114,27 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"{self._columns}; give the same columns, or a new checkpoint and a new table"
             )
 
-    def _paths(self) -> list[SourceFile]:
-        return files.paths_in(self._options, "segment-*.mqj", "journal segments")
-
     def _unread(self, start: Offset) -> Iterator[Share]:
         """The parts by which files have grown since ``start``."""
-        for path in self._paths():
+        for path in segment_files(self._options):
             until = files.size_of(path) if self._until is None else self._until.get(str(path), 0)
             if until <= start.get(str(path), 0):
                 continue
-            known = self._header(path)
-            if known is None or not wants(self._filters, "server", known[0]):
+            header, first, _ = open_segment(path)
+            if header is None or not wants(self._filters, "server", header.server):
                 continue  # its header is not written yet, or it belongs to another server
-            yield Share(str(path), start.get(str(path), known[1]), until)
+            yield Share(str(path), start.get(str(path), first), until)
 
     def _shares(self, path: SourceFile, start: int | None, until: int) -> list[Share]:
         if start is not None and start >= until:
             return []
-        known = self._header(path)
-        if known is None or files.size_of(path) < until:
+        header, first, _ = open_segment(path)
+        if header is None or files.size_of(path) < until:
             raise SourceError(
                 f"{path}: a batch of the stream has to be read again up to byte {until}, and the "
                 "file is gone or shorter; put it back, or use a new checkpoint and a new table"
             )
-        begin = known[1] if start is None else start
+        begin = first if start is None else start
         if until - begin <= _SHARE_BYTES:
             return [Share(str(path), begin, until)] if begin < until else []
         return _cut(path, begin, until)

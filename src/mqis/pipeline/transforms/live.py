@@ -81,6 +81,16 @@ def _synchronized(seen: DataFrame) -> DataFrame:
     return came.select("server", "partition", "from_seq", "to_seq")
 
 
+def _numbers(seen: DataFrame) -> DataFrame:
+    """(server, partition, seq, time): the numbers that servers got, by changes or sync replies.
+
+    A reply, which may bring no change, has no time.
+    """
+    applied = changes_in(seen, RecordState.APPLIED).select("server", "partition", "seq", "time")
+    by_replies = _synchronized(seen).select("server", "partition", F.col("to_seq").alias("seq"))
+    return applied.unionByName(by_replies, allowMissingColumns=True)
+
+
 def standing(seen: DataFrame) -> DataFrame:
     """The last number of each replica, and how far it is behind its authority."""
     made = (
@@ -88,15 +98,8 @@ def standing(seen: DataFrame) -> DataFrame:
         .groupBy("partition")
         .agg(F.max_by("server", "seq").alias("authority"), F.max("seq").alias("made_seq"))
     )
-    applied = changes_in(seen, RecordState.APPLIED).select("server", "partition", "seq", "time")
-    synchronized = _synchronized(seen).select(
-        "server",
-        "partition",
-        F.col("to_seq").alias("seq"),
-        F.lit(None).cast("timestamp").alias("time"),
-    )
     had = (
-        applied.unionByName(synchronized)
+        _numbers(seen)
         .groupBy("server", "partition")
         .agg(
             F.max("seq").alias("had_seq"),
@@ -126,11 +129,7 @@ def _passed_over(seen: DataFrame) -> DataFrame:
         "partition", "seq", "object_id", "object_type", F.col("server").alias("authority")
     )
     applied = changes_in(seen, RecordState.APPLIED)
-    synchronized = _synchronized(seen)
-    numbers = applied.select("server", "partition", "seq").unionByName(
-        synchronized.select("server", "partition", F.col("to_seq").alias("seq"))
-    )
-    reached = numbers.groupBy("server", "partition").agg(F.max("seq").alias("reached"))
+    reached = _numbers(seen).groupBy("server", "partition").agg(F.max("seq").alias("reached"))
     owed = made.join(F.broadcast(reached), "partition").filter(
         (F.col("server") != F.col("authority")) & (F.col("seq") <= F.col("reached"))
     )
@@ -149,7 +148,7 @@ def _passed_over(seen: DataFrame) -> DataFrame:
         F.coalesce("said", F.lit(-1)) < F.col("seq")
     )
     covered = (F.col("from_seq") < F.col("seq")) & (F.col("seq") <= F.col("to_seq"))
-    spans = synchronized.select(
+    spans = _synchronized(seen).select(
         F.col("server").alias("s"), F.col("partition").alias("p"), "from_seq", "to_seq"
     )
     same = (F.col("server") == F.col("s")) & (F.col("partition") == F.col("p"))

@@ -82,23 +82,20 @@ def doubtful_differences(
     replica = _renamed(export_numbers, "server", "replica_number")
     authority = _renamed(export_numbers, "authority", "authority_number")
     damaged = errors.filter(F.col("source") == "export").select("server").distinct()
-    flag = F.lit(True)
     facts = (
         doubtful.join(F.broadcast(replica), _KEY[:2], "left")
         .join(F.broadcast(authority), _OBJECT[:2], "left")
-        .join(F.broadcast(damaged.withColumn("replica_damaged", flag)), "server", "left")
-        .join(
-            F.broadcast(damaged.select(F.col("server").alias("authority"))).withColumn(
-                "authority_damaged", flag
-            ),
-            "authority",
-            "left",
-        )
+        .join(_flagged(damaged, "server", "replica_damaged"), "server", "left")
+        .join(_flagged(damaged, "authority", "authority_damaged"), "authority", "left")
         .join(F.broadcast(_floors(doubtful, used_records, export_numbers)), "server", "left")
         .join(F.broadcast(journaled_objects), _OBJECT, "left")
         .join(F.broadcast(_firsts(doubtful, used_records)), _OBJECT[:2], "left")
     )
     return _compared(facts, doubtful, used_objects)
+
+
+def _flagged(servers: DataFrame, role: str, flag: str) -> DataFrame:
+    return F.broadcast(servers.select(F.col("server").alias(role), F.lit(True).alias(flag)))
 
 
 def _renamed(numbers: DataFrame, role: str, name: str) -> DataFrame:

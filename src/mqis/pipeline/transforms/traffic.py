@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.mapping import mapped
 from mqis.pipeline.transforms.current import values
+from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.network import RoutingArrays, unpacked
 from mqis.protocol.routing.bulk.columns import gate_columns
 from mqis.protocol.routing.bulk.sitegraph import SiteGraph
@@ -33,15 +35,12 @@ def demand(messages: DataFrame, directory: DataFrame) -> DataFrame:
     The site of a machine that is not in the directory is null.
     """
     sites = directory.filter(F.col("type") == int(ObjectType.SITE)).select(
-        F.col("path").alias("name"), F.col("id").alias("site_id")
+        F.col("path").alias("name"), guid_text("id").alias("site_id")
     )
-    from_text = F.unhex(F.regexp_replace("site_text", "-", ""))
     machines = directory.filter(F.col("type") == int(ObjectType.MACHINE)).select(
-        F.lower("path").alias("machine"), values(PropId.QM_SITE_IDS)[0].alias("site_text")
+        F.lower("path").alias("machine"), F.lower(values(PropId.QM_SITE_IDS)[0]).alias("site_id")
     )
-    placed = machines.withColumn("site_id", _packet(from_text)).join(
-        F.broadcast(sites), "site_id", "left"
-    )
+    placed = machines.join(F.broadcast(sites), "site_id", "left")
     # If two machines have the same name, which hygiene reports, one of them is chosen.
     known = placed.groupBy("machine").agg(F.min("name").alias("name"))
     ends = messages.select(
@@ -53,12 +52,6 @@ def demand(messages: DataFrame, directory: DataFrame) -> DataFrame:
         known.select(F.col("machine").alias("d"), F.col("name").alias("destination")), "d", "left"
     )
     return joined.groupBy("source", "destination").agg(F.sum("messages").alias("messages"))
-
-
-def _packet(big_endian: Column) -> Column:
-    """A GUID's packet bytes from the bytes in the order of its text."""
-    numbers = (4, 3, 2, 1, 6, 5, 8, 7, *range(9, 17))
-    return F.concat(*(F.substring(big_endian, number, 1) for number in numbers))
 
 
 def made_up(directory: DataFrame, seed: DataFrame) -> DataFrame:
@@ -221,13 +214,7 @@ def _leaving_from(network: RoutingArrays, hop: npt.NDArray[np.int32]) -> Ints:
 
 def without_link(network: RoutingArrays, name: str) -> RoutingArrays:
     """The network after a failure of all links of that name."""
-    kept = [
-        index
-        for index, number in enumerate(network.graph.link.tolist())
-        if network.links[number] != name
-    ]
     graph = network.graph
-    left = SiteGraph(
-        graph.count, graph.link[kept], graph.first[kept], graph.second[kept], graph.cost[kept]
-    )
-    return RoutingArrays(left, network.gates, network.sites, network.links, network.machines)
+    kept = np.array([network.links[number] != name for number in graph.link], dtype=np.bool_)
+    ends = graph.first[kept], graph.second[kept]
+    return replace(network, graph=SiteGraph(graph.count, graph.link[kept], *ends, graph.cost[kept]))
