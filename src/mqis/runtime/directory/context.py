@@ -26,12 +26,13 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.ports import Entropy, Store, Transaction, View
+from mqis.protocol.ports import AnswerMemory, Entropy, Store, Transaction, View, WatchedView
 from mqis.runtime import changelog
 from mqis.runtime.budgets import Budgets
 from mqis.runtime.changelog import Origin
 from mqis.runtime.directory.handles import HandleTable
 from mqis.runtime.directory.readers import StoreReaders, ThreadedWalks
+from mqis.runtime.directory.shortcuts import remember_answer
 from mqis.runtime.directory.views import SharedViews
 from mqis.runtime.directory.walks import LookupWalks
 from mqis.runtime.node.driver import NodeDriver
@@ -96,6 +97,10 @@ class DirectoryContext:
     notify: Callable[[ChangeNotice], None] = lambda _notice: None
     #: Calls that access checks have refused since the start.
     denials: int = 0
+    #: Counts the changes of the settings: what a caller may see can be another thing then.
+    rights: int = 0
+    #: The store, if it remembers answers.
+    memory: AnswerMemory | None = field(init=False)
     _guards: OrderedDict[tuple[Identity | None, str], Guard] = field(default_factory=OrderedDict)
     _judges: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
     _views: SharedViews = field(init=False)
@@ -103,6 +108,7 @@ class DirectoryContext:
     def __post_init__(self) -> None:
         self._views = SharedViews(self.store)
         self.handles = HandleTable(self.budgets)
+        self.memory = self.store if isinstance(self.store, AnswerMemory) else None
         if self.readers is None:
             self.walks = LookupWalks(self.view, self.budgets.walks)
         else:
@@ -116,6 +122,7 @@ class DirectoryContext:
     def reconfigure(self, settings: DirectorySettings) -> None:
         """Replaces the settings, from the next call on."""
         self.settings = settings
+        self.rights += 1
         self._guards.clear()
         self._judges.clear()
 
@@ -162,14 +169,24 @@ class DirectoryContext:
             return question(view)
 
     def answer(
-        self, question: Callable[[View], T], answer_of: Callable[[T], A]
+        self, call: IncomingCall, question: Callable[[View], T], answer_of: Callable[[T], A]
     ) -> A | Awaitable[A]:
         """The answer that is made of what ``question`` reads: at once, or as soon as it comes."""
         if self.readers is not None:
             return self._answer_later(self.readers, question, answer_of)
         with self.view() as view:
-            found = question(view)
-        return answer_of(found)
+            watched = self.watched(call, view)
+            found = question(view if watched is None else watched)
+        answer = answer_of(found)
+        if watched is not None:
+            call.keep = partial(remember_answer, watched, call.question)
+        return answer
+
+    def watched(self, call: IncomingCall, view: View) -> WatchedView | None:
+        """The view for an answer that is to be remembered; None: it is not."""
+        if call.question is None or self.memory is None:
+            return None
+        return self.memory.watch(view)
 
     async def _answer_later(
         self,
