@@ -154,5 +154,5 @@ class AnswerMemory(Protocol):
     def watch(self, view: View) -> WatchedView:
         """The same view, with a memory."""
 
-    def recall(self, question: Hashable) -> Any:
-        """The answer as of the last commit; None: it is not known."""
+    def recall(self, question: Hashable, view: View | None = None) -> Any:
+        """The answer in a view, or as of the last commit; None: it is not known."""

@@ -171,14 +171,17 @@ class SqliteStore(DatabaseStore):
         assert isinstance(session, _SqliteSession)
         return CachedView(session, self._cache, self._cache.enter(session.look()))
 
-    def recall(self, question: Hashable) -> Any:
-        """The answer that a ``NotedView`` has remembered, if it is still right; else None.
+    def recall(self, question: Hashable, view: View | None = None) -> Any:
+        """The answer that a ``NotedView`` has remembered, if it is right in ``view``; else None.
 
-        That takes no transaction: the answer is that of the last commit, or of none.
+        Without a view it is right as of the last commit, and no transaction is needed for it.
         """
         self.condition.admit_reader()
+        cache = self._cache
+        if isinstance(view, CachedView):
+            return cache.recall(question, view.generation)
         with self._watching:
-            lookout, cache = self._lookout, self._cache
+            lookout = self._lookout
             if lookout is None or lookout.has_news() or self._generation != cache.generation:
                 self._generation = self._look_out()
             return cache.recall(question, self._generation)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mqis.protocol.authentication import Authenticator, Identity, token_for
 from mqis.protocol.directory.allowance import DEFAULTS, Allowance
@@ -26,6 +26,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.serverauth import ServerAuth
+from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import AnswerMemory, Entropy, Store, Transaction, View, WatchedView
 from mqis.runtime import changelog
 from mqis.runtime.budgets import Budgets
@@ -181,6 +182,15 @@ class DirectoryContext:
         if watched is not None:
             call.keep = partial(remember_answer, watched, call.question)
         return answer
+
+    def recall(self, question: Hashable) -> Any:
+        """The remembered answer to a question; None: it is not known, or the store has failed."""
+        if self.memory is None:
+            return None
+        try:
+            return self.memory.recall(question, self._views.current)
+        except StorageError:
+            return None
 
     def watched(self, call: IncomingCall, view: View) -> WatchedView | None:
         """The view for an answer that is to be remembered; None: it is not."""

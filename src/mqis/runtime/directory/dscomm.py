@@ -411,7 +411,7 @@ class DscommService(TypedService):
 def _shortcuts(directory: DirectoryContext) -> dict[int, Shortcut]:
     if directory.memory is None:
         return {}
-    short = DirectoryShortcuts(directory, directory.memory)
+    short = DirectoryShortcuts(directory)
     return {
         dscomm.GET_PROPS.opnum: short.get_props,
         dscomm.GET_PROPS_GUID.opnum: short.get_props,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqis.protocol.directory.lookup_walk import LookupPages, LookupState
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.errors import DirectoryError, StorageError
-from mqis.protocol.ports import AnswerMemory, WatchedView
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import WatchedView
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.wire.guid import Guid
@@ -47,9 +47,8 @@ PAGES = 4
 class DirectoryShortcuts:
     """The shortcuts of dscomm over one directory."""
 
-    def __init__(self, directory: DirectoryContext, memory: AnswerMemory) -> None:
+    def __init__(self, directory: DirectoryContext) -> None:
         self._directory = directory
-        self._memory = memory
 
     def get_props(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
         found: bytes | None = self._recall(call, split_get_props(stub), syntax)
@@ -100,10 +99,7 @@ class DirectoryShortcuts:
             return None
         asked = (call.opnum, syntax, request.before, request.behind)
         question = (self._directory.rights, call.identity, asked)
-        try:
-            found = self._memory.recall(question)
-        except StorageError:
-            return None
+        found = self._directory.recall(question)
         if found is None:
             call.question = question
         return found
