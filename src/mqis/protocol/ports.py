@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mqis.protocol.directory.objects import (
     DeletedObject,
@@ -74,6 +74,13 @@ class View(Protocol):
 
     def outbox(self, after: int, limit: int) -> list[tuple[int, JournalRecord]]:
         """The records after lsn ``after`` that are still to be copied to the journal, by lsn."""
+
+
+@runtime_checkable
+class NumberedOutbox(Protocol):
+    """A view that knows the number of the newest record, even if it no longer has it."""
+
+    def last_lsn(self) -> int: ...
 
 
 class Transaction(View, Protocol):
