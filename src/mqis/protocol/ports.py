@@ -76,6 +76,13 @@ class View(Protocol):
         """The records after lsn ``after`` that are still to be copied to the journal, by lsn."""
 
 
+@runtime_checkable
+class NumberedOutbox(Protocol):
+    """A view that knows the number of the newest record, even if it no longer has it."""
+
+    def last_lsn(self) -> int: ...
+
+
 class WatchedView(View, Protocol):
     """A view that notes what is read through it."""
 

@@ -26,7 +26,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import ChangedMeanwhile, StorageError
 from mqis.protocol.ports import AnswerMemory, Entropy, Store, Transaction, View, WatchedView
 from mqis.runtime import changelog
 from mqis.runtime.budgets import Budgets
@@ -50,6 +50,8 @@ A = TypeVar("A")
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
 
+#: Attempts of one change of which others, by other servers, come in between.
+MOST_TRIES = 5
 #: Guards cached, one for each caller and address seen lately.
 MAX_GUARDS = 256
 
@@ -226,11 +228,20 @@ class DirectoryContext:
                 DirectoryEvents(tx, now, self.entropy, settings.own_site, observe=made.append)
             )
 
-        result = await self.writer.enqueue(run)
+        result = await self._retried(run)
         for change in made:
             changelog.made(change, origin)
             self._announce(change)
         return result
+
+    async def _retried(self, operation: Callable[[Transaction], T]) -> T:
+        """Runs an operation in the writer, again if what it read was changed by another server."""
+        for _ in range(MOST_TRIES - 1):
+            try:
+                return await self.writer.enqueue(operation)
+            except ChangedMeanwhile:
+                continue
+        return await self.writer.enqueue(operation)
 
     def _announce(self, change: OwnChange) -> None:
         self._notify(None if self.local is None else notice_of(self.local, change))
