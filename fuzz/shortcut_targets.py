@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -41,7 +42,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import ColumnSet, PropertyRestriction, RestrictionSet
 from mqis.wire.mqds.values import props
 from mqis.wire.ndr import ContextHandle, Syntax
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.rpc import mgmt
 from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR20, NDR64
@@ -54,7 +55,8 @@ NOW = 1_000
 QUEUE = ObjectType.QUEUE
 #: Relation PREQ, equal.
 EQUAL = 4
-#: Callers: the protection and the name; the first has none.
+VALIDATE = dscomm.ValidateServer(Guid.NULL, 0, 1, 0, b"")
+#: Callers: the protection, the name and the transfer syntax.
 CALLERS = (
     (AuthLevel.NONE, "", NDR20),
     (AuthLevel.NONE, "", NDR64),
@@ -116,15 +118,15 @@ class _Pipe(asyncio.Transport):
 
 
 class _Side:
-    """One of the two servers, and one end of its connections."""
+    """One of the two servers."""
 
     def __init__(self, directory: Path, *, short: bool) -> None:
         self._short = short
         self.store = SqliteStore(directory / f"{'short' if short else 'ordinary'}.db")
         _fill(self.store)
         settings = DirectorySettings(clock=lambda: NOW)
-        self.writer = GroupCommitWriter(self.store)
-        self.context = DirectoryContext(self.store, self.writer, _Numbers(1 << 40), settings)
+        writer = GroupCommitWriter(self.store)
+        self.context = DirectoryContext(self.store, writer, _Numbers(1 << 40), settings)
         if not short:
             self.context.memory = None
         self.service = DscommService(self.context)
@@ -135,15 +137,9 @@ class _Side:
             authenticator=SharedSecret(),
             budgets=self.context.budgets,
         )
-        self.ends: dict[int, _End] = {}
 
-    def end(self, caller: int) -> _End:
-        found = self.ends.get(caller)
-        if found is None or found.pipe.closed:
-            if found is not None:
-                found.protocol.connection_lost(None)
-            found = self.ends[caller] = _End(self.rpc, caller, short=self._short)
-        return found
+    def connect(self) -> _End:
+        return _End(self.rpc, short=self._short)
 
     def seen(self) -> tuple[object, ...]:
         """Everything that operators can see."""
@@ -161,10 +157,9 @@ class _Side:
 
 
 class _End:
-    """A connection with the client's side of it."""
+    """A server's end of a connection."""
 
-    def __init__(self, rpc: RpcServer, caller: int, *, short: bool) -> None:
-        level, name, transfer = CALLERS[caller]
+    def __init__(self, rpc: RpcServer, *, short: bool) -> None:
         self.pipe = _Pipe()
         self.protocol = ServerProtocol(rpc)
         self.protocol.connection_made(self.pipe)
@@ -173,30 +168,66 @@ class _End:
             assert machine is not None
             vars(machine)["at_once"] = lambda _data, _now: None
             vars(machine._requests)["whole"] = lambda _data: None
-        self.machine = ClientConnection()
+
+    async def exchange(self, data: bytes) -> bytes:
+        self.protocol.data_received(data)
+        for _ in range(1_000):
+            if self.pipe.written or not self.protocol._tasks:
+                break
+            await asyncio.sleep(0.001)
+        answer = bytes(self.pipe.written)
+        self.pipe.written.clear()
+        return answer
+
+
+class _Client:
+    """A caller, who is connected with both servers and sends both the same bytes."""
+
+    def __init__(self, number: int, sides: Sequence[_Side], trail: _Trail) -> None:
+        level, name, transfer = CALLERS[number]
+        self._ends = [side.connect() for side in sides]
+        self._trail = trail
+        self._machine = ClientConnection()
+        self._contexts: tuple[AgreedContext, ...] = ()
+        self.syntax = Syntax.NDR64 if transfer == NDR64 else Syntax.NDR20
+        self.auths: list[ContextHandle] = []
+        self.lookups: list[ContextHandle] = []
+        self.usable = True
         channel = None
         if level > AuthLevel.NONE:
             context = SharedSecret(name=name).initiator(AuthType.KERBEROS, level, "host")
             channel = Channel(1, AuthType.KERBEROS, level, context)
-        self.machine.bind([dscomm.SYNTAX, mgmt.SYNTAX], transfers=[transfer], channel=channel)
-        self.contexts: tuple[AgreedContext, ...] = ()
-        while not self.contexts:
-            for event in self.machine.receive(self.exchange(self.machine.data_to_send())):
+        self._machine.bind([dscomm.SYNTAX, mgmt.SYNTAX], transfers=[transfer], channel=channel)
+
+    async def bind(self) -> None:
+        while not self._contexts:
+            for event in self._machine.receive(await self._exchange(self._machine.data_to_send())):
                 if isinstance(event, Bound):
-                    self.contexts = tuple(event.contexts)
+                    self._contexts = tuple(event.contexts)
 
-    def exchange(self, data: bytes) -> bytes:
-        self.protocol.data_received(data)
-        return self.taken()
+    async def call(self, context: int, opnum: int, stub: bytes, spoil: Random | None) -> bytes:
+        """The stub of the answer; nothing if it was a fault."""
+        self._machine.request(self._contexts[context], opnum, stub)
+        data = self._machine.data_to_send()
+        answer = await self._exchange(data if spoil is None else mutated([data], spoil))
+        if spoil is not None or any(end.pipe.closed for end in self._ends):
+            self.leave()  # what the client's side knows is of no use any more
+            return b""
+        return b"".join(getattr(event, "stub", b"") for event in self._machine.receive(answer))
 
-    def taken(self) -> bytes:
-        data = bytes(self.pipe.written)
-        self.pipe.written.clear()
-        return data
+    async def _exchange(self, data: bytes) -> bytes:
+        """Sends bytes to both; returns what both have answered."""
+        told = []
+        for end in self._ends:
+            answer = await end.exchange(data)
+            told.append((answer, end.pipe.closed, self._trail.taken()))
+        assert told[0] == told[1], f"{told[0]} with short ways, {told[1]} without"
+        return told[0][0]
 
-    def request(self, context: int, opnum: int, stub: bytes) -> bytes:
-        self.machine.request(self.contexts[context], opnum, stub)
-        return self.machine.data_to_send()
+    def leave(self) -> None:
+        self.usable = False
+        for end in self._ends:
+            end.protocol.connection_lost(None)
 
 
 def _fill(store: SqliteStore) -> None:
@@ -230,12 +261,11 @@ class _Trail(logging.Handler):
 
 
 class Twins:
-    """Both servers, and the handles that they have given out."""
+    """Both servers, and the callers."""
 
     def __init__(self, directory: Path) -> None:
         self._sides = (_Side(directory, short=True), _Side(directory, short=False))
-        self._auths: dict[int, list[ContextHandle]] = {}
-        self._lookups: dict[int, list[ContextHandle]] = {}
+        self._clients: dict[int, _Client] = {}
         self._trail = _Trail()
         audit = logging.getLogger("mqis.audit")
         audit.addHandler(self._trail)
@@ -259,124 +289,88 @@ class Twins:
                 side.context.reconfigure(replace(settings, anonymous_in_everyone=anonymous))
         else:
             [caller] = rng.choices(range(len(CALLERS)), WEIGHTS)
-            await self._call(rng, caller)
+            await self._call(rng, await self._client(caller))
+
+    async def _client(self, number: int) -> _Client:
+        found = self._clients.get(number)
+        if found is None or not found.usable:
+            found = self._clients[number] = _Client(number, self._sides, self._trail)
+            await found.bind()
+        return found
 
     def _commit(self, rng: Random) -> None:
-        """Changes a label, or what may be read; sometimes the transaction fails."""
+        """Changes a label, and what may be read; sometimes the transaction fails."""
         path, label = f"M1\\q{rng.randrange(QUEUES)}", f"label {rng.randrange(LABELS)}"
         fails, opened = rng.random() < 0.2, rng.random() < 0.9
         descriptor = default_descriptor(QUEUE, None)
         if not opened:
             descriptor = replace(descriptor, dacl=Acl(()))
+        values: dict[int, Value] = {
+            PropId.Q_LABEL: label,
+            PropId.Q_SECURITY: descriptor.to_bytes(),
+        }
         for side in self._sides:
-            try:
-                with side.store.write() as tx:
-                    queue = tx.find(QUEUE, path)
-                    assert queue is not None
-                    values = props(
-                        {
-                            int(PropId.Q_LABEL): label,
-                            int(PropId.Q_SECURITY): descriptor.to_bytes(),
-                        }
-                    )
-                    events = DirectoryEvents(tx, NOW, _Numbers(1 << 60))
-                    events.update_directory_object(queue, values)
-                    if fails:
-                        raise InterruptedError
-            except InterruptedError:
-                continue
+            with suppress(InterruptedError), side.store.write() as tx:
+                queue = tx.find(QUEUE, path)
+                assert queue is not None
+                events = DirectoryEvents(tx, NOW, _Numbers(1 << 60))
+                events.update_directory_object(queue, props(values))
+                if fails:
+                    raise InterruptedError
 
-    async def _call(self, rng: Random, caller: int) -> None:
-        if not self._auths.get(caller) or rng.random() < 0.01:
-            self._auths.setdefault(caller, [])
-            request = dscomm.ValidateServer(Guid.NULL, 0, 1, 0, b"")
-            answer = await self._exchange(
-                caller, *_encoded(dscomm.VALIDATE_SERVER, request, caller)
-            )
-            self._note(self._auths, caller, answer)
+    async def _call(self, rng: Random, client: _Client) -> None:
+        if not client.auths or rng.random() < 0.01:
+            stub = _encoded(dscomm.VALIDATE_SERVER, VALIDATE, client.syntax)
+            answer = await client.call(0, dscomm.VALIDATE_SERVER.opnum, stub, None)
+            _note(client.auths, answer)
             return
-        context, opnum, stub = self._request(rng, caller)
+        context, opnum, stub = _request(rng, client)
         if rng.random() < 0.15:
             stub = mutated([stub], rng)
-        answer = await self._exchange(caller, context, opnum, stub, rng)
+        spoil = Random(rng.getrandbits(64)) if rng.random() < 0.01 else None
+        answer = await client.call(context, opnum, stub, spoil)
         if opnum == dscomm.LOOKUP_BEGIN.opnum:
-            self._note(self._lookups, caller, answer)
-
-    def _request(self, rng: Random, caller: int) -> tuple[int, int, bytes]:
-        auth = rng.choice(self._auths[caller])
-        lookups = self._lookups.get(caller) or [ContextHandle.NULL]
-        kind = rng.random()
-        if kind < 0.05:
-            return 1, mgmt.IS_SERVER_LISTENING.opnum, b""
-        if kind < 0.5:
-            ids = rng.choice(PROPERTY_LISTS)
-            types, path = (VarType.NULL,) * len(ids), f"M1\\q{rng.randrange(QUEUES + 1)}"
-            size = rng.choice((0, 0, 0, 0, 0, 16))
-            read = dscomm.GetProps(QUEUE, path, ids, types, auth, size)
-            return _encoded(dscomm.GET_PROPS, read, caller)
-        if kind < 0.7:
-            label = PropVariant(VarType.LPWSTR, f"label {rng.randrange(LABELS)}")
-            restriction = RestrictionSet((PropertyRestriction(EQUAL, PropId.Q_LABEL, label),))
-            columns = ColumnSet(tuple(rng.choice(PROPERTY_LISTS[:2])))
-            begin = dscomm.LookupBegin(None, rng.choice((restriction, None)), columns, None, auth)
-            return _encoded(dscomm.LOOKUP_BEGIN, begin, caller)
-        handle = rng.choice(lookups)
-        if kind < 0.9:
-            following = dscomm.LookupNext(handle, rng.choice((2, 3, 6, 100)), auth, 0)
-            return _encoded(dscomm.LOOKUP_NEXT, following, caller)
-        if handle in lookups and rng.random() < 0.7:
-            lookups.remove(handle)
-        return _encoded(dscomm.LOOKUP_END, dscomm.HandleGiven(handle), caller)
-
-    def _note(self, where: dict[int, list[ContextHandle]], caller: int, answer: bytes) -> None:
-        """Remembers the handle at the end of an answer, whichever the protection."""
-        stub = answer[24:48]
-        if len(stub) == 24 and stub[20:] == bytes(4) and any(stub[4:20]):
-            kept = where.setdefault(caller, [])
-            kept.append(ContextHandle(Guid(stub[4:20])))
-            del kept[:-6]
-
-    async def _exchange(
-        self, caller: int, context: int, opnum: int, stub: bytes, rng: Random | None = None
-    ) -> bytes:
-        """Sends the same request to both; returns what both have answered."""
-        spoil = rng.getrandbits(64) if rng is not None and rng.random() < 0.01 else None
-        told = []
-        for side in self._sides:
-            end = side.end(caller)
-            data = end.request(context, opnum, stub)
-            if spoil is not None:
-                data = mutated([data], Random(spoil))
-            answer = end.exchange(data)
-            for _ in range(1_000):
-                if answer or not end.protocol._tasks:
-                    break
-                await asyncio.sleep(0.001)
-                answer = end.taken()
-            told.append((answer, end.pipe.closed, self._trail.taken()))
-        assert told[0] == told[1], f"{told[0]} with short ways, {told[1]} without"
-        answer, closed, _ = told[0]
-        if closed or spoil is not None:  # what the client's side knows is of no use any more
-            for side in self._sides:
-                side.end(caller).pipe.closed = True
-            self._auths.pop(caller, None)
-            self._lookups.pop(caller, None)
-            return b""
-        if CALLERS[caller][0] != AuthLevel.PRIVACY:
-            for side in self._sides:
-                side.end(caller).machine.receive(answer)
-            return answer
-        stubs = [_stub_of(side.end(caller).machine.receive(answer)) for side in self._sides]
-        return bytes(24) + stubs[0]
+            _note(client.lookups, answer)
 
 
-def _stub_of(events: Sequence[object]) -> bytes:
-    return b"".join(getattr(event, "stub", b"") for event in events)
+def _request(rng: Random, client: _Client) -> tuple[int, int, bytes]:
+    """A call that is in order, except that a handle may be closed already."""
+    auth, lookups = rng.choice(client.auths), client.lookups
+    kind = rng.random()
+    if kind < 0.05:
+        return 1, mgmt.IS_SERVER_LISTENING.opnum, b""
+    if kind < 0.5:
+        ids = rng.choice(PROPERTY_LISTS)
+        types, path = (VarType.NULL,) * len(ids), f"M1\\q{rng.randrange(QUEUES + 1)}"
+        size = rng.choice((0, 0, 0, 0, 0, 16))
+        read = dscomm.GetProps(QUEUE, path, ids, types, auth, size)
+        return 0, dscomm.GET_PROPS.opnum, _encoded(dscomm.GET_PROPS, read, client.syntax)
+    if kind < 0.7:
+        label = PropVariant(VarType.LPWSTR, f"label {rng.randrange(LABELS)}")
+        restriction = RestrictionSet((PropertyRestriction(EQUAL, PropId.Q_LABEL, label),))
+        columns = ColumnSet(tuple(rng.choice(PROPERTY_LISTS[:2])))
+        begin = dscomm.LookupBegin(None, rng.choice((restriction, None)), columns, None, auth)
+        return 0, dscomm.LOOKUP_BEGIN.opnum, _encoded(dscomm.LOOKUP_BEGIN, begin, client.syntax)
+    handle = rng.choice(lookups or [ContextHandle.NULL])
+    if kind < 0.9:
+        following = dscomm.LookupNext(handle, rng.choice((2, 3, 6, 100)), auth, 0)
+        return 0, dscomm.LOOKUP_NEXT.opnum, _encoded(dscomm.LOOKUP_NEXT, following, client.syntax)
+    if handle in lookups and rng.random() < 0.7:
+        lookups.remove(handle)
+    end = dscomm.HandleGiven(handle)
+    return 0, dscomm.LOOKUP_END.opnum, _encoded(dscomm.LOOKUP_END, end, client.syntax)
 
 
-def _encoded(operation: Operation[Q, Any], request: Q, caller: int) -> tuple[int, int, bytes]:
-    syntax = Syntax.NDR64 if CALLERS[caller][2] == NDR64 else Syntax.NDR20
-    return 0, operation.opnum, operation.request.encode(request, syntax)
+@lru_cache(maxsize=10_000)
+def _encoded(operation: Operation[Q, Any], request: Q, syntax: Syntax) -> bytes:
+    return operation.request.encode(request, syntax)
+
+
+def _note(handles: list[ContextHandle], answer: bytes) -> None:
+    """Keeps the handle of an answer, and the last few others."""
+    if len(answer) == 24 and answer.endswith(bytes(4)) and any(answer[4:20]):
+        handles.append(ContextHandle(Guid(answer[4:20])))
+        del handles[:-6]
 
 
 _LOOP = asyncio.new_event_loop()

@@ -82,6 +82,7 @@ def test_an_answer_is_told_until_a_commit_changes_it(store: SqliteStore) -> None
     assert store.recall(("label", 2)) == "label 2"
 
 
+@pytest.mark.req("SEC-16-02")
 @pytest.mark.parametrize("counts", [True, False], ids=["a process of ours", "an editor"])
 def test_a_commit_of_another_process(store: SqliteStore, path: Path, counts: bool) -> None:
     labels(store, 1)
@@ -197,6 +198,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.req("SEC-16-02")
 @given(STEPS)
 def test_what_is_told_is_always_what_the_tables_have(steps: list[tuple[str, int, int]]) -> None:
     """Two processes change the same few objects; a view may be held over a change."""

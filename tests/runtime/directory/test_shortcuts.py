@@ -96,6 +96,7 @@ async def rows(caller: Caller) -> list[object]:
     return [value.value for value in got.values]
 
 
+@pytest.mark.req("SEC-16-02")
 @scenario
 async def test_a_change_is_seen_by_the_next_call(tmp_path: Path, known: list[str]) -> None:
     async with directory(tmp_path) as served, served.caller(ADMIN) as admin:
@@ -112,6 +113,7 @@ async def test_a_change_is_seen_by_the_next_call(tmp_path: Path, known: list[str
         )
 
 
+@pytest.mark.req("SEC-16-01")
 @scenario
 async def test_nobody_gets_the_answer_of_another_caller(tmp_path: Path, known: list[str]) -> None:
     async with (
@@ -129,6 +131,7 @@ async def test_nobody_gets_the_answer_of_another_caller(tmp_path: Path, known: l
         assert known.count("get_props") == 2  # Alice's
 
 
+@pytest.mark.req("SEC-16-02")
 @scenario
 async def test_a_right_that_is_taken_away_is_gone_at_once(tmp_path: Path, known: list[str]) -> None:
     async with directory(tmp_path) as served, served.caller(ALICE) as alice:
@@ -141,6 +144,7 @@ async def test_a_right_that_is_taken_away_is_gone_at_once(tmp_path: Path, known:
         assert known.count("get_props") == 1
 
 
+@pytest.mark.req("SEC-16-02")
 @scenario
 async def test_other_administrators_after_a_reload(tmp_path: Path, known: list[str]) -> None:
     async with directory(tmp_path) as served, served.caller(ADMIN) as admin:
@@ -153,6 +157,7 @@ async def test_other_administrators_after_a_reload(tmp_path: Path, known: list[s
         assert known == ["get_props"]
 
 
+@pytest.mark.req("SEC-16-01")
 @scenario
 async def test_an_auth_handle_has_to_be_open(tmp_path: Path, known: list[str]) -> None:
     async with (
@@ -170,6 +175,7 @@ async def test_an_auth_handle_has_to_be_open(tmp_path: Path, known: list[str]) -
         assert known == ["get_props"] * 2
 
 
+@pytest.mark.req("SEC-16-04")
 @scenario
 async def test_a_signature_is_made_each_time(tmp_path: Path, known: list[str]) -> None:
     """A security context numbers its messages: an answer that is sent twice would not verify."""
@@ -186,27 +192,31 @@ async def test_a_signature_is_made_each_time(tmp_path: Path, known: list[str]) -
         assert known == []
 
 
+@pytest.mark.req("SEC-16-03")
 @scenario
 async def test_a_known_lookup_takes_from_the_budgets(tmp_path: Path, known: list[str]) -> None:
     async with directory(tmp_path) as served, served.caller(ALICE) as alice:
-        await rows(alice)
         budgets = served.context.budgets
-        columns = ColumnSet((108,))
-        begin = dscomm.LookupBegin(None, None, columns, None, alice.auth)
-        opened = await alice.call(dscomm.LOOKUP_BEGIN, begin)
-        assert known == ["lookup_end", "lookup_begin"]
-        assert budgets.lookups.used == 1
+        begin = dscomm.LookupBegin(None, None, ColumnSet((108,)), None, alice.auth)
+        held, opened = [budgets.memory.used], []
+        for _ in range(2):
+            opened.append(await alice.call(dscomm.LOOKUP_BEGIN, begin))
+            held.append(budgets.memory.used)
+        assert known == ["lookup_begin"]
+        assert held[2] - held[1] == held[1] - held[0] > 0
+        assert budgets.lookups.used == 2
         memory = budgets.memory.used
-        budgets.lookups.quota = Quota(1, 1, 1, 1)
+        budgets.lookups.quota = Quota(2, 2, 2, 2)
         refused = await alice.call(dscomm.LOOKUP_BEGIN, begin)
         assert refused.result == int(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         budgets.lookups.quota = Quota(9, 9, 9, 9)
         budgets.memory.quota = Quota(memory, memory, memory, memory)
         refused = await alice.call(dscomm.LOOKUP_BEGIN, begin)
         assert refused.result == int(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
-        assert (budgets.lookups.used, budgets.memory.used) == (1, memory)
-        await alice.call(dscomm.LOOKUP_END, dscomm.HandleGiven(opened.handle))
-        assert budgets.lookups.used == 0
+        assert (budgets.lookups.used, budgets.memory.used) == (2, memory)
+        for lookup in opened:
+            await alice.call(dscomm.LOOKUP_END, dscomm.HandleGiven(lookup.handle))
+        assert (budgets.lookups.used, budgets.memory.used) == (0, held[0])
 
 
 @scenario
