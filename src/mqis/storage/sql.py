@@ -48,6 +48,8 @@ T = TypeVar("T")
 PAGE = 128
 #: The rows inserted by one statement, because databases limit its parameters.
 KEYS_AT_ONCE = 100
+#: The machines that one transaction remembers.
+MAX_HOSTS = 256
 
 _OBJECT = "SELECT object_type, id, partition_id, seq, body FROM objects"
 _OBJECT_BY_ID = f"{_OBJECT} WHERE object_type=? AND id=?"
@@ -226,11 +228,13 @@ class SqlTransaction(SqlView):
         # this transaction read or changed are kept here; the changed ones are written at the end.
         self._known: dict[Guid, Partition | None] = {}
         self._unwritten: set[Guid] = set()
-        # The changes of digests since they were written, and the digests that are written, None for
-        # a partition that has no row yet: its digest is computed when it gets one.
+        # The changes of digests, and the digests before them: those of the first change in this
+        # transaction, or those written last. None for a partition whose row was dropped: its
+        # digest is computed when it gets one again.
         self._summed: dict[Guid, PartitionDigest] = {}
         self._digests: dict[Guid, PartitionDigest | None] = {}
-        # The machine found last, by name: creating a queue looks up its machine twice.
+        # Machines found last, by name: creating a queue looks up its machine twice, and an import
+        # creates the queues of many machines in any order.
         self._hosts: dict[str, DirectoryObject] = {}
 
     def _counted(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
@@ -246,7 +250,9 @@ class SqlTransaction(SqlView):
         if found is None:
             found = super().find(object_type, path)
             if found is not None:
-                self._hosts = {path: found}
+                if len(self._hosts) >= MAX_HOSTS:
+                    self._hosts.clear()
+                self._hosts[path] = found
         return found
 
     def partition(self, id: Guid) -> Partition | None:  # noqa: A002
@@ -259,6 +265,7 @@ class SqlTransaction(SqlView):
         return super().digest(id)
 
     def insert(self, obj: DirectoryObject) -> None:
+        self._keep_digest(obj.partition)
         row = object_row(obj)
         self._run(
             "INSERT INTO objects (object_type, id, path_key, owner, partition_id, seq, body) "
@@ -273,6 +280,8 @@ class SqlTransaction(SqlView):
 
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         self._hosts.clear()
+        self._keep_digest(old.partition)
+        self._keep_digest(new.partition)
         row = object_row(new)
         changed = self._run(
             "UPDATE objects SET path_key=?, owner=?, partition_id=?, seq=?, body=? "
@@ -293,6 +302,7 @@ class SqlTransaction(SqlView):
 
     def delete(self, obj: DirectoryObject) -> None:
         self._hosts.clear()
+        self._keep_digest(obj.partition)
         sql = "DELETE FROM objects WHERE object_type=? AND id=? RETURNING 1"
         if not self._run(sql, (obj.type, obj.id.raw)):
             raise StorageError(f"{obj.type.label} {obj.id} is not in the store")
@@ -364,6 +374,8 @@ class SqlTransaction(SqlView):
             partition = self.partition(id_)
             if partition is not None:
                 self._write(partition)
+            else:
+                self._digests.pop(id_, None)
         self._summed.clear()
         self._unwritten.clear()
         self._tail.write()
@@ -380,14 +392,22 @@ class SqlTransaction(SqlView):
             (*partition_row(partition), digest.to_bytes()),
         )
 
-    def _new_digest(self, id_: Guid) -> PartitionDigest:
+    def _keep_digest(self, id_: Guid) -> None:
+        """Keeps the digest of a partition as it is before its first change.
+
+        One that has no row yet may have objects all the same; mostly it has none.
+        """
         if id_ not in self._digests:
-            self._digests[id_] = super().digest(id_)
-        written = self._digests[id_]
-        if written is None:
+            found = super().digest(id_)
+            self._digests[id_] = partition_digest(self._connection, id_) if found is None else found
+
+    def _new_digest(self, id_: Guid) -> PartitionDigest:
+        self._keep_digest(id_)
+        before = self._digests[id_]
+        if before is None:
             return partition_digest(self._connection, id_)
         changes = self._summed.get(id_)
-        return written if changes is None else written.plus(*changes)
+        return before if changes is None else before.plus(*changes)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
