@@ -8,8 +8,9 @@ import pytest
 
 from mqis.protocol.directory.objects import PurgeState, Scope
 from mqis.protocol.replication import serving
+from mqis.protocol.replication.sender import Sender
 from mqis.protocol.replication.settings import ReplicationSettings
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.work import Work
 from mqis.sim.runner import Options, RunResult, run
 from mqis.sim.scenario import Scenario, Weather, enterprise
 from mqis.sim.steps import (

@@ -42,10 +42,11 @@ from mqis.protocol.replication.effects import Effect
 from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.refusals import RefusalReason
+from mqis.protocol.replication.sender import Sender
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import DEFAULTS, ReplicationSettings
 from mqis.protocol.replication.transport import TransportEvent
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.work import Work
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
@@ -184,6 +185,7 @@ class Replication:
         return self._run(tx, at, self._run_due_work)
 
     def _run_due_work(self, work: Work) -> None:
+        synchronization.apply_held(work)
         asking.repeat_due(work)
         requests.repeat_or_give_up(work)
         memory = self._memory
@@ -216,6 +218,8 @@ class Replication:
 
     def _next_wake(self, work: Work) -> float | None:
         memory = self._memory
+        if any(progress.held is not None for progress in memory.partitions.values()):
+            return work.now
         times = [propagation.due_at(n, work) for n in memory.neighbors.values()]
         times += [p.asked.retry_at for p in memory.partitions.values() if p.asked is not None]
         times += [min(w.deadline, w.repeat_at) for w in memory.waiting.values()]
@@ -226,6 +230,7 @@ class Replication:
         return min(times, default=None)
 
     def _receive(self, work: Work, received: Received) -> None:
+        synchronization.apply_held(work)
         name = admission.name_of(work.tx, self.me, received.source)
         sender = Sender(
             received.source, name, received.authenticated, received.identifier, received.session

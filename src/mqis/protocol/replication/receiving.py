@@ -21,7 +21,8 @@ from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.propagation import hold, offer
 from mqis.protocol.replication.quarantine import take_back
 from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType

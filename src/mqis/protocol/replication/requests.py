@@ -33,8 +33,9 @@ from mqis.protocol.replication.changes import requested
 from mqis.protocol.replication.effects import RequestAnswered, RequestDecided, RequestPassedOn
 from mqis.protocol.replication.memory import Waiting
 from mqis.protocol.replication.refusals import RefusalReason
+from mqis.protocol.replication.sender import Sender
 from mqis.protocol.replication.trust import Requester
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.work import Work
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
