@@ -153,13 +153,7 @@ class Replication:
 
     def changed(self, tx: Transaction, changes: Iterable[OwnChange], at: Instant) -> list[Effect]:
         """Propagate Directory Change (3.1.7.1.2): what this server has changed, in this ``tx``."""
-        made = tuple(changes)
-
-        def operation(work: Work) -> None:
-            standing_in.check(work, made)
-            _changed(work, made)
-
-        return self._run(tx, at, operation)
+        return self._run(tx, at, lambda work: _changed(work, changes))
 
     def request(self, tx: Transaction, change: OwnChange, local: int, at: Instant) -> list[Effect]:
         """Change Remote Object (3.1.7.1.1): another server decides, ``Answered`` says how."""
@@ -175,6 +169,11 @@ class Replication:
         """The answer to ``DirectoryEvents.owns`` in this transaction."""
         work = self._work(tx, at)
         return lambda partition: admission.may_change(work, partition)
+
+    def permit(self, tx: Transaction, at: Instant) -> Callable[[OwnChange], None]:
+        """What refuses changes in this transaction, for ``DirectoryEvents.permit``."""
+        work = self._work(tx, at)
+        return lambda change: standing_in.check(work, change)
 
     # --- time -------------------------------------------------------------------------------------
 

@@ -185,20 +185,24 @@ def decide_once(work: Work, requester: Requester, request: ChangeRequest, change
 def _decide(work: Work, requester: Requester, request: ChangeRequest, changed: Decide) -> int:
     """Make the change as any other of ours, as far as the requesting server is believed."""
     made: list[OwnChange] = []
+
+    def permit(change: OwnChange) -> None:
+        requester.check(work, change)
+        standing_in.check(work, change)
+
     events = DirectoryEvents(
         work.tx,
         int(work.at.unix),
         work.entropy,
         own_site=work.me.site,
         owns=lambda partition: may_change(work, partition),
-        permit=lambda change: requester.check(work, change),
+        permit=permit,
         observe=made.append,
         by=request.requester,
     )
     try:
         with work.tx.savepoint():
             _make(events, request.change)
-            standing_in.check(work, made)
     except DirectoryError as error:
         return _decided(work, request, error.hresult, [])
     except NotAuthority:
