@@ -26,6 +26,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sddl import parse_sddl
 from tests.server.test_replication_serve import (
     MACHINE,
     QUEUE,
@@ -39,6 +40,8 @@ from tests.waiting import run
 
 Call = Callable[[DirectoryClient], Awaitable[object]]
 ROUNDS = 8
+#: On a machine: everybody may read it and create queues on it.
+CREATE_QUEUES = "D:(A;;0x20024;;;WD)"
 LABEL = props({PropId.Q_LABEL: "x"})
 NOBODY = Guid.parse("00000000-0000-0000-0000-00000000dead")
 
@@ -50,7 +53,7 @@ REFUSED: dict[str, tuple[Call, HResult]] = {
     ),
     "an unknown machine": (
         lambda c: c.create(QUEUE, "nobody\\q", LABEL),
-        HResult.MQDS_OBJECT_NOT_FOUND,
+        HResult.MQ_ERROR_MACHINE_NOT_FOUND,
     ),
     "a path that is none": (
         lambda c: c.create(QUEUE, "pec1\\a\\b", LABEL),
@@ -129,6 +132,7 @@ async def serve(
         async with client_of(server) as client:
             await client.create(QUEUE, "pec1\\there", LABEL)
             leiden = await client.create(SITE, "Leiden", props({PropId.S_PSC: "lei"}))
+            await client.set_security(MACHINE, 4, parse_sddl(CREATE_QUEUES).to_bytes(), "pec1")
         if not anybody:
             server.reread(with_values(config, security={"administrators": []}))
         clients = [await stack.enter_async_context(client_of(server)) for _ in range(3)]
