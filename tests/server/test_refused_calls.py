@@ -42,8 +42,10 @@ Call = Callable[[DirectoryClient], Awaitable[object]]
 ROUNDS = 8
 #: On a machine: everybody may read it and create queues on it.
 CREATE_QUEUES = "D:(A;;0x20024;;;WD)"
-LABEL = props({PropId.Q_LABEL: "x"})
+LABEL: dict[int, PropVariant] = props({PropId.Q_LABEL: "x"})
+AUTHORITY: dict[int, PropVariant] = props({PropId.S_PSC: "lei"})
 NOBODY = Guid.parse("00000000-0000-0000-0000-00000000dead")
+LEIDEN = PropVariant(VarType.CLSID, Guid.parse("00000000-0000-0000-0000-000000001e1d"))
 
 #: Calls at a PEC that has the site Leiden, whose PSC has no machine yet, and no right to spare.
 REFUSED: dict[str, tuple[Call, HResult]] = {
@@ -80,13 +82,13 @@ REFUSED: dict[str, tuple[Call, HResult]] = {
         HResult.MQDS_OBJECT_NOT_FOUND,
     ),
     "a site whose server is unknown": (
-        lambda c: c.create(MACHINE, "other", props({PropId.QM_SITE_ID: c.leiden})),  # type: ignore[attr-defined]
+        lambda c: c.create(MACHINE, "other", {PropId.QM_SITE_ID: LEIDEN}),
         HResult.MQ_ERROR_DS_ERROR,
     ),
 }
 DENIED: dict[str, Call] = {
-    "a new site": lambda c: c.create(SITE, "Haarlem", props({PropId.S_PSC: "har"})),
-    "a site's authority": lambda c: c.set(SITE, props({PropId.S_PSC: "pec9"}), "Delft"),
+    "a new site": lambda c: c.create(SITE, "Haarlem", AUTHORITY),
+    "a site's authority": lambda c: c.set(SITE, AUTHORITY, "Delft"),
     "a deletion of the server": lambda c: c.delete(MACHINE, "pec1"),
     "a descriptor": lambda c: c.set_security(SITE, 4, b"\x01\x00\x04\x80" + bytes(16), "Delft"),
 }
@@ -131,13 +133,11 @@ async def serve(
         server = await stack.enter_async_context(DirectoryServer(config, 1))
         async with client_of(server) as client:
             await client.create(QUEUE, "pec1\\there", LABEL)
-            leiden = await client.create(SITE, "Leiden", props({PropId.S_PSC: "lei"}))
+            await client.create(SITE, "Leiden", {**AUTHORITY, PropId.S_SITEID: LEIDEN})
             await client.set_security(MACHINE, 4, parse_sddl(CREATE_QUEUES).to_bytes(), "pec1")
         if not anybody:
             server.reread(with_values(config, security={"administrators": []}))
         clients = [await stack.enter_async_context(client_of(server)) for _ in range(3)]
-        for client in clients:
-            client.leiden = leiden  # type: ignore[attr-defined]
         await work(Served(server, clients))
 
 

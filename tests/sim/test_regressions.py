@@ -234,7 +234,7 @@ def test_an_empty_authority_takes_the_remains_of_copies_if_nobody_has_a_whole_on
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """PSC1 is heard again just before PSC2 loses its disk: both others have lost their numbers."""
-    cut = Cut(10.0, 1, 2, True, 120.06)
+    cut = Cut(10.0, 1, 2, True, 120.05)
     runs = [came_back_empty(at, cut) for at in MOMENTS]
     assert [result.violation for result in runs] == [None] * len(MOMENTS)
     assert not any(result.counts["introduced again"] for result in runs)

@@ -129,6 +129,9 @@ def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> A
     new = DirectoryObject(object_type, identity, change.partition, change.seq, body)
     if object_type in NAME_PROPERTY:
         check_path(object_type, new.path or "")
+    if object_type is not ObjectType.ENTERPRISE and tx.insert_if_free(new):  # as most are
+        tx.unbury(new.partition, new.id)
+        return Applied(None, new)
     old = tx.get(object_type, new.id)
     if old is not None and old.partition != new.partition:
         raise DirectoryError(
