@@ -284,7 +284,8 @@ def _changed(work: Work, changes: Iterable[OwnChange]) -> None:
         state = work.partition(partition)
         purged = change.obj.seq if state is None else state.purged_seq
         outgoing = propagated(change, purged)
-        work.record(local_record(change, outgoing, work.at.unix_us))
+        if work.journaled:
+            work.record(local_record(change, outgoing, work.at.unix_us))
         propagation.offer(work, outgoing, to_pscs=True)
         after = None if change.kind is ChangeKind.DELETE else change.obj
         topology.after_change(work, change.before, after)
