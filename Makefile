@@ -60,10 +60,10 @@ slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours
 		$(addprefix slice-,engines killing benchmarks simulation story) newest
 
 # The quick ones of `make engines`: each run takes one of them, at random.
-QUICK_ENGINES := simulated spoiled rebuild_damaged
+QUICK_ENGINES := $(foreach name,simulated spoiled rebuild_damaged,tests/pipeline/slow/test_$(name).py) \
+	tests/interop/slow/test_active_directory_bench.py
 slice-engines:
-	@$(PY) -m pytest tests/pipeline/slow/test_$$($(PY) -c \
-		'import random, sys; print(random.choice(sys.argv[1:]))' $(QUICK_ENGINES)).py
+	@$(PY) -m pytest $$($(PY) -c 'import random, sys; print(random.choice(sys.argv[1:]))' $(QUICK_ENGINES))
 
 slice-%:
 	@$(PY) -m pytest tests/slices/$*.py
@@ -132,7 +132,7 @@ java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
 		echo "continuing without Java: everything but the pipeline works" >&2
 
 engines: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline on a cluster, through Connect, in catalogues, and its commands: minutes
-	@$(PY) -m pytest tests/pipeline/slow
+	@$(PY) -m pytest tests/pipeline/slow tests/interop/slow
 
 pipeline: $(VENV)/.pipeline java ## add what the pipeline needs: Spark, 500 MB
 

@@ -38,6 +38,9 @@ ONE, HUNDRED, THOUSAND = "lookup of 1", "lookup of 100", "lookup of 1,000"
 OPERATIONS = (READ, ONE, HUNDRED, THOUSAND, CREATE)
 #: The calls of a lookup whose values fit on one page: begin, next, end.
 CALLS_OF_LOOKUP = 3
+#: The aims with 16 clients, in multiples of slapd's rate. A lookup takes three calls here, one
+#: there; creates are measured where a flush takes less than a millisecond.
+WANTED = {READ: 1.4, ONE: 0.5, HUNDRED: 0.9, THOUSAND: 0.8, CREATE: 1.6}
 #: Above this share of its core, the load generator may have been the bottleneck.
 BUSY = 0.9
 
@@ -205,6 +208,7 @@ def _measure(
     results.notes += _too_busy(loads, clients)
     if clients == CLIENTS[-1]:
         results.aims += _aims(of, clients)
+        results.aims += _cpu_aim(loads, clients)
 
 
 def _cpu_us(rounds: Sequence[Load]) -> float:
@@ -224,7 +228,7 @@ def _too_busy(loads: Mapping[tuple[str, str], list[Load]], clients: int) -> Iter
 
 
 def _aims(of: Mapping[tuple[str, str], Sequence[Sample]], clients: int) -> Iterator[Aim]:
-    for name, wanted in ((CREATE, 3.0), (READ, 1.0), (ONE, 1.0)):
+    for name, wanted in WANTED.items():
         if ("slapd", name) in of:
             times = ratio(of["mqis", name], of["slapd", name])
             goal = f">= {wanted:g}x slapd, {name}, {_plural(clients)}"
@@ -233,6 +237,13 @@ def _aims(of: Mapping[tuple[str, str], Sequence[Sample]], clients: int) -> Itera
         share = ratio(of["mqis", name], of["mqis", BARE]) * each
         goal = f">= 40 % of the bare calls per second, {name}, {_plural(clients)}"
         yield Aim(goal, f"{share:.0%}", share >= 0.4)
+
+
+def _cpu_aim(loads: Mapping[tuple[str, str], list[Load]], clients: int) -> Iterator[Aim]:
+    if ("slapd", READ) in loads:
+        times = _cpu_us(loads["slapd", READ]) / _cpu_us(loads["mqis", READ])
+        goal = f">= 1x slapd by CPU, {READ}, {_plural(clients)}"
+        yield Aim(goal, f"{times:.2f}x", times >= 1)
 
 
 def _plural(clients: int) -> str:

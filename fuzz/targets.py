@@ -16,6 +16,7 @@ from fuzz.discovery_targets import DISCOVERY_TARGETS
 from fuzz.journal_targets import JOURNAL_TARGETS
 from fuzz.queueing_targets import QUEUEING_TARGETS
 from fuzz.rpc_targets import RPC_TARGETS
+from fuzz.shortcut_targets import SHORTCUT_TARGETS
 from mqis.wire.decoders import DECODERS
 from mqis.wire.errors import WireError
 
@@ -42,6 +43,7 @@ class Target:
 TARGETS: tuple[Target, ...] = (
     *(Target(d.name, d.decode) for d in DECODERS),
     *(Target(*rpc) for rpc in RPC_TARGETS),
+    *(Target(*shortcut) for shortcut in SHORTCUT_TARGETS),
     *(Target(*queueing) for queueing in QUEUEING_TARGETS),
     *(Target(*journal) for journal in JOURNAL_TARGETS),
     *(Target(*discovery) for discovery in DISCOVERY_TARGETS),

@@ -9,11 +9,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = [
     *("stores", "digest", "lookup100k", "import", "check", "codecs", "ndr", "boxcars", "oletx"),
-    *("rpc", "signed", "processor", "directory", "beside", "replication"),
+    *("rpc", "signed", "processor", "directory", "growth", "beside", "replication"),
     *("activedirectory", "journal", "discovery", "routing", "pipeline", "capture"),
 ]
-#: What these tests run; ``make engines`` runs the one that wants Spark, and a test of
-#: interoperability the one that wants the ports of a domain controller.
+#: What these tests run; ``make engines`` runs the one that wants Spark, and the one that wants the
+#: ports of a domain controller.
 RUN = [entry for entry in ENTRIES if entry not in ("activedirectory", "pipeline")]
 
 

@@ -73,7 +73,13 @@ def test_json(demo_store: Path) -> None:
     assert found["before"] is None
 
 
-@pytest.mark.parametrize("link", ["berlin:chicago", "Chicago:Berlin", "Transatlantic fibre"])
+@pytest.mark.parametrize(
+    "link",
+    [
+        *("berlin:chicago", "Chicago:Berlin", "Transatlantic fibre"),
+        *("Berlin - Chicago", "chicago - berlin", "Berlin - Chicago (transatlantic fibre)"),
+    ],
+)
 def test_without_a_link(demo_store: Path, link: str) -> None:
     done = run("route", "ams-desk1", "chi-app1", "--store", demo_store, "--without", link)
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.ldap.ldif import write_ldif
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tools/samba_domain.sh"
+LOADER = Path(__file__).with_name("samba_ldif.py")
 TEMPLATE = ROOT / ".build/samba-domain"
 MISSING_EXIT = 3
 USER, PASSWORD = "Administrator@corp.example", "Passw0rd.1"
@@ -39,6 +43,28 @@ def stop_domain(directory: Path) -> None:
 def start_domain(directory: Path) -> None:
     # Its output goes to files: a pipe would stay open as long as the server runs.
     _run("start", str(directory))
+
+
+def load_ldif(directory: Path, file: Path) -> str:
+    """Loads a file into the databases of a forest; returns what they have then, as LDIF.
+
+    Unlike a server, which chooses the GUIDs of entries, the databases take those of the file.
+    """
+    command = ["/usr/bin/python3", str(LOADER), str(directory / "etc/smb.conf"), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def load_entries(directory: Path, entries: Iterable[AddEntry]) -> None:
+    """Loads entries without their SIDs, which a directory chooses itself."""
+    file = directory / "estate.ldif"
+    given = (
+        AddEntry(entry.name, tuple(row for row in entry.attributes if row[0] != "objectSid"))
+        for entry in entries
+    )
+    file.write_text("".join(write_ldif(given)), "utf-8")
+    load_ldif(directory, file)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ Directory chooses identifiers, so that objects are compared by what the store re
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,7 +18,7 @@ import pytest
 from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.directory.indexing import key_of
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
-from mqis.protocol.errors import DirectoryError
+from mqis.protocol.errors import ChangedMeanwhile, DirectoryError
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.protocol.ports import Store, View
 from mqis.runtime.activedirectory.reading import IN_ORDER, ForestReader
@@ -30,15 +29,15 @@ from mqis.runtime.ldap.tls import TlsSettings
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.changes import AddEntry
-from mqis.wire.ldap.ldif import write_ldif
+from mqis.wire.mqds.certificates import UserSignCerts, digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 from mqis.wire.mqds.values import props
-from mqis.wire.propvariant import Value
+from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.seqnum import SequenceNumber
 from tests.estate.planted import BERLIN, OU, PARIS, SITES, computer, made, sound
 from tests.interop.active_directory_contract import DOES_NOT_APPLY
-from tests.interop.samba_domain import PASSWORD, USER, samba_domain
+from tests.interop.samba_domain import PASSWORD, USER, load_entries, samba_domain
 from tests.runtime.activedirectory.comparisons import check_equal, queries, restrictions_of
 from tests.storage import test_contract
 from tests.waiting import DEADLINE_S
@@ -46,7 +45,6 @@ from tests.waiting import DEADLINE_S
 pytestmark = pytest.mark.interop
 
 QUEUE = ObjectType.QUEUE
-LOADER = Path(__file__).with_name("samba_ldif.py")
 
 
 def varied() -> Iterator[AddEntry]:
@@ -77,15 +75,7 @@ def varied() -> Iterator[AddEntry]:
 
 
 def fill(directory: Path) -> None:
-    file = directory / "estate.ldif"
-    entries = [
-        AddEntry(entry.name, tuple(row for row in entry.attributes if row[0] != "objectSid"))
-        for entry in (*sound(), *varied())
-    ]
-    file.write_text("".join(write_ldif(entries)), "utf-8")
-    command = ["/usr/bin/python3", str(LOADER), str(directory / "etc/smb.conf"), str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    load_entries(directory, (*sound(), *varied()))
 
 
 @pytest.fixture(scope="module")
@@ -224,6 +214,47 @@ def test_update_moves_the_keys(store: Store) -> None:
         assert labelled(view, "before") == []
         assert labelled(view, "after") == [old.id]
         assert [obj.id for obj in view.having(QUEUE, P.Q_TYPE, BERLIN.raw)] == [old.id]
+
+
+def certified(*names: bytes) -> dict[int, PropVariant]:
+    """Certificates of a user, and their digests."""
+    listed = [c for n in names for c in UserSignCerts.wrap(n, Guid(b"c" * 16)).certificates]
+    digests = tuple(Guid(digest_of(name)) for name in names)
+    return props({P.U_SIGN_CERT: UserSignCerts(tuple(listed)).to_bytes(), P.U_DIGEST: digests})
+
+
+@pytest.mark.parametrize("before", [(b"one",), ()])
+def test_certificates_that_were_changed_meanwhile_are_not_replaced(
+    store: Store, before: tuple[bytes, ...]
+) -> None:
+    with store.read() as view:
+        sid = next(view.objects(ObjectType.USER)).value(P.U_SID)
+    assert isinstance(sid, bytes)
+
+    def alice() -> DirectoryObject:
+        with store.read() as view:
+            (found,) = view.having(ObjectType.USER, P.U_SID, sid)
+        return found
+
+    def write(old: DirectoryObject, *names: bytes) -> None:
+        with store.write() as transaction:
+            transaction.update(old, old.with_properties(certified(*names), old.seq))
+
+    with store.write() as transaction:
+        transaction.delete(alice())
+    if before:
+        write(alice(), *before)
+    read = alice()
+    write(read, *before, b"two")
+    with pytest.raises(ChangedMeanwhile):
+        write(read, *before, b"three")
+    if before:
+        with pytest.raises(ChangedMeanwhile), store.write() as transaction:
+            transaction.delete(read)
+    write(alice(), *before, b"two", b"three")
+    wanted = certified(*before, b"two", b"three")
+    assert alice().value(P.U_SIGN_CERT) == wanted[P.U_SIGN_CERT].value
+    assert set(guids_in(alice().value(P.U_DIGEST))) == set(guids_in(wanted[P.U_DIGEST].value))
 
 
 def test_delete_takes_the_keys_along(store: Store) -> None:

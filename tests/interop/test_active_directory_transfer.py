@@ -27,11 +27,10 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 from mqis.wire.mqds.values import props
-from tests.interop.samba_domain import PASSWORD, USER, samba_domain
+from tests.interop.samba_domain import PASSWORD, USER, load_ldif, samba_domain
 
 pytestmark = pytest.mark.interop
 
-LOADER = Path(__file__).with_name("samba_ldif.py")
 LDAPS = "ldaps://127.0.0.1"
 #: A name that would be a filter, one that would be another path, one with every special character.
 HOSTILE = ("*)(cn=*", "a=b,cn=msmq+c", 'q"<#x>=,+', "#1", "x" * 124, "))(|(cn=*)")
@@ -58,8 +57,7 @@ def estate(domain: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         options = LdifOptions(base="DC=corp,DC=example")
         with store.read() as view, file.open("wb") as out:
             export_ldif(view, out, options, TransferNotes())
-        loaded = run("/usr/bin/python3", LOADER, domain / "etc/smb.conf", file)
-        assert loaded.returncode == 0, loaded.stderr
+        load_ldif(domain, file)
         yield store
 
 

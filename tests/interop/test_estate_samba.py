@@ -15,13 +15,11 @@ from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.cli.estate import repairs_of
 from mqis.protocol.activedirectory.estate.examining import EstateReport
 from mqis.wire.ldap.changes import AddEntry
-from mqis.wire.ldap.ldif import write_ldif
 from tests.estate.planted import faults, sound
-from tests.interop.samba_domain import PASSWORD, USER, samba_domain
+from tests.interop.samba_domain import PASSWORD, USER, load_entries, samba_domain
 
 pytestmark = pytest.mark.interop
 
-LOADER = Path(__file__).with_name("samba_ldif.py")
 #: Faults whose repair takes people: an account, or a server that has to be installed.
 BY_HAND = {"disabled_computer", "site_without_router"}
 
@@ -31,21 +29,9 @@ def possible() -> dict[str, list[AddEntry]]:
     return {check: each for check, each in faults().items() if check != "service_name_doubled"}
 
 
-def planted() -> list[AddEntry]:
-    entries = [*sound(), *(entry for each in possible().values() for entry in each)]
-    return [  # a directory chooses the SIDs of users itself
-        AddEntry(entry.name, tuple(row for row in entry.attributes if row[0] != "objectSid"))
-        for entry in entries
-    ]
-
-
 def load(directory: Path) -> None:
-    """Loads the estate before the server starts: over LDAP no GUID can be chosen."""
-    file = directory / "estate.ldif"
-    file.write_text("".join(write_ldif(planted())), "utf-8")
-    command = ["/usr/bin/python3", str(LOADER), str(directory / "etc/smb.conf"), str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    planted = (entry for each in possible().values() for entry in each)
+    load_entries(directory, (*sound(), *planted))
 
 
 @pytest.fixture(scope="module")

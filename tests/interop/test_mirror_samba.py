@@ -27,16 +27,14 @@ from mqis.wire.ldap.changes import (
     ModifyKind,
     RenameEntry,
 )
-from mqis.wire.ldap.ldif import write_ldif
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tests.estate.planted import OU, sound
-from tests.interop.samba_domain import PASSWORD, SCRIPT, USER, samba_domain
+from tests.interop.samba_domain import PASSWORD, SCRIPT, USER, load_entries, samba_domain
 from tests.waiting import until, wait_until
 
 pytestmark = pytest.mark.interop
 
-LOADER = Path(__file__).with_name("samba_ldif.py")
 READER, READER_PASSWORD = "reader@corp.example", "Passw0rd.2"
 HOST = f"CN=msmq,CN=WS1,{OU}"
 QUEUE = (("objectClass", (b"mSMQQueue",)),)
@@ -44,19 +42,11 @@ QUEUE = (("objectClass", (b"mSMQQueue",)),)
 
 def fill(directory: Path) -> None:
     """Loads an estate without faults, and makes an account that may only read."""
-    file = directory / "estate.ldif"
-    entries = [
-        AddEntry(entry.name, tuple(row for row in entry.attributes if row[0] != "objectSid"))
-        for entry in sound()
-    ]
-    file.write_text("".join(write_ldif(entries)), "utf-8")
+    load_entries(directory, sound())
     conf = str(directory / "etc/smb.conf")
-    for command in (
-        ["/usr/bin/python3", str(LOADER), conf, str(file)],
-        ["samba-tool", "user", "create", "reader", READER_PASSWORD, "-s", conf],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    created = ["samba-tool", "user", "create", "reader", READER_PASSWORD, "-s", conf]
+    done = subprocess.run(created, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     (directory / "admin.pw").write_text(PASSWORD)
     (directory / "reader.pw").write_text(READER_PASSWORD)
 

@@ -23,10 +23,11 @@ from mqis.protocol.directory.export_format import ExportHeader, format_entry, fo
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.hygiene.checks import Check
+from mqis.protocol.routing.bulk.sitegraph import site_graph
 from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.trace import RoutingTables
-from mqis.views.routes.finding import find_end
+from mqis.views.routes.finding import find_end, find_links
 from mqis.views.sitemap.picture import picture_of_objects
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -156,6 +157,14 @@ def test_every_failure(routed: TableDirectory) -> None:
     assert rows["link", "C - D"].cut_off == 6  # D to and from A, B, C; E has no gate anyway
     assert rows["gate", "gC"].cut_off > 0
     assert isinstance(done, Failed)
+
+
+def test_commands_know_the_links_by_the_names_of_the_tables() -> None:
+    """``--without`` takes a name that ``what_if`` has; parallel links are taken together."""
+    snapshot = Snapshot.of(objects())
+    _, _, links = site_graph(snapshot)
+    names = RoutingArrays.of(snapshot).links
+    assert [find_links(snapshot, name) for name in names] == [[link] for link in links]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from mqis.pipeline import schemas
 from mqis.pipeline.sources.files import Share, SourceError
 from mqis.pipeline.sources.journal import JournalSource
 from mqis.pipeline.sources.stream import JournalStreamReader, Offset
-from mqis.pipeline.transforms.live import divergence
+from mqis.pipeline.transforms.live import divergence, without_strangers
 from mqis.wire.journal import segment_header, walk
 from tests.pipeline.conftest import Enterprise
 
@@ -197,3 +197,32 @@ def test_messages_that_arrive_otherwise(spark: SparkSession) -> None:
     )
     found = divergence(frame).collect()
     assert [(row.server, row.seq, row.difference) for row in found] == [("b", 5, "altered")]
+
+
+@pytest.mark.parametrize("received", [True, False])
+def test_nobody_is_behind_a_stranger(spark: SparkSession, received: bool) -> None:
+    """Own changes of a server that nobody has heard from count only where no others claim any."""
+    ours, theirs, partition, other = (bytearray([n]) * 16 for n in (1, 2, 3, 4))
+    rows = [
+        ("authority", 2, 1, partition, 5, None),
+        ("authority", 1, 2, None, None, ours),
+        ("stranger", 2, 1, partition, 9, None),
+        ("stranger", 2, 1, other, 9, None),
+        ("stranger", 2, 7, partition, 4, None),
+        ("stranger", 1, 2, None, None, theirs),
+    ]
+    if received:
+        rows.append(("replica", 1, 6, None, None, ours))
+    names = ("server", "kind", "state", "partition", "seq", "message_source")
+    schema = StructType([schemas.JOURNAL[name] for name in names])
+    left = without_strangers(spark.createDataFrame(rows, schema)).collect()
+    claims = [(row.server, row.partition, row.seq) for row in left if row.state == 1]
+    false = ("stranger", partition, 9)
+    assert sorted(claims) == sorted(
+        [
+            ("authority", partition, 5),
+            *([] if received else [false]),
+            ("stranger", other, 9),
+        ]
+    )
+    assert len(left) == len(rows) - received

@@ -538,7 +538,7 @@ def test_a_cache_that_forgets_too_little(tmp_path: Path, monkeypatch: pytest.Mon
         with kept.write() as tx:
             tx.insert(queue(1))
         check_cached(server)
-        monkeypatch.setattr(QueryCache, "forget", lambda _cache, _commits: None)
+        monkeypatch.setattr(QueryCache, "_forget", lambda _cache, _commits: None)
         with kept.write() as tx:
             tx.update(queue(1), queue(1, label="another"))
         with pytest.raises(Violation, match="PSC has another queue"):

@@ -134,6 +134,19 @@ def test_both_servers_stand_side_by_side(report: dict[str, Any]) -> None:
     assert ">= 40 % of the bare calls per second, read, 16 clients" in goals
 
 
+def test_growth_tells_start_and_memory_of_every_size(report: dict[str, Any]) -> None:
+    found = report["entries"]["growth"]
+    names = ["first read", "read again", "first lookup", "lookup again"]
+    sizes = ("100 queues", "1,000 queues", "10,000 queues")
+    assert [(row["table"], row["name"]) for row in found["rows"]] == [
+        (size, name) for size in sizes for name in names
+    ]
+    for size, note in zip(sizes, found["notes"], strict=True):
+        assert note.startswith(f"growth: {size}: started in ")
+        assert note.endswith(" MB resident")
+    assert len(found["aims"]) == len(names) + 1
+
+
 def test_both_enterprises_stand_side_by_side(report: dict[str, Any]) -> None:
     found = report["entries"]["replication"]
     skipped = any("slapd: skipped: " in note for note in found["notes"])

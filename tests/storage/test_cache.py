@@ -364,12 +364,12 @@ def all_answers(view: View) -> list[object]:
 
 
 def kept(store: SqliteStore) -> int:
-    (session,) = store._readers.idle
-    return len(session.answers(store._commits).found)  # type: ignore[attr-defined]
+    with store.read():
+        return len(store._cache.found)
 
 
-def test_full_it_starts_anew(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MAX_OBJECTS", 3)
+def test_full_it_starts_anew(store: SqliteStore) -> None:
+    store.cache_at_most(3)
     insert(store, *(labelled(number, str(number)) for number in range(1, 9)))
     for number in range(1, 9):
         assert get(store, number) == labelled(number, str(number))

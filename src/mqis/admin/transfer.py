@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import time, time_ns
@@ -46,11 +45,8 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.directory.ownership import authority, enterprise
 from mqis.protocol.errors import DirectoryError, StorageError
-from mqis.protocol.ports import Change, Store, Transaction, View
-from mqis.protocol.replication.journaling import unsent_record
-from mqis.protocol.replication.recovery import has_served
+from mqis.protocol.ports import Change, NumberedOutbox, Store, Transaction, View
 from mqis.runtime.entropy import SystemEntropy
-from mqis.storage.journal.checking import NumberedOutbox
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.values import props
@@ -215,15 +211,23 @@ class CreatingImport:
             tx,
             int(time()),
             SystemEntropy(),
-            owns=partial(has_served, tx) if served else None,
+            owns=self._owns if served else None,
             observe=self._record if served else None,
         )
         self._root = enterprise(tx)
         if self._root is not None and header.enterprise is not None:
             self._expect_name(header.enterprise, 1, "enterprise")
 
+    def _owns(self, partition: Guid) -> bool:
+        # A store without a server does not wait for the modules of replication.
+        from mqis.protocol.replication.recovery import has_served  # noqa: PLC0415
+
+        return has_served(self._tx, partition)
+
     def _record(self, change: OwnChange) -> None:
         """Writes the journal record that the server would write; it copies it when it starts."""
+        from mqis.protocol.replication.journaling import unsent_record  # noqa: PLC0415 -- as above
+
         self._tx.append(unsent_record(change, time_ns() // 1000))
 
     def _expect_name(self, name: str, line: int, key: str) -> None:

@@ -12,9 +12,9 @@ import typer
 
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.login import OptionalLogonOptions
-from mqis.cli.options import JsonOption, TypeName
+from mqis.cli.options import JsonOption, PermissionsOption, TypeName
 from mqis.cli.output import cell, console, plain, print_error
-from mqis.cli.sides import PermissionsOption, ServerSides, opened_side
+from mqis.cli.sides import ServerSides, opened_side
 from mqis.cli.spread import spread
 from mqis.config.privatefiles import private_output
 from mqis.protocol.directory.comparing import ObjectFate

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqis.admin.activedirectory.exporting import LdifOptions
+if TYPE_CHECKING:
+    from mqis.admin.activedirectory.exporting import LdifOptions
 
 
 @dataclass(frozen=True)
@@ -60,4 +61,6 @@ class LdifExportOptions:
     ] = True
 
     def options(self) -> LdifOptions:
+        from mqis.admin.activedirectory.exporting import LdifOptions  # noqa: PLC0415 -- it is slow
+
         return LdifOptions(self.base, self.computers, self.identifiers, self.accounts)

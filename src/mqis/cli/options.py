@@ -55,6 +55,13 @@ StoreOption = Annotated[
         show_default=False,
     ),
 ]
+PermissionsOption = Annotated[
+    bool,
+    typer.Option(
+        "--permissions/--no-permissions",
+        help="Read the permissions of a server's objects too: one more call for each object.",
+    ),
+]
 ListenOption = Annotated[
     str | None,
     typer.Option(

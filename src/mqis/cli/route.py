@@ -32,8 +32,8 @@ WithoutOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="LINK",
-        help="Assume that this link failed: its GUID, SITE:SITE or its description. May be "
-        "repeated.",
+        help="Assume that this link failed: its GUID, SITE:SITE, its name as tables show it or "
+        "its description. May be repeated.",
         show_default=False,
     ),
 ]

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from mqis.cli.enterprise import DEFAULT_RUN
 from mqis.cli.login import OptionalLogonOptions, connected
@@ -22,13 +19,6 @@ from mqis.views.comparison.past import past_side
 from mqis.views.comparison.side import DirectorySide
 from mqis.views.comparison.stored import stored_side
 
-PermissionsOption = Annotated[
-    bool,
-    typer.Option(
-        "--permissions/--no-permissions",
-        help="Read the permissions of a server's objects too: one more call for each object.",
-    ),
-]
 SERVER = "server:"
 _URLS = ("sqlite:", "postgresql://", "postgres://")
 

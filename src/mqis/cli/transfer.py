@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from mqis.admin.activedirectory.exporting import LdifOptions, export_ldif
 from mqis.admin.activedirectory.ldif import import_ldif, is_ldif
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.activedirectory.taking import EstateResult
@@ -21,6 +19,7 @@ from mqis.admin.transfer import (
     export_objects,
     export_store,
     import_file,
+    silent,
     write_export,
 )
 from mqis.admin.transfer import Progress as Callback
@@ -28,14 +27,22 @@ from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
 from mqis.cli.ldif_options import LdifExportOptions
 from mqis.cli.localpaths import refuse_uri
 from mqis.cli.login import OptionalLogonOptions, connected
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, opened, store_url
+from mqis.cli.options import (
+    ConfigOption,
+    JsonOption,
+    PermissionsOption,
+    StoreOption,
+    claimed,
+    opened,
+    store_url,
+)
 from mqis.cli.output import counted, error_console, print_json, print_warning, say
-from mqis.cli.sides import PermissionsOption
 from mqis.cli.spread import spread
 from mqis.config.claims import StoreInUse
 from mqis.protocol.ports import Store, View
 
 if TYPE_CHECKING:
+    from mqis.admin.activedirectory.exporting import LdifOptions
     from mqis.client.remote import Remote
 
 
@@ -185,6 +192,8 @@ def _write_ldif(source: Store, ldif: LdifExportOptions, progress: Callback, *, j
 def _ldif_of(
     view: View, options: LdifOptions, notes: TransferNotes, progress: Callback, out: BinaryIO
 ) -> int:
+    from mqis.admin.activedirectory.exporting import export_ldif  # noqa: PLC0415 -- only for LDIF
+
     return export_ldif(view, out, options, notes, progress)
 
 
@@ -192,8 +201,19 @@ def _ldif_of(
 def progress_bar(what: str) -> Iterator[Callback]:
     """Shows a progress bar on stderr if that is a terminal."""
     target = error_console()
+    if not target.is_terminal:
+        yield silent
+        return
+    from rich.progress import (  # noqa: PLC0415 -- nobody waits for it who does not see it
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
+    with Progress(*columns, console=target, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total or None)
 

@@ -114,10 +114,10 @@ class StoreSection:
         ),
     )
     remembered: int = field(
-        default=16_384,
+        default=65_536,
         metadata=about(
             between(64, 10_000_000),
-            "The number of recently read objects to keep in memory, about 4 kB each.",
+            "The number of recently read objects and answers to keep in memory, 1 to 4 kB each.",
         ),
     )
     timeout_s: int = field(

@@ -21,8 +21,8 @@ from mqis.config.privatefiles import make_private_directory
 from mqis.config.stores import open_store
 from mqis.enterprise.launch import make_run_directory
 from mqis.protocol.errors import StorageError
-from mqis.protocol.ports import Store
-from mqis.storage.journal.checking import NumberedOutbox, copied_lsn
+from mqis.protocol.ports import NumberedOutbox, Store
+from mqis.storage.journal.checking import copied_lsn
 from mqis.storage.journal.files import segments, snapshots
 from mqis.storage.journal.reader import Segment
 from mqis.wire.journal import Torn

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from shlex import quote
+from threading import current_thread, main_thread
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -111,7 +113,7 @@ def open_session(engine: Engine, app: str = "mqis") -> SparkSession:
             settings |= _local(engine, java_home())
     for key, value in (settings | engine.settings).items():
         builder = builder.config(key, value)
-    with java_off_stdout():
+    with java_off_stdout(), interrupts_held():
         session: SparkSession = builder.getOrCreate()
     if not engine.remote:
         session.sparkContext.setLogLevel("ERROR")
@@ -143,6 +145,30 @@ def java_off_stdout() -> Iterator[None]:
     finally:
         os.dup2(kept, _STDOUT)
         os.close(kept)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Holds Ctrl-C back while the block starts Java: PySpark would leave a Java that never ends.
+
+    PySpark sets its own handler as soon as there is a Java that it can talk to.
+    """
+    if current_thread() is not main_thread():  # only that one gets signals
+        yield
+        return
+    came: list[int] = []
+
+    def hold(number: int, frame: object) -> None:
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is hold:
+            signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 @contextmanager

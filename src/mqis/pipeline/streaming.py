@@ -3,7 +3,7 @@
 The tables are ``live``, ``live_lag`` and ``live_divergence``. Each batch writes the relevant
 columns of its records to a directory named after the batch's number, so a batch that is repeated
 after a crash replaces itself. The tables are computed from all batches. The function that runs for
-each batch closes ended nothing but a path: Spark Connect sends it to the server and runs it there.
+each batch closes over nothing but a path: Spark Connect sends it to the server and runs it there.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def _keeper(directory: str) -> Callable[[DataFrame, int], None]:
 
 def compute(tables: TableDirectory, batches: Path) -> None:
     """Writes the tables from all batches."""
-    seen = tables.session.read.parquet(str(batches)).drop("batch").persist()
+    read = tables.session.read.parquet(str(batches)).drop("batch")
+    seen = live.without_strangers(read).persist()
     try:
         tables.write("live", live.standing(seen).coalesce(1))
         tables.write("live_lag", lag(arrived(seen)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 _EVERY_S = 0.3
@@ -26,14 +27,15 @@ def watched(session: SparkSession, on_progress: OnProgress) -> Iterator[None]:
     tracker = session.sparkContext.statusTracker()
 
     def poll() -> None:
-        while not ended.wait(_EVERY_S):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            known = [stage for stage in stages if stage is not None]
-            if known:
-                on_progress(
-                    sum(stage.numCompletedTasks for stage in known),
-                    sum(stage.numTasks for stage in known),
-                )
+        with suppress(Py4JError):  # the thread that waits for a result tells why Java is silent
+            while not ended.wait(_EVERY_S):
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                known = [stage for stage in stages if stage is not None]
+                if known:
+                    on_progress(
+                        sum(stage.numCompletedTasks for stage in known),
+                        sum(stage.numTasks for stage in known),
+                    )
 
     thread = Thread(target=poll, name="mqis-progress", daemon=True)
     thread.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqis.wire.errors import MqisError
-from mqis.wire.hresult import meaning_of, name_of
+from mqis.wire.hresult import HResult, meaning_of, name_of
 
 
 class ProtocolError(MqisError):
@@ -20,6 +20,16 @@ class DirectoryError(MqisError):
 
     def __reduce__(self) -> tuple[type[DirectoryError], tuple[int, str]]:
         return type(self), (self.hresult, self.detail)
+
+
+class ChangedMeanwhile(DirectoryError):
+    """Another server has changed an object since it was read; nothing was written. Try again."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(HResult.MQ_ERROR_DS_ERROR, detail)
+
+    def __reduce__(self) -> tuple[type[ChangedMeanwhile], tuple[str]]:  # type: ignore[override]
+        return type(self), (self.detail,)
 
 
 class StorageError(MqisError):

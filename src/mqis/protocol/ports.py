@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from mqis.protocol.directory.objects import (
     DeletedObject,
@@ -76,6 +76,20 @@ class View(Protocol):
         """The records after lsn ``after`` that are still to be copied to the journal, by lsn."""
 
 
+@runtime_checkable
+class NumberedOutbox(Protocol):
+    """A view that knows the number of the newest record, even if it no longer has it."""
+
+    def last_lsn(self) -> int: ...
+
+
+class WatchedView(View, Protocol):
+    """A view that notes what is read through it."""
+
+    def remember(self, question: Hashable, answer: object, size: int) -> None:
+        """Keeps an answer of ``size`` bytes until a commit changes what was read here."""
+
+
 class Transaction(View, Protocol):
     """A view that can also write. Other views see nothing of it before it commits."""
 
@@ -141,3 +155,14 @@ class Store(Protocol):
         """The defects of the store, in words; an empty list if it is sound."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class AnswerMemory(Protocol):
+    """A store that remembers answers to whole questions, which only a commit can change."""
+
+    def watch(self, view: View) -> WatchedView:
+        """The same view, with a memory."""
+
+    def recall(self, question: Hashable, view: View | None = None) -> Any:
+        """The answer in a view, or as of the last commit; None: it is not known."""

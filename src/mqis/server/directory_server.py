@@ -59,6 +59,7 @@ from mqis.server.undeletion.history import JournalHistory
 from mqis.server.undeletion.service import UndeletionService
 from mqis.storage.database import DatabaseStore
 from mqis.storage.records import remember
+from mqis.storage.sqlite import SqliteStore
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
@@ -274,6 +275,8 @@ class DirectoryServer:
         except asyncio.CancelledError:
             await asyncio.wait({opening})  # so that what it opened is closed
             raise
+        if isinstance(store, SqliteStore):
+            store.cache_at_most(section.remembered)
         if isinstance(store, DatabaseStore):
             store.condition.report = log.error
             await asyncio.to_thread(store.examine)

@@ -1,17 +1,22 @@
-"""A cache of one connection's query results, each valid until a commit changes it.
+"""A cache of what readers of a store have found, each valid until a commit changes it.
 
 A directory is read far more often than it changes, and a third of a read is spent in Python's
-database interface and the index trees. Objects never change, so all readers can share them.
+database interface and the index trees. Objects never change, so all readers can share them. Whole
+answers are kept as well, by the question that a caller has asked.
+
+A view shows one commit, the cache belongs to one, too: the newest that a reader has seen. A reader
+uses the cache only while that is the commit of its own view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.storage.commits import CommitChanges
+from mqis.storage.commits import CommitChanges, CommitLog
 from mqis.storage.records import MAX_BODY_BYTES
 from mqis.storage.session import DatabaseConnection
 from mqis.storage.sql import SqlView
@@ -20,37 +25,99 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import PropertyBag
 
-#: The most objects in the cached results of one connection; large objects are not cached.
-MAX_OBJECTS = 16_384
+#: The default for the most objects in the cached results; large objects are not cached.
+MAX_OBJECTS = 65_536
+#: The bytes of an answer that count as one object.
+OBJECT_BYTES = 1_024
 #: The longest lookup result that is cached: a longer one would displace many short ones.
 MAX_ANSWER = 16
 
+Entry = tuple[Any, ...]
+
+
+class SeenCommit(NamedTuple):
+    """The last commit that a connection sees."""
+
+    number: int
+    writer: bytes
+    #: True if the file may have changed since the cache was filled, and the number has not.
+    uncounted: bool = False
+
 
 class QueryCache:
-    """Cached results by query: type and path, type and identifier, or type, property and key."""
+    """Cached results by query: type and path, type and identifier, or type, property and key.
 
-    __slots__ = ("_objects", "_queries", "found")
+    ``generation`` changes when the cache moves to another commit. A view knows the one of its
+    beginning; a result is right for it if the generation is still the same after the access.
+    """
 
-    def __init__(self) -> None:
-        self.found: dict[tuple[Any, ...], Any] = {}
-        #: The queries whose results have an object, by its type and identifier.
-        self._queries: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-        self._objects = 0
+    def __init__(self, commits: CommitLog, most: int = MAX_OBJECTS) -> None:
+        self._commits = commits
+        self._most = most
+        self._lock = Lock()
+        self.found: dict[Hashable, Any] = {}
+        #: The queries whose results depend on an entry of ``CommitChanges``.
+        self._queries: dict[Entry, list[Hashable]] = {}
+        self._size = 0
+        self._seen = SeenCommit(0, b"")
+        self.generation = 0
 
-    def keep(self, query: tuple[Any, ...], answer: Any, objects: Sequence[DirectoryObject]) -> None:
-        """Caches ``answer``, which consists of ``objects``; starts over when the cache is full."""
-        if not all(map(_is_small, objects)):
-            return
-        self._objects += len(objects)
-        if self._objects > MAX_OBJECTS:
-            self.found.clear()
-            self._queries.clear()
-            self._objects = len(objects)
-        self.found[query] = answer
-        for obj in objects:
-            self._queries.setdefault((obj.type, obj.id.raw), []).append(query)
+    def enter(self, seen: SeenCommit) -> int:
+        """Moves on to the commit that a view shows; returns the view's generation.
 
-    def forget(self, commits: Iterable[CommitChanges]) -> None:
+        -1: the cache is ahead of the view, which cannot use it.
+        """
+        if seen == self._seen:
+            return self.generation
+        with self._lock:
+            known = self._seen
+            if seen.number < known.number and not seen.uncounted:
+                return -1
+            changes = None
+            if not seen.uncounted:
+                changes = self._commits.between(known.number, seen.number, seen.writer)
+            self.generation += 1  # first: who reads now must not take what comes later for its own
+            if changes is None:
+                self._start_over()
+            else:
+                self._forget(changes)
+            self._seen = SeenCommit(seen.number, seen.writer)
+            return self.generation
+
+    def recall(self, query: Hashable, generation: int) -> Any:
+        """The result of a query in a view of this generation; None: unknown."""
+        found = self.found.get(query)
+        return found if generation == self.generation else None
+
+    def keep(
+        self,
+        query: Hashable,
+        answer: Any,
+        entries: Collection[Entry],
+        generation: int,
+        size: int = 0,
+    ) -> None:
+        """Caches ``answer``, of ``size`` bytes, which depends on ``entries``.
+
+        Starts over when the cache is full.
+        """
+        weight = len(entries) + size // OBJECT_BYTES
+        with self._lock:
+            if generation != self.generation or weight > self._most:
+                return
+            if self._size + weight > self._most:
+                self._start_over()
+            self._size += weight
+            self.found[query] = answer
+            for entry in entries:
+                self._queries.setdefault(entry, []).append(query)
+
+    def _start_over(self) -> None:
+        self.found.clear()
+        self._queries.clear()
+        self._size = 0
+
+    def _forget(self, commits: Iterable[CommitChanges]) -> None:
         """Drops the results that these commits have made wrong.
 
         No query is cached that found nothing, so a new object can only be missing in the result for
@@ -59,7 +126,6 @@ class QueryCache:
         """
         for changed in commits:
             for entry in changed.entries:
-                self.found.pop(entry, None)
                 for query in self._queries.pop(entry, ()):
                     self.found.pop(query, None)
 
@@ -69,41 +135,54 @@ def _is_small(obj: DirectoryObject) -> bool:
     return isinstance(body, PropertyBag) and len(body.data) <= MAX_BODY_BYTES
 
 
+def entry_of(obj: DirectoryObject) -> Entry:
+    """What a commit that changes the object lists."""
+    return obj.type, obj.id.raw
+
+
 class CachedView(SqlView):
     """A ``SqlView`` that returns cached results where it can."""
 
-    def __init__(self, connection: DatabaseConnection, answers: QueryCache) -> None:
+    def __init__(self, connection: DatabaseConnection, cache: QueryCache, generation: int) -> None:
         super().__init__(connection)
-        self._answers = answers
+        self.cache = cache
+        self.generation = generation
 
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
         query = (object_type, id.raw)
-        found: DirectoryObject | None = self._answers.found.get(query)
+        found: DirectoryObject | None = self.cache.recall(query, self.generation)
         if found is None:
             found = super().get(object_type, id)
             if found is not None:
-                self._answers.keep(query, found, (found,))
+                self._keep(query, found, (found,))
         return found
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
         query = (object_type, path)
-        found: DirectoryObject | None = self._answers.found.get(query)
+        found: DirectoryObject | None = self.cache.recall(query, self.generation)
         if found is None:
             found = super().find(object_type, path)
             if found is not None:
-                self._answers.keep(query, found, (found,))
+                self._keep(query, found, (found,))
         return found
 
     def having(
         self, object_type: ObjectType, propid: PropId, key: bytes
     ) -> Iterator[DirectoryObject]:
         query = (object_type, propid, key)
-        found: list[DirectoryObject] | None = self._answers.found.get(query)
+        found: list[DirectoryObject] | None = self.cache.recall(query, self.generation)
         if found is None:
             rest = super().having(object_type, propid, key)
             found = list(islice(rest, MAX_ANSWER + 1))
             if len(found) > MAX_ANSWER:
                 return chain(found, rest)
             if found:
-                self._answers.keep(query, found, found)
+                self._keep(query, found, found, query)
         return iter(found)
+
+    def _keep(
+        self, query: Entry, answer: object, objects: Sequence[DirectoryObject], *keys: Entry
+    ) -> None:
+        if all(map(_is_small, objects)):
+            entries = [entry_of(obj) for obj in objects]
+            self.cache.keep(query, answer, [*entries, *keys], self.generation)

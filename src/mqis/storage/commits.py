@@ -25,6 +25,12 @@ _COUNT = "UPDATE commits SET number=number+1, writer=? RETURNING number"
 _LAST = "SELECT number, writer FROM commits"
 
 
+def last_commit(connection: DatabaseConnection) -> tuple[int, bytes]:
+    """The number of the last commit that a connection sees, and who has made it."""
+    number, writer = next(iter(connection.run(_LAST)), (0, b""))
+    return number, writer
+
+
 def commit_faults(connection: DatabaseConnection) -> Iterator[str]:
     counters = len(connection.run(_LAST))
     if counters != 1:
@@ -37,7 +43,7 @@ class CommitChanges:
     __slots__ = ("entries", "everything")
 
     def __init__(self) -> None:
-        #: (type, identifier) of an object, or (type, property, key).
+        #: (type, identifier) of an object, (type, property, key), or (type,) of any change to it.
         self.entries: set[tuple[Any, ...]] = set()
         #: Too much to say what.
         self.everything = False
@@ -45,6 +51,7 @@ class CommitChanges:
     def add(self, obj: DirectoryObject, keys: Iterable[tuple[PropId, bytes]]) -> None:
         if self.everything:
             return
+        self.entries.add((obj.type,))
         self.entries.add((obj.type, obj.id.raw))
         self.entries.update((obj.type, propid, key) for propid, key in keys)
         if len(self.entries) > MAX_CHANGED:
@@ -77,19 +84,16 @@ class CommitLog:
             raise
         self.changed.pop(commit.number - KEPT, None)
 
-    def since(
-        self, known: int, connection: DatabaseConnection
-    ) -> tuple[int, list[CommitChanges] | None]:
-        """The last commit's number as this connection sees it, and all changes after ``known``.
+    def between(self, known: int, number: int, writer: bytes) -> list[CommitChanges] | None:
+        """All changes after commit ``known`` up to ``number``, which ``writer`` has made.
 
         None: they are not all known.
         """
-        number, writer = next(iter(connection.run(_LAST)), (0, b""))
         if writer != self.writer or not 0 < number - known <= KEPT:
-            return number, None
+            return None
         found = [self.changed.get(one) for one in range(known + 1, number + 1)]
         told = [one for one in found if one is not None and not one.everything]
-        return number, told if len(told) == len(found) else None
+        return told if len(told) == len(found) else None
 
 
 class NextCommit:

@@ -46,6 +46,8 @@ T = TypeVar("T")
 
 #: The rows of one statement: what an event loop reads between two of its turns.
 PAGE = 128
+#: The machines that one transaction remembers.
+MAX_HOSTS = 256
 
 _OBJECT = "SELECT object_type, id, partition_id, seq, body FROM objects"
 _OBJECT_BY_ID = f"{_OBJECT} WHERE object_type=? AND id=?"
@@ -233,11 +235,13 @@ class SqlTransaction(SqlView):
         # this transaction read or changed are kept here; the changed ones are written at the end.
         self._known: dict[Guid, Partition | None] = {}
         self._unwritten: set[Guid] = set()
-        # The changes of digests since they were written, and the digests that are written, None for
-        # a partition that has no row yet: its digest is computed when it gets one.
+        # The changes of digests, and the digests before them: those of the first change in this
+        # transaction, or those written last. None for a partition whose row was dropped: its
+        # digest is computed when it gets one again.
         self._summed: dict[Guid, PartitionDigest] = {}
         self._digests: dict[Guid, PartitionDigest | None] = {}
-        # The machine found last, by name: creating a queue looks up its machine twice.
+        # Machines found last, by name: creating a queue looks up its machine twice, and an import
+        # creates the queues of many machines in any order.
         self._hosts: dict[str, DirectoryObject] = {}
 
     def _counted(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
@@ -258,7 +262,9 @@ class SqlTransaction(SqlView):
         if found is None:
             found = super().find(object_type, path)
             if found is not None:
-                self._hosts = {path: found}
+                if len(self._hosts) >= MAX_HOSTS:
+                    self._hosts.clear()
+                self._hosts[path] = found
         return found
 
     def partition(self, id: Guid) -> Partition | None:  # noqa: A002
@@ -271,11 +277,13 @@ class SqlTransaction(SqlView):
         return super().digest(id)
 
     def insert(self, obj: DirectoryObject) -> None:
+        self._keep_digest(obj.partition)
         row = object_row(obj)
         self._change(_INSERT, row)
         self._inserted(obj, row[6])
 
     def insert_if_free(self, obj: DirectoryObject) -> bool:
+        self._keep_digest(obj.partition)
         row = object_row(obj)
         if not self._change(_INSERT_IF_FREE, row):
             return False
@@ -291,6 +299,8 @@ class SqlTransaction(SqlView):
 
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         self._hosts.clear()
+        self._keep_digest(old.partition)
+        self._keep_digest(new.partition)
         row = object_row(new)
         changed = self._change(
             "UPDATE objects SET path_key=?, owner=?, partition_id=?, seq=?, body=? "
@@ -311,6 +321,7 @@ class SqlTransaction(SqlView):
 
     def delete(self, obj: DirectoryObject) -> None:
         self._hosts.clear()
+        self._keep_digest(obj.partition)
         sql = "DELETE FROM objects WHERE object_type=? AND id=?"
         if not self._change(sql, (obj.type, obj.id.raw)):
             raise StorageError(f"{obj.type.label} {obj.id} is not in the store")
@@ -398,6 +409,8 @@ class SqlTransaction(SqlView):
             partition = self.partition(id_)
             if partition is not None:
                 self._write(partition)
+            else:
+                self._digests.pop(id_, None)
         self._summed.clear()
         self._unwritten.clear()
         self._keys.write()
@@ -415,14 +428,22 @@ class SqlTransaction(SqlView):
             (*partition_row(partition), digest.to_bytes()),
         )
 
-    def _new_digest(self, id_: Guid) -> PartitionDigest:
+    def _keep_digest(self, id_: Guid) -> None:
+        """Keeps the digest of a partition as it is before its first change.
+
+        One that has no row yet may have objects all the same; mostly it has none.
+        """
         if id_ not in self._digests:
-            self._digests[id_] = super().digest(id_)
-        written = self._digests[id_]
-        if written is None:
+            found = super().digest(id_)
+            self._digests[id_] = partition_digest(self._connection, id_) if found is None else found
+
+    def _new_digest(self, id_: Guid) -> PartitionDigest:
+        self._keep_digest(id_)
+        before = self._digests[id_]
+        if before is None:
             return partition_digest(self._connection, id_)
         changes = self._summed.get(id_)
-        return written if changes is None else written.plus(*changes)
+        return before if changes is None else before.plus(*changes)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
+from threading import Lock
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import View
-from mqis.storage.cache import CachedView, QueryCache
-from mqis.storage.commits import CommitLog, NextCommit
+from mqis.storage.cache import CachedView, QueryCache, SeenCommit
+from mqis.storage.commits import NextCommit, last_commit
 from mqis.storage.database import DatabaseStore
 from mqis.storage.session import BUSY_TIMEOUT_S, DatabaseSession
+from mqis.storage.watching import NotedView
 
 #: "mqis" in the file's header (PRAGMA application_id), which identifies a store.
 APPLICATION_ID = 0x6D716973
@@ -58,8 +60,8 @@ class _SqliteSession(DatabaseSession):
     def __init__(self, path: Path, *, create: bool) -> None:
         super().__init__()
         self._path = path
-        self._version = self._number = self._rows_before = 0
-        self._answers = QueryCache()
+        self._version = self._rows_before = 0
+        self._seen = SeenCommit(0, b"")
         mode = "rwc" if create else "rw"
         try:
             self._database = sqlite3.connect(
@@ -91,20 +93,22 @@ class _SqliteSession(DatabaseSession):
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
-    def answers(self, commits: CommitLog) -> QueryCache:
-        """The cached results for the file as this transaction sees it.
+    def look(self) -> SeenCommit:
+        """The last commit that this transaction sees.
 
         ``data_version`` changes when another connection, of any process, has committed.
         """
         version: int = self.run("PRAGMA data_version")[0][0]
-        if version != self._version:
-            self._version = version
-            self._number, changes = commits.since(self._number, self)
-            if changes is None:
-                self._answers = QueryCache()
-            else:
-                self._answers.forget(changes)
-        return self._answers
+        if version == self._version:
+            return self._seen
+        number, writer = last_commit(self)
+        uncounted = not self._version or number == self._seen.number
+        self._version, self._seen = version, SeenCommit(number, writer)
+        return SeenCommit(number, writer, uncounted)
+
+    def has_news(self) -> bool:
+        """Returns whether there is a commit since the last look; needs no transaction."""
+        return bool(self.run("PRAGMA data_version")[0][0] != self._version)
 
     def begin(self, sql: str) -> None:
         super().begin(sql)
@@ -160,15 +164,59 @@ class SqliteStore(DatabaseStore):
                 raise StorageError(f"{self.path}: there is no store; make one with 'mqis import'")
         except OSError as error:  # a directory on its path may not be searched
             raise StorageError(f"{self.path}: cannot be opened: {error.strerror}") from error
+        #: A connection of its own that looks for commits, and its last generation.
+        self._watching = Lock()
+        self._lookout: _SqliteSession | None = None
+        self._generation = -1
         super().__init__()
         self._create = False  # a file that vanishes later is an error; do not create a new store
+        self._cache = QueryCache(self._commits)
+
+    def cache_at_most(self, objects: int) -> None:
+        """Sets the number of objects that the cache holds."""
+        self._cache = QueryCache(self._commits, objects)
 
     def read(self) -> AbstractContextManager[View]:
         return self._readers.lend(self._cached_view)
 
     def _cached_view(self, session: DatabaseSession) -> CachedView:
         assert isinstance(session, _SqliteSession)
-        return CachedView(session, session.answers(self._commits))
+        return CachedView(session, self._cache, self._cache.enter(session.look()))
+
+    def recall(self, question: Hashable, view: View | None = None) -> Any:
+        """The answer that a ``NotedView`` has remembered, if it is right in ``view``; else None.
+
+        Without a view it is right as of the last commit, and no transaction is needed for it.
+        """
+        self.condition.admit_reader()
+        cache = self._cache
+        if isinstance(view, CachedView):
+            return cache.recall(question, view.generation)
+        with self._watching:
+            lookout = self._lookout
+            if lookout is None or lookout.has_news() or self._generation != cache.generation:
+                self._generation = self._look_out()
+            return cache.recall(question, self._generation)
+
+    def _look_out(self) -> int:
+        if self._readers.closed:
+            raise StorageError("the store is closed")
+        if self._lookout is None:
+            self._lookout = cast(_SqliteSession, self._watched(self._connect)())
+        with self._lookout.transaction(self.BEGIN_READ):
+            return self._cache.enter(self._lookout.look())
+
+    def watch(self, view: View) -> NotedView:
+        """A view of the same moment whose answers can be remembered."""
+        assert isinstance(view, CachedView)
+        return NotedView(view)
+
+    def close(self) -> None:
+        super().close()
+        with self._watching:
+            if self._lookout is not None:
+                self._lookout.close()
+                self._lookout = None
 
     def _count(self, session: DatabaseSession, commit: NextCommit) -> None:
         """Counts the commit unless it is empty: a number would have to be written and flushed."""

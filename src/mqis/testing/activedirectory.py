@@ -3,7 +3,8 @@
 It gives identifiers and times, knows entries by ``<GUID=...>``, shows names with identifiers (the
 extended-DN control), keeps descriptors for those who ask for them, and refuses what Active
 Directory refuses: an entry without a parent (32), one that has others below it (66), a name that
-no entry has (19), a chosen identifier (53), no change at all (53).
+no entry has (19), a chosen identifier (53), no change at all (53), a value to delete that is not
+there (16), a value to add that is (20), a second value where there can be one (19).
 
     async with ScriptedDomain.of("DC=corp,DC=example") as server:
         server.add_site("Berlin")
@@ -18,7 +19,7 @@ from mqis.protocol.activedirectory.schema import DISPLAY_NAME, needed_names
 from mqis.testing.ldap import ScriptedAnswer, ScriptedDirectory, entry, name_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, RenameEntry
+from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, ModifyKind, RenameEntry
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.controls import (
     EXTENDED_DN,
@@ -54,6 +55,8 @@ LINKS = frozenset(
         "serverreference",
     }
 )
+#: Attributes that have one value at most, of those to which values are added.
+SINGLE_VALUED = frozenset({"msmqsigncertificates"})
 _SECURITY = "ntsecuritydescriptor"
 #: Full control for everybody: what an administrator's account sees.
 OPEN = SecurityDescriptor(
@@ -215,7 +218,8 @@ class ScriptedDomain(ScriptedDirectory):
             case ModifyEntry(_, changes):
                 if not changes:
                     return ResultCode.UNWILLING_TO_PERFORM
-                return self._bad_values((c.attribute, c.values) for c in changes if c.values)
+                given = ((c.attribute, c.values) for c in changes if c.values)
+                return self._bad_values(given) or self._other_values(request)
             case DeleteEntry(name):
                 tree = any(control.oid == TREE_DELETE for control in controls)
                 place = name_of(self._resolved(name) or name)
@@ -242,6 +246,28 @@ class ScriptedDomain(ScriptedDirectory):
                 return ResultCode.ATTRIBUTE_OR_VALUE_EXISTS
             if attribute.lower() in LINKS and any(self._entry(v.decode()) is None for v in values):
                 return ResultCode.CONSTRAINT_VIOLATION
+        return None
+
+    def _other_values(self, request: ModifyEntry) -> ResultCode | None:
+        found = self._entry(self._resolved(request.name) or request.name)
+        held: dict[str, set[bytes]] = {}
+        for change in request.changes if found is not None else ():
+            assert found is not None
+            key, given = change.attribute.lower(), set(change.values)
+            values = held.setdefault(key, set(found.values(key)))
+            match change.kind:
+                case ModifyKind.DELETE:
+                    if not given <= values:
+                        return ResultCode.NO_SUCH_ATTRIBUTE
+                    values -= given or set(values)
+                case ModifyKind.ADD:
+                    if given & values:
+                        return ResultCode.ATTRIBUTE_OR_VALUE_EXISTS
+                    if values and key in SINGLE_VALUED:
+                        return ResultCode.CONSTRAINT_VIOLATION
+                    values |= given
+                case ModifyKind.REPLACE:
+                    held[key] = given
         return None
 
     def _made(self, new: SearchEntry) -> SearchEntry:

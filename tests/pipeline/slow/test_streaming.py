@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from mqis.pipeline import streaming as jobs
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
+from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordState
 from tests.pipeline.conftest import Enterprise
 from tests.pipeline.test_sources import whole_records
@@ -47,7 +48,7 @@ def test_a_stream_goes_on_where_it_ended(
             run()
     assert run() == [1]
     assert run() == []
-    assert {row.behind for row in tables.read("live").collect()} == {0}
+    check_standing(tables, enterprise)
     seen = spark.read.parquet(str(tmp_path / "tables" / "stream" / "batches"))
     changes = seen.filter("kind = 2").select("server", "lsn").collect()
     wanted = [
@@ -61,6 +62,25 @@ def test_a_stream_goes_on_where_it_ended(
 
 def broken(tables: TableDirectory, batches: Path) -> None:
     raise OSError("no room")
+
+
+def check_standing(tables: TableDirectory, enterprise: Enterprise) -> None:
+    """Checks that only the server is behind whose journal lacks its end, by what it lacks there.
+
+    The journal of the stranger, who claims later changes, makes nobody behind.
+    """
+    evidence = enterprise.manifest["evidence"]
+    assert "stranger" in {found["kind"] for found in evidence}
+    lacking = {
+        (found["server"], found["partition"]): found["last"] - found["first"] + 1
+        for found in evidence
+        if found["kind"] == "missing_end"
+    }
+    rows = tables.read("live").collect()
+    assert {(r.server, r.partition): r.behind for r in rows if r.behind} == lacking
+    authorities = {server["site"]: server["psc"] for server in enterprise.manifest["servers"]}
+    authorities[str(Guid.NULL)] = enterprise.manifest["servers"][0]["name"]
+    assert {(r.partition, r.authority) for r in rows} == set(authorities.items())
 
 
 def check_divergence(tables: TableDirectory, enterprise: Enterprise) -> None:

@@ -9,7 +9,6 @@ from mqis.protocol.activedirectory.conditions import (
     conditions_of,
     referred,
     search_filter,
-    sorted_properties,
 )
 from mqis.protocol.activedirectory.results import DirectoryStatus, hresult_of, status_of
 from mqis.protocol.activedirectory.row import Use
@@ -21,8 +20,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.ldap.filters import Filter, parse_filter
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop, props
-from mqis.wire.propertybag import Properties
+from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import Value
 from tests.protocol.activedirectory.helpers import (
     MACHINE,
@@ -160,19 +158,6 @@ def test_properties_that_a_filter_can_use() -> None:
     assert usable == {
         P.S_PATHNAME, P.S_SITEID, P.S_INTERVAL1, P.S_INTERVAL2, P.S_FOREIGN, P.S_NT4_STUB
     }  # fmt: skip
-
-
-@pytest.mark.req("MQDSSM-3.1.6.4.1.3-01")
-def test_sorting() -> None:
-    rows: list[Properties] = [
-        {**props({P.Q_LABEL: label, P.Q_QUOTA: quota})}
-        for label, quota in (("b", 1), ("A", 10), ("a", 9), ("B", 0xFFFFFFFF))
-    ]
-    found = sorted_properties(rows, [(P.Q_LABEL, False), (P.Q_QUOTA, True)])
-    assert [(r[P.Q_LABEL].value, r[P.Q_QUOTA].value) for r in found] == [
-        ("A", 10), ("a", 9), ("B", 0xFFFFFFFF), ("b", 1),
-    ]  # fmt: skip
-    assert sorted_properties([rows[0], {}], [(P.Q_LABEL, False)])[0] == {}
 
 
 @pytest.mark.parametrize(

@@ -18,17 +18,13 @@ from mqis.protocol.activedirectory.queuename import join_name, queue_name_hash, 
 from mqis.protocol.activedirectory.targets import (
     computer_filter,
     computer_of,
-    direct_read,
     sid_filter,
     target_of,
 )
-from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.errors import ProtocolError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from tests.protocol.activedirectory.helpers import COMPUTER, FOREST, ID, SITE1, SITE2
 
 LONG = "OrdersFromTheNorthernRegionWarehouseNumberSeventeen-Incoming-0001"
@@ -191,22 +187,6 @@ def test_targets_by_name() -> None:
     assert target_of(ObjectType.QUEUE, None, "SRV1\\q", FOREST) is None
     assert target_of(ObjectType.MACHINE, None, "SRV1", FOREST) is None
     assert target_of(ObjectType.USER, None, "", FOREST) is None
-
-
-def restriction(propid: PropId, value: object, relation: Relation = Relation.EQ) -> Restriction:
-    return Restriction(relation, propid, prop(propid, value))  # type: ignore[arg-type]
-
-
-@pytest.mark.req("MQDSSM-3.1.6.3-01", "MQDSSM-3.1.6.3.3.2-01")
-def test_direct_reads() -> None:
-    by_id = restriction(PropId.Q_INSTANCE, ID)
-    by_path = restriction(PropId.Q_PATHNAME, "SRV1\\q")
-    assert direct_read(ObjectType.QUEUE, [by_id]) == (ID, "")
-    assert direct_read(ObjectType.QUEUE, [by_path]) == (None, "SRV1\\q")
-    assert direct_read(ObjectType.QUEUE, [by_id, by_path]) is None
-    assert direct_read(ObjectType.QUEUE, [restriction(PropId.Q_INSTANCE, ID, Relation.NE)]) is None
-    assert direct_read(ObjectType.QUEUE, [restriction(PropId.Q_LABEL, "x")]) is None
-    assert direct_read(ObjectType.USER, [restriction(PropId.U_SID, b"x")]) is None
 
 
 def test_entries() -> None:

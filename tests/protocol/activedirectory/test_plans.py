@@ -76,6 +76,11 @@ def replaced(step: PlanStep) -> dict[str, tuple[bytes, ...]]:
     return {change.attribute: change.values for change in step.change.changes}
 
 
+def changed(step: PlanStep) -> list[tuple[ModifyKind, str, tuple[bytes, ...]]]:
+    assert isinstance(step.change, ModifyEntry)
+    return [(change.kind, change.attribute, change.values) for change in step.change.changes]
+
+
 # --- creating -------------------------------------------------------------------------------------
 
 
@@ -416,9 +421,18 @@ def test_certificates_of_a_user() -> None:
     user = entry("CN=alice,CN=Users,DC=corp,DC=example", "user")
     forged: dict[P, Value] = {P.U_SIGN_CERT: CERTIFICATES, P.U_DIGEST: (Guid.NULL,)}
     (step,) = write(ObjectType.USER, user, forged)
-    assert replaced(step) == {"mSMQSignCertificates": (CERTIFICATES,), "mSMQDigests": (DIGEST,)}
-    (gone,) = write(ObjectType.USER, user, {P.U_SIGN_CERT: b""})
-    assert replaced(gone) == {"mSMQSignCertificates": (), "mSMQDigests": ()}
+    listed, digests = "mSMQSignCertificates", "mSMQDigests"
+    assert changed(step) == [
+        (ModifyKind.ADD, listed, (CERTIFICATES,)), (ModifyKind.ADD, digests, (DIGEST,)),
+    ]  # fmt: skip
+    held = typed({P.U_SIGN_CERT: CERTIFICATES, P.U_DIGEST: (Guid(DIGEST),)})
+    (gone,) = plan_write(
+        PropertyWrite(ObjectType.USER, view(user), typed({P.U_SIGN_CERT: b""}), read=held)
+    )
+    assert changed(gone) == [
+        (ModifyKind.DELETE, listed, (CERTIFICATES,)), (ModifyKind.DELETE, digests, (DIGEST,)),
+    ]  # fmt: skip
+    assert plan_write(PropertyWrite(ObjectType.USER, view(user), held, read=held)) == ()
     assert write(ObjectType.USER, user, {P.U_DIGEST: (Guid.NULL,)}) == ()
     with pytest.raises(DirectoryError, match="U_SIGN_CERT"):
         write(ObjectType.USER, user, {P.U_SIGN_CERT: b"junk"})

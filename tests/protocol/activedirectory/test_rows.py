@@ -13,7 +13,6 @@ from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.reading import (
     KEPT,
     columns_of,
-    needs_computer,
     read_object,
     read_properties,
 )
@@ -371,8 +370,6 @@ def test_attributes_of_the_computer() -> None:
     assert at_computer == {
         P.QM_PATHNAME_DNS, P.QM_SIGN_PKS, P.QM_SIGN_PK, P.QM_GROUP_IN_CLUSTER
     }  # fmt: skip
-    assert needs_computer([P.QM_PATHNAME, P.QM_SIGN_PK])
-    assert not needs_computer([P.QM_PATHNAME])
 
 
 def test_objects_for_a_store() -> None:

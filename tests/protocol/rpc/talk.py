@@ -182,7 +182,7 @@ class Talk:
         self.server = ServerConnection(self.endpoint, peer, 0.0)
         self.now = 0.0
         self.events: list[Event] = []
-        self._respond = respond or (lambda call: call.stub.upper())
+        self.respond_to = respond or (lambda call: call.stub.upper())
 
     def pdus(self, *data: bytes) -> list[Pdu]:
         """Send bytes; all that comes back."""
@@ -207,7 +207,7 @@ class Talk:
             event = queue.pop(0)
             self.events.append(event)
             if isinstance(event, CallReceived):
-                answer = self._respond(event.call)
+                answer = self.respond_to(event.call)
                 if answer is not None:
                     queue.extend(self.server.respond(event.call, answer, self.now))
 

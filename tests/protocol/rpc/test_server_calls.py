@@ -55,7 +55,7 @@ def later(_call: Call) -> None:
 def test_answers_are_cut_where_the_client_wants(frag: int, beyond: int, whole: int) -> None:
     size = (frag - 24) * whole + beyond
     talk = Talk(respond=lambda _call: bytes(range(256)) * 100).bound(frag=frag)
-    talk._respond = lambda _call: (bytes(range(256)) * 100)[:size]
+    talk.respond_to = lambda _call: (bytes(range(256)) * 100)[:size]
     pdus = talk.pdus(request_pdu())
     expected = -(-size // (frag - 24))
     assert len(pdus) == expected

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mqis.runtime.directory.context import MOST_TRIES
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.ldap import LdapFault
 from mqis.wire.guid import Guid
@@ -25,7 +26,7 @@ from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import SearchRequest
 from mqis.wire.ldap.responses import AddResponse, DeleteResponse, LdapResult, ModifyResponse
 from mqis.wire.mqds import dscomm
-from mqis.wire.mqds.certificates import UserSignCerts, digest_of
+from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts, digest_of
 from mqis.wire.mqds.keys import BASE_PROVIDER, PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
@@ -393,6 +394,93 @@ async def test_a_user_registers_certificates_with_the_account_of_the_server() ->
             assert await delete(caller, ObjectType.USER, Guid(digest_of(b"one"))) == OK
         assert values(passing, alice, "mSMQDigests") == (digest_of(b"two"),)
         assert server.connections == 1  # that of the server's account
+
+
+def add_alice(server: ScriptedDomain, **attributes: bytes) -> Guid:
+    """An account of ALICE, who may read the enterprise."""
+    services = f"CN=MsmqServices,CN=Services,{server.configuration}"
+    replaced = AttributeChange(ModifyKind.REPLACE, "nTSecurityDescriptor", (READABLE,))
+    server._change(ModifyEntry(services, (replaced,)), ())
+    return server.add_user("alice", ALICE.sid.to_bytes(), **attributes)
+
+
+class SecondWriter:
+    """Another server, which registers a certificate right before changes of ours arrive."""
+
+    def __init__(
+        self, server: ScriptedDomain, user: Guid, times: int, name: bytes = b"other"
+    ) -> None:
+        self.server, self.user, self.times, self.name = server, user, times, name
+        self.written: list[bytes] = []
+
+    def __call__(self, message: LdapMessage) -> None:
+        if not isinstance(message.operation, ModifyEntry) or len(self.written) == self.times:
+            return
+        entry = self.server.by_guid(self.user)
+        assert entry is not None
+        held = [c for data in entry.values("mSMQSignCertificates") for c in listed(data)]
+        self.written.append(b"%b %d" % (self.name, len(self.written)))
+        new = UserSignCerts.wrap(self.written[-1], Guid(b"o" * 16)).certificates
+        value = UserSignCerts((*held, *new)).to_bytes()
+        digests = tuple(digest_of(c.certificate) for c in (*held, *new))
+        made = (("mSMQSignCertificates", (value,)), ("mSMQDigests", digests))
+        changes = tuple(AttributeChange(ModifyKind.REPLACE, *row) for row in made)
+        self.server._change(ModifyEntry(entry.name, changes), ())
+
+
+def listed(data: bytes) -> tuple[UserSignCert, ...]:
+    return UserSignCerts.from_bytes(data).certificates
+
+
+def certificates(passing: Through, user: Guid) -> list[bytes]:
+    held = values(passing, user, "mSMQSignCertificates")
+    found = [c.certificate for data in held for c in listed(data)]
+    assert set(values(passing, user, "mSMQDigests")) == set(map(digest_of, found))
+    return found
+
+
+@pytest.mark.parametrize("before", [(), (b"first",)])
+@scenario
+async def test_a_certificate_that_another_server_registers_in_between_stays(
+    before: tuple[bytes, ...],
+) -> None:
+    async with through() as passing:
+        alice = add_alice(passing.server)
+        async with passing.served.caller(ALICE) as caller:
+            for certificate in before:
+                given = registered(ALICE, certificate)
+                assert (await create(caller, ObjectType.USER, None, given))[0] == OK
+            passing.server.on_message = SecondWriter(passing.server, alice, 2)
+            given = registered(ALICE, b"ours")
+            assert (await create(caller, ObjectType.USER, None, given))[0] == OK
+            assert certificates(passing, alice) == [*before, b"other 0", b"other 1", b"ours"]
+            passing.server.on_message = SecondWriter(passing.server, alice, 1, b"third")
+            assert await delete(caller, ObjectType.USER, Guid(digest_of(b"ours"))) == OK
+        assert certificates(passing, alice) == [*before, b"other 0", b"other 1", b"third 0"]
+
+
+@scenario
+async def test_a_last_certificate_that_goes_takes_no_other_along() -> None:
+    async with through() as passing:
+        alice = add_alice(passing.server)
+        async with passing.served.caller(ALICE) as caller:
+            given = registered(ALICE, b"last")
+            assert (await create(caller, ObjectType.USER, None, given))[0] == OK
+            passing.server.on_message = SecondWriter(passing.server, alice, 1)
+            assert await delete(caller, ObjectType.USER, Guid(digest_of(b"last"))) == OK
+        assert certificates(passing, alice) == [b"other 0"]
+
+
+@scenario
+async def test_a_user_whom_others_change_all_the_time_is_an_error() -> None:
+    async with through() as passing:
+        alice = add_alice(passing.server)
+        other = passing.server.on_message = SecondWriter(passing.server, alice, 1000)
+        async with passing.served.caller(ALICE) as caller:
+            result, _ = await create(caller, ObjectType.USER, None, registered(ALICE, b"ours"))
+        assert result == HResult.MQ_ERROR_DS_ERROR
+        assert len(other.written) == MOST_TRIES
+        assert certificates(passing, alice) == other.written
 
 
 # --- deleting -------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ from tests.runtime.directory.serving import OK, Caller, fault_of, scenario
 from tests.runtime.directory.test_lookups import begin, end, everything, following, wanted
 
 EQ = 4
+#: The control by which a server would sort (RFC 2891).
+SERVER_SORT = "1.2.840.113556.1.4.473"
 CHANGES = (AddEntry, ModifyEntry, DeleteEntry, RenameEntry)
 #: What a user is asked for: none of these have a default.
 USER = (P.U_SID, P.U_ID)
@@ -135,6 +137,32 @@ async def test_the_first_sort_key_decides_and_every_property_sorts() -> None:
         assert await paths((label, 0), (path, 1)) == ["srv1\\c", "srv1\\a", "srv1\\b"]
         assert await paths((label, 1), (path, 0)) == ["srv1\\b", "srv1\\a", "srv1\\c"]
         assert await paths((path, 1), (label, 0)) == ["srv1\\c", "srv1\\b", "srv1\\a"]
+
+
+@pytest.mark.req("MQDSSM-3.1.6.4.1.3-01")
+@scenario
+async def test_results_are_sorted_here_by_their_values() -> None:
+    """Numbers sort as such, text without case, an absent value as its default."""
+    async with through() as passing:
+        chosen, before = Guid(b"s" * 16), len(passing.server.received)
+        for number, (text, quota) in enumerate(
+            ((b"b", b"1"), (b"A", b"10"), (b"a", b"9"), (b"B", b"-1"), (b"b", None))
+        ):
+            limit = {} if quota is None else {"mSMQQueueQuota": quota}
+            passing.estate.add_queue(
+                f"q{number}", mSMQLabelEx=text, mSMQQueueType=chosen.raw, **limit
+            )
+        asked = wanted(
+            P.Q_LABEL, P.Q_QUOTA, P.Q_PATHNAME,
+            where=((P.Q_TYPE, EQ, uuid(chosen)),),
+            sort=((P.Q_LABEL, 0), (P.Q_QUOTA, 1), (P.Q_PATHNAME, 0)),
+        )  # fmt: skip
+        largest = 0xFFFF_FFFF
+        assert [row[:2] for row in await everything(passing.caller, asked)] == [
+            ("A", 10), ("a", 9), ("B", largest), ("b", largest), ("b", 1),
+        ]  # fmt: skip
+        sent = {c.oid for m in passing.server.received[before:] for c in m.controls}
+        assert SERVER_SORT not in sent
 
 
 @pytest.mark.departs("MQDSSM-3.1.6.5-02")

@@ -75,6 +75,27 @@ def test_a_lookup_brings_only_what_the_directory_finds() -> None:
     stored(test, more=600)
 
 
+@pytest.mark.req("MQDSSM-3.1.6.3-01", "MQDSSM-3.1.6.3.3.2-01")
+def test_an_identifier_or_a_path_is_read_and_everything_else_is_searched() -> None:
+    def test(store: ActiveDirectoryStore, estate: Estate) -> None:
+        orders, bills = estate.queues
+        place = f"CN=bills,CN=msmq,{estate.computer}"
+        other = Restriction(Relation.NE, P.Q_INSTANCE, prop(P.Q_INSTANCE, orders))
+        for restriction, found, base, scope in (
+            (equal(P.Q_INSTANCE, orders), orders, f"<GUID={orders}>", SearchScope.BASE),
+            (equal(P.Q_PATHNAME, "SRV1\\bills"), bills, place, SearchScope.BASE),
+            (other, bills, estate.server.root, SearchScope.SUBTREE),
+            (equal(P.Q_LABEL, "bills"), bills, estate.server.root, SearchScope.SUBTREE),
+        ):
+            with store.read() as view:
+                query = Query.make((P.Q_INSTANCE,), (restriction,))
+                assert [obj.id for obj in query.matching(view) if obj is not None] == [found]
+            asked = searched(estate)
+            assert (asked.base.lower(), asked.scope) == (base.lower(), scope), restriction
+
+    stored(test)
+
+
 @pytest.mark.req("MQDSSM-3.1.6.15-09")
 def test_values_of_callers_stay_values() -> None:
     """None of them finds anything, however its octets would read in the text of a filter."""

@@ -182,17 +182,52 @@ def test_changes() -> None:
         ),
     ],
 )
+@pytest.mark.parametrize("page_size", [0, 2])
 def test_faults_in_the_middle_of_a_search(
-    fault: LdapFault, error: type[LdapError], reason: str
+    fault: LdapFault, error: type[LdapError], reason: str, page_size: int
 ) -> None:
+    """After an entry has come; of pages, after the first one has."""
+
     async def test() -> None:
-        async with ScriptedDirectory(forest()) as server:
-            server.on_message = once([entry("CN=a"), fault])
+        async with ScriptedDirectory(forest(4)) as server:
+            faulty = once([entry("CN=a"), fault])
+            first = 1 if page_size else 0
+
+            def script(message: LdapMessage) -> Any:
+                begun = len(server.operations(SearchRequest)) > first
+                return faulty(message) if begun else None
+
+            server.on_message = script
             directory = client(server, operation_timeout_s=0.2)
+            query = replace(EVERYTHING, page_size=page_size)
             with pytest.raises(error, match=reason):
-                await names(directory)
-            assert await names(directory) == [ROOT]  # on a new connection
+                await names(directory, query)
+            assert len(await names(directory, query)) == 5  # on a new connection
             assert server.connections == 2
+
+    run(test)
+
+
+def test_a_search_whose_first_page_is_lost_is_repeated() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest(4)) as server:
+            server.on_message = once([entry("CN=a"), LdapFault.CLOSE])
+            assert len(await names(client(server))) == 5
+            assert server.connections == 2
+
+    run(test)
+
+
+def test_a_page_is_asked_for_while_the_one_before_is_taken() -> None:
+    async def test() -> None:
+        async with ScriptedDirectory(forest(9)) as server:
+            directory = client(server)
+            search = directory.search(replace(EVERYTHING, page_size=2))
+            await anext(search)
+            await directory.read(ROOT)  # answered after what was sent before it
+            assert len(server.operations(SearchRequest)) == 3  # two pages of five, and this read
+            await search.aclose()
+            assert (await directory.connection())._client.outstanding == 0
 
     run(test)
 
@@ -319,6 +354,23 @@ def test_a_slow_reader_stops_the_server_from_filling_memory() -> None:
             async for _ in directory.search(replace(EVERYTHING, page_size=0)):
                 most = max(most, connection._client.buffered)
                 await asyncio.sleep(0)
+            assert most < 50_000 + 300_000  # what one read of the socket brings
+
+    run(test)
+
+
+def test_pages_larger_than_the_memory_for_answers() -> None:
+    async def test() -> None:
+        big = [entry(ROOT), *(entry(f"CN=q{n},{ROOT}", a=bytes(10_000)) for n in range(100))]
+        async with ScriptedDirectory(big) as server:
+            directory = client(server, buffer_limit=50_000)
+            connection = await directory.connection()
+            found = most = 0
+            async for _ in directory.search(replace(EVERYTHING, page_size=60)):
+                found += 1
+                most = max(most, connection._client.buffered)
+                await asyncio.sleep(0)
+            assert found == 101
             assert most < 50_000 + 300_000  # what one read of the socket brings
 
     run(test)

@@ -1,6 +1,6 @@
 """Imports an Active Directory over LDAP, page after page, without writing anything to it.
 
-The entries come type by type, in the order in which the store takes them; one page of them is in
+The entries come type by type, in the order in which the store takes them; two pages of them are in
 memory, and of the gates and computers what machines and sites need. LDAP has no snapshot: an entry
 that is deleted meanwhile is missing, and the number of those that changed is told at the end.
 

@@ -60,10 +60,7 @@ class EstateTaker:
     ) -> DirectoryObject | None:
         """Creates the object of an entry; None if it was left out."""
         try:
-            made, unfit = without_unfit(imported_object(entry, object_type, sources, computer))
-            for propid in unfit:
-                self._notes.tell(f"PROPID_{propid.name} does not fit: left out", _named(entry))
-            self._create.entry(made, 0)
+            made = self._made(entry, imported_object(entry, object_type, sources, computer))
             if object_type is ObjectType.SITE:
                 self._create.entry(network_of(made), 0)
         except BadAttribute as error:
@@ -76,6 +73,20 @@ class EstateTaker:
             return None
         self._remark(made, entry)
         return made
+
+    def _made(self, entry: LdapEntry, obj: DirectoryObject) -> DirectoryObject:
+        """Creates an object, without those of its values that the store refuses."""
+        try:
+            self._create.entry(obj, 0)
+        except DirectoryError:
+            fitting, unfit = without_unfit(obj)
+            if not unfit:
+                raise
+            for propid in unfit:
+                self._notes.tell(f"PROPID_{propid.name} does not fit: left out", _named(entry))
+            self._create.entry(fitting, 0)
+            return fitting
+        return obj
 
     def finish(self) -> ImportResult:
         self._create.finish()

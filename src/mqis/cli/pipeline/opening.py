@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -69,6 +71,7 @@ def opened_tables(
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
         task = bar.add_task("starting Spark", total=None)
+        logging.getLogger().addFilter(is_not_of_py4j)
         with session(engine) as opened:
 
             def show_progress(done: int, total: int) -> None:
@@ -78,6 +81,15 @@ def opened_tables(
                 yield table_store(opened, place.into, directory)
 
 
+def is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Keeps out what py4j logs before it raises: a command tells an error in its one line.
+
+    Above all Ctrl-C: PySpark's handler then calls Java on the connection on which the interrupted
+    call still waits. That fails, and py4j would log two tracebacks.
+    """
+    return "py4j" not in PurePath(record.pathname).parts
+
+
 def interruptible(command: Callable[..., None]) -> Callable[..., None]:
     """Ends the command with one line and status 130 if the user presses Ctrl-C."""
 
@@ -85,10 +97,19 @@ def interruptible(command: Callable[..., None]) -> Callable[..., None]:
     def run(*given: Any, **named: Any) -> None:
         try:
             command(*given, **named)
-        except KeyboardInterrupt:
+        except BaseException as error:
+            if not _came_of_interrupt(error):
+                raise
             interrupted("interrupted; each table is either as it was or new")
 
     return run
+
+
+def _came_of_interrupt(error: BaseException | None) -> bool:
+    """True for Ctrl-C, and for what fails while it ends the command: Java may not answer then."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def interrupted(text: str) -> None:

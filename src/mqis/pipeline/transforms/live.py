@@ -60,6 +60,21 @@ def kept(records: DataFrame) -> DataFrame:
     )
 
 
+def without_strangers(seen: DataFrame) -> DataFrame:
+    """Leaves out the own changes of servers that nobody knows: any file may claim anything.
+
+    If several servers claim to have made changes of a partition, only those count from which
+    another server has received a message.
+    """
+    received = messages(seen, RecordState.RECEIVED).select("message_source")
+    queued = messages(seen, RecordState.QUEUED).select("server", "message_source")
+    known = queued.join(received, "message_source", "left_semi").select("server").distinct()
+    claims = changes_in(seen, RecordState.LOCAL).select("server", "partition", "state").distinct()
+    owned = claims.join(known, "server", "left_semi").select("partition")
+    strange = claims.join(known, "server", "left_anti").join(owned, "partition", "left_semi")
+    return seen.join(F.broadcast(strange), ["server", "partition", "state"], "left_anti")
+
+
 def _synchronized(seen: DataFrame) -> DataFrame:
     """The spans that accepted sync replies covered: (server, partition, from_seq, to_seq)."""
     came = accepted(seen, MessageOperation.SYNC_REPLY).filter(F.col("to_seq") >= 0)

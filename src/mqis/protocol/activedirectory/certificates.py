@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mqis.protocol.activedirectory.codecs import GUIDS
 from mqis.protocol.activedirectory.steps import invalid, value_in
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.changes import AttributeChange, ModifyKind
 from mqis.wire.mqds.certificates import UserSignCerts, digest_of
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import Properties
@@ -38,8 +40,12 @@ def _digests(value: bytes) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(digest_of(entry.certificate) for entry in listed))
 
 
-def user_attributes(properties: Properties) -> Iterator[tuple[str, tuple[bytes, ...]]]:
-    """The certificates of a user and their digests, which are written together (3.1.6.7.6.4)."""
+def user_changes(properties: Properties, read: Properties) -> Iterator[AttributeChange]:
+    """Exchanges the certificates of a user, together with their digests (3.1.6.7.6.4).
+
+    Values that were read are deleted one by one. If another server has changed the list since, the
+    directory refuses the whole modification, and no certificate is lost (E-MQDSSM-55).
+    """
     value = value_in(properties, PropId.U_SIGN_CERT)
     if not isinstance(value, bytes):
         return
@@ -47,5 +53,20 @@ def user_attributes(properties: Properties) -> Iterator[tuple[str, tuple[bytes, 
         listed = UserSignCerts.from_property(value, Guid.NULL) if value else UserSignCerts(())
     except WireError as error:
         raise invalid(f"PROPID_U_SIGN_CERT: {error}") from error
-    yield "mSMQSignCertificates", (listed.to_bytes(),) if value else ()
-    yield "mSMQDigests", _digests(listed.to_bytes())
+    held, digests = value_in(read, PropId.U_SIGN_CERT), value_in(read, PropId.U_DIGEST)
+    before = (held,) if isinstance(held, bytes) and held else ()
+    known = GUIDS.encode(digests) if isinstance(digests, tuple) else ()
+    yield from _exchange("mSMQSignCertificates", before, (listed.to_bytes(),) if value else ())
+    yield from _exchange("mSMQDigests", known, _digests(listed.to_bytes()))
+
+
+def _exchange(
+    attribute: str, before: tuple[bytes, ...], after: tuple[bytes, ...]
+) -> Iterator[AttributeChange]:
+    for kind, values, others in (
+        (ModifyKind.DELETE, before, after),
+        (ModifyKind.ADD, after, before),
+    ):
+        found = tuple(value for value in values if value not in others)
+        if found:
+            yield AttributeChange(kind, attribute, found)

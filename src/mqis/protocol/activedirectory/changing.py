@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from mqis.protocol.activedirectory.certificates import certificate_attributes, user_attributes
+from mqis.protocol.activedirectory.certificates import certificate_attributes, user_changes
 from mqis.protocol.activedirectory.creating import given_descriptor
 from mqis.protocol.activedirectory.entry import BadAttribute
 from mqis.protocol.activedirectory.rights import parts_of, to_active_directory
@@ -17,6 +17,7 @@ from mqis.protocol.activedirectory.servers import (
     writes_services,
 )
 from mqis.protocol.activedirectory.steps import (
+    OTHER_VALUES,
     PlanStep,
     attributes_of,
     references_in,
@@ -52,6 +53,8 @@ class PropertyWrite:
     properties: Properties
     #: The descriptor of a site guards the topology of Active Directory (E-MQDSSM-03).
     sites_allowed: bool = False
+    #: The properties that the new ones were made of: what a user had before.
+    read: Properties = field(default_factory=dict)
 
     @property
     def before(self) -> MachineServices:
@@ -80,6 +83,10 @@ def plan_write(write: PropertyWrite) -> tuple[PlanStep, ...]:
             HResult.MQ_ERROR_UNSUPPORTED_OPERATION,
             f"Active Directory keeps no {write.object_type.label} of Message Queuing",
         )
+    if write.object_type is ObjectType.USER:
+        changes = tuple(user_changes(write.properties, write.read))
+        modified = ModifyEntry(str(write.view.name), changes)
+        return (PlanStep(modified, conflicts=OTHER_VALUES),) if changes else ()
     return (*_settings(write), *(PlanStep(change) for change in _modifications(write)))
 
 
@@ -111,9 +118,6 @@ def _replaced(rows: Iterator[tuple[str, tuple[bytes, ...]]]) -> tuple[AttributeC
 
 def _attributes(write: PropertyWrite) -> Iterator[tuple[str, tuple[bytes, ...]]]:
     given, references = dict(write.properties), write.view.references
-    if write.object_type is ObjectType.USER:
-        yield from user_attributes(given)
-        return
     if write.object_type is ObjectType.MACHINE:
         if writes_services(given):
             yield from write.after.machine_attributes()

@@ -185,8 +185,7 @@ def _decode_time(values: Octets) -> Value:
     if match is None:
         raise ValueError(f"{values[0][:40]!r} is not a time in UTC, YYYYMMDDhhmmss.0Z")
     moment = datetime(*map(int, match.groups()), tzinfo=UTC)  # type: ignore[misc, arg-type]
-    seconds = (moment - _EPOCH) // timedelta(seconds=1)
-    return min(max(seconds, 0), _SIGNED_32 - 1)
+    return min(max(int(moment.timestamp()), 0), _SIGNED_32 - 1)
 
 
 def _encode_time(value: Value) -> Octets:

@@ -8,14 +8,14 @@ a wildcard or a parenthesis.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.row import AttributeRow, NameReference, Use
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
 from mqis.protocol.activedirectory.view import References
-from mqis.protocol.directory.restrictions import Relation, Restriction, comparable
+from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.filters import (
     And,
@@ -29,7 +29,6 @@ from mqis.wire.ldap.filters import (
 )
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import Value
 
 #: Longer values are compared afterwards: 128 restrictions still fit into a request (Samba takes
@@ -158,21 +157,3 @@ def _with_absent(row: AttributeRow, restriction: Restriction, found: Filter) -> 
     if row.absent is not None and restriction.holds(row.absent):
         return Or((found, Not(Present(row.attribute))))
     return found
-
-
-def sorted_properties(
-    rows: Iterable[Properties], keys: Sequence[tuple[int, bool]]
-) -> list[Properties]:
-    """Sorts results by properties, the most important first; True sorts downwards (3.1.6.4.1.3).
-
-    The converted values are compared, so that numbers and times sort as such and text without case.
-    """
-    found = list(rows)
-    for propid, descending in reversed(keys):
-        found.sort(key=lambda row: _sort_key(row, propid), reverse=descending)
-    return found
-
-
-def _sort_key(row: Properties, propid: int) -> tuple[bool, object]:
-    value = row.get(propid)
-    return (value is not None, None if value is None else comparable(value.value))

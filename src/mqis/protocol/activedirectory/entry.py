@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from mqis.protocol.errors import ProtocolError
 from mqis.wire.guid import Guid
-from mqis.wire.ldap.names import DistinguishedName, ExtendedName
+from mqis.wire.ldap.names import DistinguishedName, without_identifiers
 
 
 class BadAttribute(ProtocolError):
@@ -26,7 +26,7 @@ class BadAttribute(ProtocolError):
 @lru_cache(maxsize=16)
 def _parsed(name: str) -> DistinguishedName:
     """Several properties of an object are made of its name."""
-    return ExtendedName.parse(name).name
+    return DistinguishedName.parse(without_identifiers(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,11 @@ class LdapEntry:
     def __post_init__(self) -> None:
         rows = tuple((name, tuple(values)) for name, values in self.attributes)
         object.__setattr__(self, "attributes", rows)
-        by_name: dict[str, tuple[bytes, ...]] = {}
-        for name, values in rows:
-            key = name.lower()
-            by_name[key] = by_name.get(key, ()) + values
+        by_name = {name.lower(): values for name, values in rows}
+        if len(by_name) < len(rows):  # an attribute stands there twice
+            by_name = dict.fromkeys(by_name, ())
+            for name, values in rows:
+                by_name[name.lower()] += values
         object.__setattr__(self, "_by_name", by_name)
 
     def values(self, attribute: str) -> tuple[bytes, ...]:

@@ -56,6 +56,17 @@ _IMPORTED: Final = {
     )
     for kind in (*_TYPES.values(), ObjectType.CN, ObjectType.USER)
 }
+_CALLED_BY_CN: Final = (ObjectType.SITE, ObjectType.CN)
+#: The attribute without which a property is left out, by the property.
+_NEEDED: Final = {
+    propid: row.attribute
+    for propid, row in ATTRIBUTE_ROWS.items()
+    if row.attributes and row.attribute.lower() in _OPTIONAL
+}
+#: A zero or an empty value of these, which no new object of a store gets, says nothing.
+_SILENT: Final = frozenset(
+    row.id for row in ROWS.values() if row.default is None and not row.required
+)
 
 
 class UnknownClass(BadAttribute):
@@ -110,9 +121,12 @@ def imported_object(
     if entry.guid is None:
         raise BadAttribute(entry.name, "objectGUID", "is missing or not 16 octets")
     gates = sources.gates.get(entry.guid, ())
-    view = EntryView(_named(entry), sources.forest, computer, sources.references, gates)
+    shown = _named(entry) if object_type in _CALLED_BY_CN else entry
+    view = EntryView(shown, sources.forest, computer, sources.references, gates)
     found = read_properties(view, object_type, _present(entry, object_type))
-    properties = {propid: value for propid, value in found.items() if _tells(propid, value)}
+    properties = {
+        propid: value for propid, value in found.items() if value.value or propid not in _SILENT
+    }
     if object_type is ObjectType.MACHINE:
         properties |= _placed(properties)
     return _unplaced(object_type, entry.guid, properties)
@@ -159,16 +173,9 @@ def readable_link(entry: LdapEntry, sources: ImportSources) -> DirectoryObject |
 
 def _present(entry: LdapEntry, object_type: ObjectType) -> Iterable[PropId]:
     for propid in _IMPORTED[object_type]:
-        attributes = ATTRIBUTE_ROWS[propid].attributes
-        optional = bool(attributes) and attributes[0].lower() in _OPTIONAL
-        if not optional or entry.values(attributes[0]):
+        needed = _NEEDED.get(propid)
+        if needed is None or entry.values(needed):
             yield propid
-
-
-def _tells(propid: int, value: PropVariant) -> bool:
-    """A zero or an empty value that no new object of a store gets says nothing."""
-    row = ROWS[PropId(propid)]
-    return bool(value.value) or row.default is not None or row.required
 
 
 def _placed(properties: Mapping[int, PropVariant]) -> dict[int, PropVariant]:

@@ -84,8 +84,3 @@ def read_object(view: EntryView, object_type: ObjectType, partition: Guid) -> Di
             HResult.MQDS_OBJECT_NOT_FOUND, f"{view.entry.name} was read without its objectGUID"
         )
     return DirectoryObject(object_type, guid, partition, SequenceNumber.MIN, properties)
-
-
-def needs_computer(propids: Iterable[int]) -> bool:
-    """Returns whether one of the properties is kept at the computer's entry."""
-    return any(ATTRIBUTE_ROWS[propid].computer_attributes for propid in propids)

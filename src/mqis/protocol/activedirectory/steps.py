@@ -23,14 +23,21 @@ from mqis.wire.propvariant import Value
 
 NO_SUCH_OBJECT = 32
 ENTRY_ALREADY_EXISTS = 68
+#: An attribute has other values than those that were read: noSuchAttribute for one to delete, and
+#: for one to add constraintViolation or attributeOrValueExists, because another is there.
+OTHER_VALUES = frozenset({16, 19, 20})
 
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """``accepted``: result codes beside success after which the plan goes on."""
+    """``accepted``: result codes beside success after which the plan goes on.
+
+    ``conflicts``: codes by which the directory says that the entry has changed since it was read.
+    """
 
     change: EntryChange
     accepted: frozenset[int] = frozenset()
+    conflicts: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,9 @@
-"""Finding the entry of an object by its identifier, its name or its lookup (MS-MQDSSM 3.1.6.3)."""
+"""Finding the entry of an object by its identifier or its name (MS-MQDSSM 3.1.6.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mqis.protocol.activedirectory.forest import Forest, machine_name, queue_name
-from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.protocol.directory.paths import QueuePath
-from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.filters import And, Equality, Filter
 from mqis.wire.ldap.names import DistinguishedName, guid_name
@@ -57,22 +53,4 @@ def target_of(
             return str(machine_name(computer))
         case ObjectType.QUEUE if computer is not None:
             return str(queue_name(computer, QueuePath.parse(path).queue))
-    return None
-
-
-def direct_read(
-    object_type: ObjectType, restrictions: Sequence[Restriction]
-) -> tuple[Guid | None, str] | None:
-    """The identifier or name that a single restriction asks for; None if it takes a search.
-
-    A name is read at the place that follows from it. The text ignores conditions on names and
-    would return the first object of the directory (E-MQDSSM-07).
-    """
-    if len(restrictions) != 1 or restrictions[0].relation is not Relation.EQ:
-        return None
-    asked, value = restrictions[0].propid, restrictions[0].constant.value
-    if asked == IDENTIFIER_PROPERTY.get(object_type) and isinstance(value, Guid):
-        return value, ""
-    if asked == NAME_PROPERTY.get(object_type) and isinstance(value, str):
-        return None, value
     return None

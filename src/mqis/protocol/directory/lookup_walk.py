@@ -6,7 +6,7 @@ whoever acts for a client passes ``admit``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from typing import Any, TypeVar
@@ -22,15 +22,30 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
+class LookupPages:
+    """Answers of a lookup, each with the number of its rows; they take ``room`` bytes at most."""
+
+    room: int
+    known: dict[Hashable, tuple[bytes, int]] = field(default_factory=dict)
+
+    def keep(self, page: Hashable, answer: bytes, rows: int) -> None:
+        if len(answer) <= self.room and page not in self.known:
+            self.room -= len(answer)
+            self.known[page] = answer, rows
+
+
+@dataclass(slots=True)
 class LookupState:
     """LookupIteratorState (3.1.1.13): the rows as they were when it began, and how far it is."""
 
     object_type: ObjectType
     form: RowFormat
-    rows: list[bytes] = field(default_factory=list)
+    rows: Sequence[bytes] = ()
     #: What the rows take, in bytes.
     size: int = 0
     position: int = 0
+    #: The pages that were encoded already, if other lookups have the same rows.
+    pages: LookupPages | None = None
 
     @property
     def columns(self) -> tuple[PropId, ...]:
@@ -65,12 +80,14 @@ def walk_directory(view: View, query: Query, admit: Callable[[DirectoryObject], 
         yield from _walk_sorted(view, query, admit, state)
         return state
     pack = state.form.packer(view)
+    rows: list[bytes] = []
+    state.rows = rows
     for obj in query.matching(view):
         if obj is None or not admit(obj):
             yield 0
             continue
         row = pack(obj)
-        state.rows.append(row)
+        rows.append(row)
         state.size += len(row) + ROW_BYTES
         yield len(row) + ROW_BYTES
     return state
@@ -97,8 +114,10 @@ def _walk_sorted(
             run = []
             runs.append(run)
     run.sort()
+    rows: list[bytes] = []
+    state.rows = rows
     for _, row in merge(*runs):
-        state.rows.append(row)
+        rows.append(row)
         yield 0
     yield -keys
 
@@ -124,5 +143,5 @@ def finish_walk(walk: Generator[int, None, T]) -> T:
 
 def end_directory_lookup(state: LookupState) -> None:
     """3.1.6.9: the rows go; there is no query below this one to end (note <133>)."""
-    state.rows.clear()
+    state.rows = ()
     state.size = state.position = 0

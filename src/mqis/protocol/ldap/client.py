@@ -160,7 +160,7 @@ class LdapClient:
 
     @property
     def wants_data(self) -> bool:
-        return self._buffered <= self._buffer_limit or self._somebody_waits
+        return not self.is_full or self._somebody_waits
 
     def receive(self, data: bytes) -> None:
         """Takes bytes of the server. After an error the connection has to be closed."""
@@ -171,6 +171,21 @@ class LdapClient:
         for token in self._tokens.feed(data):
             self._stream.feed(self._layer.unwrap(token))
             self._take_messages()
+
+    @property
+    def is_full(self) -> bool:
+        """True if more answers wait than the limit allows."""
+        return self._buffered > self._buffer_limit
+
+    def arrived(self, number: int) -> tuple[int, bool]:
+        """How many answers to a request wait to be taken, and whether no more will come."""
+        pending = self._pending[number]
+        return len(pending.answers), pending.done
+
+    def last(self, number: int) -> LdapMessage | None:
+        """The answer that ends a request, if it has arrived; it is not taken."""
+        pending = self._pending[number]
+        return pending.answers[-1][0] if pending.done and pending.answers else None
 
     def take(self, number: int) -> LdapMessage | None:
         """The next answer to a request, None if there is none yet; the last one ends it."""

@@ -175,6 +175,53 @@ class ServerConnection:
             self._pdu_began = now
         return events
 
+    def at_once(self, data: bytes, now: float) -> Call | None:
+        """The call that ``data`` is, if nothing else is under way: the driver may answer it alone.
+
+        It then writes what ``answer_alone`` returns, or makes it a call like others by ``begin``.
+        None: ``receive`` takes the bytes, unless their signature was wrong and they are refused.
+        """
+        if (
+            self._running
+            or self._waiting
+            or self._buffer
+            or self._out
+            or self.closing
+            or len(data) > self._limits.max_frag
+            or self._binding.worn_out
+        ):
+            return None
+        try:
+            call = self._requests.whole(data)
+        except FaultAnswer as answer:
+            self._statistics.packets_in += 1
+            self._answer(answer, Header.decode(data).call_id)
+            return None
+        if call is not None:
+            self._last_activity = now
+            self.stalled = False
+            self._statistics.packets_in += 1
+            self._statistics.calls_in += 1
+        return call
+
+    def answer_alone(self, call: Call, stub: bytes, now: float) -> bytes | None:
+        """The PDU that answers a call of ``at_once``; None if one does not do: ``respond`` will."""
+        binding = self._binding
+        try:
+            pdu = whole_answer(
+                call, stub, binding.frag, sign_header=binding.security.header_signing
+            )
+        except AuthenticationError:  # its context was spoiled since the call began
+            return None
+        if pdu is not None:
+            self._last_activity = now
+            self._statistics.packets_out += 1
+        return pdu
+
+    def begin(self, call: Call) -> None:
+        """Makes a call of ``at_once`` one that ``respond`` or ``fault`` answers."""
+        self._running[call] = None
+
     def _take_whole(self, data: bytes, now: float, events: list[Event]) -> bool:
         """Takes the short way of a call that is one PDU; returns False if that is no such call."""
         try:

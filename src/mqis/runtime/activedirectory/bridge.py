@@ -44,11 +44,13 @@ class LoopThread:
 
     def iterate(self, found: AsyncGenerator[T, None]) -> Iterator[T]:
         """Yields the items of a search, a handful at a time; leaving it early ends the search."""
+        more = True
         try:
-            while taken := self.run(_take(found)):
+            while more:
+                taken, more = self.run(_take(found))
                 yield from taken
         finally:
-            if not self._closed:
+            if more and not self._closed:
                 self.run(found.aclose())
 
     def close(self, last: Coroutine[Any, Any, None]) -> None:
@@ -67,13 +69,14 @@ class LoopThread:
             self._loop.close()
 
 
-async def _take(found: AsyncGenerator[T, None]) -> list[T]:
+async def _take(found: AsyncGenerator[T, None]) -> tuple[list[T], bool]:
+    """The next items, and whether there may be more: threads change hands as seldom as possible."""
     taken: list[T] = []
     async for item in found:
         taken.append(item)
         if len(taken) == HANDOVER:
-            break
-    return taken
+            return taken, True
+    return taken, False
 
 
 async def _cancel_all() -> None:

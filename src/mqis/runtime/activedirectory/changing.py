@@ -27,7 +27,7 @@ from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.protocol.directory.types.catalogue import by_role
 from mqis.protocol.directory.types.columns import PropertyRole
-from mqis.protocol.errors import DirectoryError
+from mqis.protocol.errors import ChangedMeanwhile, DirectoryError
 from mqis.protocol.ldap.errors import LdapRefused
 from mqis.runtime.activedirectory.connection import ForestConnection
 from mqis.runtime.activedirectory.forestview import ForestView
@@ -167,7 +167,7 @@ async def _write(
     reader: ForestReader, obj: DirectoryObject, changed: Properties, sites_allowed: bool
 ) -> None:
     view = await _view(reader, obj)
-    write = PropertyWrite(obj.type, view, changed, sites_allowed)
+    write = PropertyWrite(obj.type, view, changed, sites_allowed, obj.properties)
     known = await reader.names_of(sorted(write.needs()))
     await _apply(reader, plan_write(replace(write, view=replace(view, references=known))))
 
@@ -191,5 +191,7 @@ async def _apply(reader: ForestReader, steps: Iterable[PlanStep]) -> None:
         try:
             await reader.client.apply(step.change)
         except LdapRefused as error:
+            if error.code in step.conflicts:
+                raise ChangedMeanwhile(str(error)) from error
             if error.code not in step.accepted:
                 raise

@@ -4,9 +4,10 @@
     async for obj in reader.objects():
         ...
 
-A search brings one page at a time, and one batch of objects is the most that is kept. Names of
-other entries come with their identifiers (the extended-DN control), so that references need no
-reads of their own. A machine is completed by its computer, a site by the gates of its links.
+A search has two pages of entries in memory, and one batch of objects is the most that is kept.
+Names of other entries come with their identifiers (the extended-DN control), so that references
+need no reads of their own. A machine is completed by its computer, a site by the gates of its
+links.
 """
 
 from __future__ import annotations
@@ -218,9 +219,13 @@ class ForestReader:
     async def _objects_of(
         self, object_type: ObjectType, entries: Sequence[LdapEntry]
     ) -> list[DirectoryObject]:
-        views = await asyncio.gather(
-            *(self._completed(object_type, entry) for entry in entries), return_exceptions=True
-        )
+        views: Sequence[EntryView | BaseException]
+        if object_type is ObjectType.SITE or _COLUMNS[object_type].computer:
+            views = await asyncio.gather(
+                *(self._completed(object_type, entry) for entry in entries), return_exceptions=True
+            )
+        else:  # without a task for each
+            views = [EntryView(entry, self.forest) for entry in entries]
         made = []
         for view in views:
             try:

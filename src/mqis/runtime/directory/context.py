@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mqis.protocol.authentication import Authenticator, Identity, token_for
 from mqis.protocol.directory.allowance import DEFAULTS, Allowance
@@ -26,12 +26,14 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.ports import Entropy, Store, Transaction, View
+from mqis.protocol.errors import ChangedMeanwhile, StorageError
+from mqis.protocol.ports import AnswerMemory, Entropy, Store, Transaction, View, WatchedView
 from mqis.runtime import changelog
 from mqis.runtime.budgets import Budgets
 from mqis.runtime.changelog import Origin
 from mqis.runtime.directory.handles import HandleTable
 from mqis.runtime.directory.readers import StoreReaders, ThreadedWalks
+from mqis.runtime.directory.shortcuts import remember_answer
 from mqis.runtime.directory.views import SharedViews
 from mqis.runtime.directory.walks import LookupWalks
 from mqis.runtime.node.driver import NodeDriver
@@ -48,6 +50,8 @@ A = TypeVar("A")
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
 
+#: Attempts of one change of which others, by other servers, come in between.
+MOST_TRIES = 5
 #: Guards cached, one for each caller and address seen lately.
 MAX_GUARDS = 256
 
@@ -96,6 +100,10 @@ class DirectoryContext:
     notify: Callable[[ChangeNotice], None] = lambda _notice: None
     #: Calls that access checks have refused since the start.
     denials: int = 0
+    #: Counts the changes of the settings: what a caller may see can be another thing then.
+    rights: int = 0
+    #: The store, if it remembers answers.
+    memory: AnswerMemory | None = field(init=False)
     _guards: OrderedDict[tuple[Identity | None, str], Guard] = field(default_factory=OrderedDict)
     _judges: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
     _views: SharedViews = field(init=False)
@@ -103,6 +111,7 @@ class DirectoryContext:
     def __post_init__(self) -> None:
         self._views = SharedViews(self.store)
         self.handles = HandleTable(self.budgets)
+        self.memory = self.store if isinstance(self.store, AnswerMemory) else None
         if self.readers is None:
             self.walks = LookupWalks(self.view, self.budgets.walks)
         else:
@@ -116,6 +125,7 @@ class DirectoryContext:
     def reconfigure(self, settings: DirectorySettings) -> None:
         """Replaces the settings, from the next call on."""
         self.settings = settings
+        self.rights += 1
         self._guards.clear()
         self._judges.clear()
 
@@ -162,14 +172,33 @@ class DirectoryContext:
             return question(view)
 
     def answer(
-        self, question: Callable[[View], T], answer_of: Callable[[T], A]
+        self, call: IncomingCall, question: Callable[[View], T], answer_of: Callable[[T], A]
     ) -> A | Awaitable[A]:
         """The answer that is made of what ``question`` reads: at once, or as soon as it comes."""
         if self.readers is not None:
             return self._answer_later(self.readers, question, answer_of)
         with self.view() as view:
-            found = question(view)
-        return answer_of(found)
+            watched = self.watched(call, view)
+            found = question(view if watched is None else watched)
+        answer = answer_of(found)
+        if watched is not None:
+            call.keep = partial(remember_answer, watched, call.question)
+        return answer
+
+    def recall(self, question: Hashable) -> Any:
+        """The remembered answer to a question; None: it is not known, or the store has failed."""
+        if self.memory is None:
+            return None
+        try:
+            return self.memory.recall(question, self._views.current)
+        except StorageError:
+            return None
+
+    def watched(self, call: IncomingCall, view: View) -> WatchedView | None:
+        """The view for an answer that is to be remembered; None: it is not."""
+        if call.question is None or self.memory is None:
+            return None
+        return self.memory.watch(view)
 
     async def _answer_later(
         self,
@@ -199,11 +228,20 @@ class DirectoryContext:
                 DirectoryEvents(tx, now, self.entropy, settings.own_site, observe=made.append)
             )
 
-        result = await self.writer.enqueue(run)
+        result = await self._retried(run)
         for change in made:
             changelog.made(change, origin)
             self._announce(change)
         return result
+
+    async def _retried(self, operation: Callable[[Transaction], T]) -> T:
+        """Runs an operation in the writer, again if what it read was changed by another server."""
+        for _ in range(MOST_TRIES - 1):
+            try:
+                return await self.writer.enqueue(operation)
+            except ChangedMeanwhile:
+                continue
+        return await self.writer.enqueue(operation)
 
     def _announce(self, change: OwnChange) -> None:
         self._notify(None if self.local is None else notice_of(self.local, change))

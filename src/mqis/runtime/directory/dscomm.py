@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Hashable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
 from mqis.protocol.directory import read_methods, signature, write_methods
 from mqis.protocol.directory.locate import Target, object_type_of
-from mqis.protocol.directory.lookup_walk import LookupState, Walk
+from mqis.protocol.directory.lookup_walk import LookupPages, LookupState, Walk
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.ports import View
+from mqis.protocol.ports import View, WatchedView
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.directory.challenge import Challenger
 from mqis.runtime.directory.context import DirectoryContext
 from mqis.runtime.directory.results import answered, no_handle, no_properties, refused
+from mqis.runtime.directory.shortcuts import DirectoryShortcuts, remember_lookup
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.typed import TypedService, call_back
+from mqis.runtime.rpc.typed import Shortcut, TypedService, call_back
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, is_failure
@@ -76,6 +78,7 @@ class DscommService(TypedService):
                 dscomm.QM_GET_OBJECT_SECURITY.opnum: _length,
                 dscomm.LOOKUP_NEXT.opnum: lambda request: {"size": request.size},
             },
+            shortcuts=_shortcuts(directory),
         )
 
     # --- changes ----------------------------------------------------------------------------------
@@ -212,7 +215,7 @@ class DscommService(TypedService):
 
         ids, types = request.ids, request.types
         return self._directory.answer(
-            lambda view: read_methods.get_properties(view, guard, target, ids, types), signed
+            call, lambda view: read_methods.get_properties(view, guard, target, ids, types), signed
         )
 
     def get_object_security(
@@ -261,7 +264,7 @@ class DscommService(TypedService):
 
         information = request.information
         return self._directory.answer(
-            lambda view: read_methods.get_security(view, guard, target, information), signed
+            call, lambda view: read_methods.get_security(view, guard, target, information), signed
         )
 
     def create_servers_cache(
@@ -295,9 +298,15 @@ class DscommService(TypedService):
         walks, handles = self._directory.walks, self._directory.handles
 
         def begin(view: View) -> Walk:
-            return read_methods.begin_lookup(
-                view, guard, request.restriction, request.columns, request.sort
+            watched = self._directory.watched(call, view)
+            walk = read_methods.begin_lookup(
+                view if watched is None else watched,
+                guard,
+                request.restriction,
+                request.columns,
+                request.sort,
             )
+            return walk if watched is None else _remembered(walk, watched, call.question)
 
         async def in_slices() -> dscomm.HandleGot:
             with handles.lookup(call) as charges:
@@ -317,6 +326,8 @@ class DscommService(TypedService):
         rows = state.page(request.size)
         values = tuple(chain.from_iterable(rows))
         signed = _signed(auth, state.columns * len(rows), values, request.signature_size)
+        if call.question is not None and state.pages is not None:
+            call.keep = partial(_keep_page, state.pages, call.question, len(rows))
         state.position += len(rows)
         return dscomm.LookupGot(values, signed, _OK)
 
@@ -395,6 +406,29 @@ class DscommService(TypedService):
     ) -> dscomm.HandleGot:
         self._directory.handles.close(call, request.handle, ServerAuth)
         return dscomm.HandleGot(ContextHandle.NULL, _OK)
+
+
+def _shortcuts(directory: DirectoryContext) -> dict[int, Shortcut]:
+    if directory.memory is None:
+        return {}
+    short = DirectoryShortcuts(directory)
+    return {
+        dscomm.GET_PROPS.opnum: short.get_props,
+        dscomm.GET_PROPS_GUID.opnum: short.get_props,
+        dscomm.LOOKUP_BEGIN.opnum: short.lookup_begin,
+        dscomm.LOOKUP_NEXT.opnum: short.lookup_next,
+        dscomm.LOOKUP_END.opnum: short.lookup_end,
+    }
+
+
+def _remembered(walk: Walk, watched: WatchedView, question: Hashable) -> Walk:
+    state = yield from walk
+    remember_lookup(watched, question, state)
+    return state
+
+
+def _keep_page(pages: LookupPages, page: Hashable, rows: int, answer: bytes) -> None:
+    pages.keep(page, answer, rows)
 
 
 def _signed(

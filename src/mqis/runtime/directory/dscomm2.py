@@ -86,7 +86,7 @@ class Dscomm2Service(TypedService):
             return dscomm2.ComputerSites(sites, made, _OK)
 
         return self._directory.answer(
-            lambda view: read_methods.computer_sites(view, guard, request.path), signed
+            call, lambda view: read_methods.computer_sites(view, guard, request.path), signed
         )
 
     def get_props_ex(
@@ -116,7 +116,9 @@ class Dscomm2Service(TypedService):
             return dscomm.PropsGot(values, made, _OK)
 
         return self._directory.answer(
-            lambda view: read_methods.get_property_ex(view, guard, target, request.ids), signed
+            call,
+            lambda view: read_methods.get_property_ex(view, guard, target, request.ids),
+            signed,
         )
 
     # --- delete notification ----------------------------------------------------------------------
@@ -137,7 +139,7 @@ class Dscomm2Service(TypedService):
             charges = handles.charged(call, _size_of(found[0]))
             return dscomm.HandleGot(handles.open(call, found[1], charges), _OK)
 
-        return self._directory.answer(recorded, opened)
+        return self._directory.answer(call, recorded, opened)
 
     def notify_delete(
         self, call: IncomingCall, request: dscomm.HandleGiven

@@ -61,11 +61,12 @@ class ThreadedWalks(LookupWalks):
         async with self._place(charge.caller):
             with self._view() as view:
                 walk: Generator[int, None, T] = begin(view)
+                done: WalkResult[T] | None = None
                 try:
-                    while True:
+                    while done is None:
                         added, done = await self._readers.run(lambda: advance(walk, SLICE_S))
                         charged(charge, added)
-                        if done is not None:
-                            return done.value
-                finally:  # ends the query below the walk, wherever it has come to
-                    await self._readers.run(walk.close)
+                    return done.value
+                finally:
+                    if done is None:  # ends the query below the walk, wherever it has come to
+                        await self._readers.run(walk.close)

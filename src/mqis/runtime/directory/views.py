@@ -37,6 +37,11 @@ class SharedViews:
             loop.call_soon(self._turn, shared)
         return shared if shared.loop is loop else self._store.read()
 
+    @property
+    def current(self) -> View | None:
+        """The view of this turn, if one has begun: no call of it may see more than that."""
+        return None if self._now is None else self._now.shown
+
     def _turn(self, shared: _Shared) -> None:
         if self._now is shared:
             self._now = None
@@ -46,21 +51,21 @@ class SharedViews:
 class _Shared:
     """A view that ends after its turn, when all its users have left."""
 
-    __slots__ = ("_context", "_users", "_view", "failed", "loop")
+    __slots__ = ("_context", "_users", "failed", "loop", "shown")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, context: AbstractContextManager[View]
     ) -> None:
         self.loop = loop
         self._context = context
-        self._view = context.__enter__()
+        self.shown = context.__enter__()
         self._users = 1
         #: True after the store has failed in it: the next call gets a new view.
         self.failed = False
 
     def __enter__(self) -> View:
         self._users += 1
-        return self._view
+        return self.shown
 
     def __exit__(
         self,

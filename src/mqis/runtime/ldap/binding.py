@@ -13,8 +13,7 @@ from enum import Enum
 from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.ldap.errors import LdapError, LdapRefused, LdapViolation
 from mqis.runtime.ldap.connection import LdapConnection
-from mqis.runtime.ldap.sasl import LdapProtection, SpnegoExchange, SpnegoMechanism, SpnegoUser
-from mqis.runtime.ldap.tls import channel_binding
+from mqis.runtime.ldap.protection import LdapProtection
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.requests import SaslBind, SimpleBind
 from mqis.wire.ldap.responses import BindResponse
@@ -104,6 +103,14 @@ async def _bind_spnego(
     host: str,
     timeout_s: float,
 ) -> None:
+    # Loading them takes longer than most logons, and a simple bind needs neither.
+    from mqis.runtime.ldap.channelbinding import channel_binding  # noqa: PLC0415
+    from mqis.runtime.ldap.sasl import (  # noqa: PLC0415
+        SpnegoExchange,
+        SpnegoMechanism,
+        SpnegoUser,
+    )
+
     certificate = connection.peer_certificate
     exchange = await asyncio.to_thread(
         SpnegoExchange,

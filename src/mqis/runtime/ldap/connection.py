@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 
 from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.ldap.client import LdapClient, SecurityLayer
@@ -82,7 +82,37 @@ class LdapConnection(asyncio.Protocol):
         timeout_s: float | None,
     ) -> AsyncGenerator[LdapMessage, None]:
         """Yields the answers up to the last; each may take ``timeout_s`` (None: for ever)."""
-        number = self._send(request, controls)
+        async with aclosing(self.answers(self.send(request, controls), timeout_s)) as answers:
+            async for message in answers:
+                yield message
+
+    def send(self, request: LdapRequest, controls: tuple[LdapControl, ...]) -> int:
+        """Sends a request and returns its number, with which its answers are taken or given up."""
+        if not self.usable:
+            raise self._lost()
+        number = self._client.send(request, controls)
+        self._waiting[number] = asyncio.Event()
+        self._flush()
+        self._adjust_reading()  # somebody waits now
+        return number
+
+    async def last_answer(self, number: int, timeout_s: float) -> LdapMessage | None:
+        """Waits until all answers to a request have arrived and returns the last; takes none.
+
+        None if they do not fit into the memory for answers: take them as they come.
+        """
+        arrived = self._client.arrived(number)
+        while not (arrived[1] or self._client.is_full):
+            async with self._answering(number, timeout_s) as event:  # for each answer anew
+                while (now := self._client.arrived(number)) == arrived:
+                    await self._woken(event)
+            arrived = now
+        return self._client.last(number)
+
+    async def answers(
+        self, number: int, timeout_s: float | None
+    ) -> AsyncGenerator[LdapMessage, None]:
+        """Yields the answers to a request up to the last."""
         try:
             while True:
                 message = await self._next(number, timeout_s)
@@ -93,7 +123,14 @@ class LdapConnection(asyncio.Protocol):
                 if last:
                     return
         finally:
-            self._give_up(number)
+            self.give_up(number)
+
+    def give_up(self, number: int) -> None:
+        """Forgets a request whose answers nobody wants any more."""
+        self._waiting.pop(number, None)
+        self._client.give_up(number)
+        self._flush()
+        self._adjust_reading()
 
     async def start_tls(self, context: ssl.SSLContext, server_name: str) -> None:
         """Begins TLS after the server has agreed to StartTLS."""
@@ -159,38 +196,33 @@ class LdapConnection(asyncio.Protocol):
             found = self._transport.get_extra_info("ssl_object")
         return found
 
-    def _send(self, request: LdapRequest, controls: tuple[LdapControl, ...]) -> int:
-        if not self.usable:
-            raise self._lost()
-        number = self._client.send(request, controls)
-        self._waiting[number] = asyncio.Event()
-        self._flush()
-        self._adjust_reading()  # somebody waits now
-        return number
-
     async def _next(self, number: int, timeout_s: float | None) -> LdapMessage:
-        event = self._waiting[number]
         if (ready := self._client.take(number)) is not None:
             self._adjust_reading()
             return ready
+        async with self._answering(number, timeout_s) as event:
+            while (message := self._client.take(number)) is None:
+                await self._woken(event)
+        return message
+
+    @asynccontextmanager
+    async def _answering(
+        self, number: int, timeout_s: float | None
+    ) -> AsyncIterator[asyncio.Event]:
+        """The event that is set when answers arrive, or the end of the connection."""
         try:
             async with asyncio.timeout(timeout_s):
-                while (message := self._client.take(number)) is None:
-                    if not self.usable:
-                        raise self._lost()
-                    event.clear()
-                    await event.wait()
+                yield self._waiting[number]
         except TimeoutError:
             raise LdapTimeout(f"{self.where}: no answer within {timeout_s:g} s") from None
         finally:
             self._adjust_reading()
-        return message
 
-    def _give_up(self, number: int) -> None:
-        self._waiting.pop(number, None)
-        self._client.give_up(number)
-        self._flush()
-        self._adjust_reading()
+    async def _woken(self, event: asyncio.Event) -> None:
+        if not self.usable:
+            raise self._lost()
+        event.clear()
+        await event.wait()
 
     def _lost(self) -> LdapError:
         if self._failure is None:

@@ -20,17 +20,10 @@ from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.account import nt_hash
 from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import NtlmInitiator
+from mqis.runtime.ldap.protection import LdapProtection
 
 _SERVICE = "ldap"
 _INTEGRITY = ContextReq.integrity | ContextReq.replay_detect | ContextReq.sequence_detect
-
-
-class LdapProtection(Enum):
-    """The protection of what is said after a SASL logon."""
-
-    NONE = "none"
-    SIGN = "sign"
-    SEAL = "seal"
 
 
 class SpnegoMechanism(Enum):

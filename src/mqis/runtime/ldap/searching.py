@@ -42,38 +42,52 @@ async def search(
 ) -> AsyncGenerator[SearchEntry, None]:
     """Yields all entries of a search, page after page, with all values of their attributes.
 
-    The next page is asked for when the entries of the one before have been taken, so that one page
-    is the most that is kept in memory.
+    The next page is asked for as soon as one has arrived, so that the server works on it while the
+    entries are taken; two pages are the most that is kept in memory.
     """
     outcome = outcome or SearchOutcome()
-    cookie = b""
-    while True:
-        controls = query.controls
-        if query.page_size:
-            controls = (*controls, PagedResults(query.page_size, cookie).control())
-        async with aclosing(_page(connection, query, controls, timeout_s, outcome)) as page:
-            async for entry in page:
-                whole: SearchEntry | None = entry
-                if has_ranges(entry):
-                    whole = await _complete(connection, entry, query, timeout_s)
-                if whole is not None:
-                    yield whole
-        cookie = _next_cookie(connection, outcome)
-        if not query.page_size or not cookie:
-            return
+    pages = [_ask(connection, query)]
+    try:
+        while pages:
+            if query.page_size:
+                last = await connection.last_answer(pages[0], timeout_s)
+                if last is not None and (cookie := _next_cookie(connection, last.controls)):
+                    pages.append(_ask(connection, query, cookie))
+            async with aclosing(_page(connection, query, pages[0], timeout_s, outcome)) as page:
+                async for entry in page:
+                    whole: SearchEntry | None = entry
+                    if has_ranges(entry):
+                        whole = await _complete(connection, entry, query, timeout_s)
+                    if whole is not None:
+                        yield whole
+            del pages[0]
+            if query.page_size and not pages:  # the page was too large to arrive as a whole
+                cookie = _next_cookie(connection, outcome.controls)
+                pages += [_ask(connection, query, cookie)] if cookie else []
+    finally:
+        for number in pages:
+            connection.give_up(number)
+
+
+def _ask(connection: LdapConnection, query: LdapQuery, cookie: bytes = b"") -> int:
+    """Sends the request for a page, or for everything; returns its number."""
+    controls = query.controls
+    if query.page_size:
+        controls = (*controls, PagedResults(query.page_size, cookie).control())
+    request = SearchRequest(query.base, query.scope, query.filter, query.attributes)
+    return connection.send(request, controls)
 
 
 async def _page(
     connection: LdapConnection,
     query: LdapQuery,
-    controls: tuple[LdapControl, ...],
+    number: int,
     timeout_s: float,
     outcome: SearchOutcome,
 ) -> AsyncGenerator[SearchEntry, None]:
-    request = SearchRequest(query.base, query.scope, query.filter, query.attributes)
-    endless = any(control.oid == NOTIFICATION for control in controls)
+    endless = any(control.oid == NOTIFICATION for control in query.controls)
     limit_s = None if endless else timeout_s
-    async with aclosing(connection.stream(request, controls, timeout_s=limit_s)) as answers:
+    async with aclosing(connection.answers(number, limit_s)) as answers:
         async for message in answers:
             match message.operation:
                 case SearchEntry() as entry:
@@ -90,8 +104,8 @@ def _check(done: SearchDone, what: str) -> None:
         raise LdapRefused(what, done.result)
 
 
-def _next_cookie(connection: LdapConnection, outcome: SearchOutcome) -> bytes:
-    value = find_control(outcome.controls, PAGED_RESULTS)
+def _next_cookie(connection: LdapConnection, controls: tuple[LdapControl, ...]) -> bytes:
+    value = find_control(controls, PAGED_RESULTS)
     if value is None:
         return b""
     try:
@@ -109,7 +123,9 @@ async def _complete(
         wanted = collected.missing
         if not wanted:
             return collected.entry()
-        part = LdapQuery(entry.name, SearchScope.BASE, attributes=wanted, controls=query.controls)
+        part = LdapQuery(
+            entry.name, SearchScope.BASE, attributes=wanted, controls=query.controls, page_size=0
+        )
         found = await read(connection, part, timeout_s=timeout_s)
         if found is None:
             return None
@@ -123,7 +139,8 @@ async def read(
     """Reads one entry without completing its attributes; None if there is none."""
     found: SearchEntry | None = None
     try:
-        async for entry in _page(connection, query, query.controls, timeout_s, SearchOutcome()):
+        number = _ask(connection, query)
+        async for entry in _page(connection, query, number, timeout_s, SearchOutcome()):
             found = found or entry
     except LdapRefused as error:
         if error.code != ResultCode.NO_SUCH_OBJECT:

@@ -1,14 +1,10 @@
-"""TLS towards directory servers: certificate checks, plain reasons, and channel bindings."""
+"""TLS towards directory servers: certificate checks, and plain reasons."""
 
 from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
 
 from mqis.wire.errors import MqisError
 
@@ -29,9 +25,9 @@ class TlsSettings:
     server_name: str | None = None
 
     def context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.ca_file is None:
+            context = ssl.create_default_context()
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
             return context
         only_given = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         only_given.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -61,20 +57,3 @@ def explain(error: ssl.SSLError, where: str, name: str) -> TlsError:
         f"{where}: the certificate of the server is not trusted ({error.verify_message}); give the "
         "certificate of the authority that issued it as the CA file"
     )
-
-
-def channel_binding(certificate: bytes) -> bytes:
-    """The tls-server-end-point binding (RFC 5929 4): a hash of the server's certificate."""
-    return b"tls-server-end-point:" + _fingerprint(certificate)
-
-
-def _fingerprint(certificate: bytes) -> bytes:
-    parsed = x509.load_der_x509_certificate(certificate)
-    algorithm: hashes.HashAlgorithm = hashes.SHA256()
-    try:
-        used = parsed.signature_hash_algorithm
-    except UnsupportedAlgorithm:
-        used = None
-    if used is not None and not isinstance(used, hashes.MD5 | hashes.SHA1):
-        algorithm = used
-    return parsed.fingerprint(algorithm)

@@ -9,7 +9,7 @@ from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.typed import TypedService
+from mqis.runtime.rpc.typed import TypedService, same_answer
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
@@ -17,6 +17,8 @@ from mqis.wire.rpc import epmapper, mgmt
 from mqis.wire.rpc.epmapper import EpmStatus
 from mqis.wire.rpc.syntax import SyntaxId
 from mqis.wire.rpc.tower import Tower
+
+_LISTENING = mgmt.Listening(0, 1)
 
 
 class ManagementService(TypedService):
@@ -30,7 +32,7 @@ class ManagementService(TypedService):
             {
                 mgmt.INQ_IF_IDS: self._inq_if_ids,
                 mgmt.INQ_STATS: self._inq_stats,
-                mgmt.IS_SERVER_LISTENING: lambda _call, _request: mgmt.Listening(0, 1),
+                mgmt.IS_SERVER_LISTENING: lambda _call, _request: _LISTENING,
                 # This server cannot be stopped by a client.
                 mgmt.STOP_SERVER_LISTENING: lambda _call, _request: mgmt.Status(
                     FaultStatus.ACCESS_DENIED
@@ -38,6 +40,9 @@ class ManagementService(TypedService):
                 mgmt.INQ_PRINC_NAME: self._inq_princ_name,
             },
             sizes={mgmt.INQ_PRINC_NAME.opnum: lambda request: {"size": request.size}},
+            shortcuts={
+                mgmt.IS_SERVER_LISTENING.opnum: same_answer(mgmt.IS_SERVER_LISTENING, _LISTENING)
+            },
         )
 
     def _inq_if_ids(self, _call: IncomingCall, _request: mgmt.Nothing) -> mgmt.InqIfIds:

@@ -16,6 +16,7 @@ from mqis.protocol.authentication import NOWHERE, Addresses
 from mqis.protocol.budget import Charge
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
+from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.server import (
     CallbackFaulted,
     CallbackReturned,
@@ -99,9 +100,15 @@ class ServerProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         machine = self._machine
-        if machine is not None and not self._ending:
-            self._events.extend(machine.receive(data, self._loop.time()))
-            self._work()
+        if machine is None or self._ending:
+            return
+        now = self._loop.time()
+        call = machine.at_once(data, now) if self._is_quiet() else None
+        if call is not None and self._answered_alone(machine, call, now):
+            return
+        if call is None:
+            self._events.extend(machine.receive(data, now))
+        self._work()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
@@ -168,15 +175,22 @@ class ServerProtocol(asyncio.Protocol):
         """Answers a call now if its service can, else when its task is done."""
         machine = self._machine
         assert machine is not None
-        group = machine.group
-        if group is None or machine.closing:
+        if machine.group is None or machine.closing:
             return
-        identity = machine.identity(call)
         weight = DECODED * len(call.stub)
         if weight > SMALL and not self._has_room(weight):
             busy = FaultStatus.SERVER_TOO_BUSY
             self._events.extend(machine.fault(call, busy, self._loop.time(), executed=False))
             return
+        answer = self._dispatch(machine, machine.group, call, weight)
+        if answer is not None:
+            self._events.extend(machine.respond(call, answer, self._loop.time()))
+
+    def _dispatch(
+        self, machine: ServerConnection, group: AssociationGroup, call: Call, weight: int
+    ) -> bytes | None:
+        """The answer of the service; None if a task brings it later, or the call has failed."""
+        identity = machine.identity(call)
         incoming = IncomingCall(call, group, identity, self._addresses, self._call_back)
         served = self._server.served(call.context.interface)
         counted = served.operations[call.opnum]
@@ -186,17 +200,61 @@ class ServerProtocol(asyncio.Protocol):
             answer = served.service.dispatch(incoming)
         except Exception as error:
             status = self._status_of(error, call)
+            machine.begin(call)
             self._events.extend(machine.fault(call, status, self._loop.time()))
-            return
-        if not isinstance(answer, bytes):
-            task = self._loop.create_task(_coroutine(answer))
-            self._tasks[task] = _Running(call, counted, began or perf_counter(), weight)
-            self._decoded += weight
-            task.add_done_callback(self._done)
-            return
-        if began:
-            counted.seconds.observe(perf_counter() - began)
-        self._events.extend(machine.respond(call, answer, self._loop.time()))
+            return None
+        if isinstance(answer, bytes):
+            if began:
+                counted.seconds.observe(perf_counter() - began)
+            return answer
+        machine.begin(call)
+        task = self._loop.create_task(_coroutine(answer))
+        self._tasks[task] = _Running(call, counted, began or perf_counter(), weight)
+        self._decoded += weight
+        task.add_done_callback(self._done)
+        return None
+
+    # --- calls that come alone --------------------------------------------------------------------
+
+    def _is_quiet(self) -> bool:
+        """Returns whether nothing waits or is charged, so that an answer may be written at once."""
+        charge, transport = self._charge, self._transport
+        assert charge is not None
+        assert transport is not None
+        return not (
+            charge.amount
+            or self._blocked
+            or self._paused
+            or self._events
+            or self._working
+            or transport.get_write_buffer_size()
+        )
+
+    def _answered_alone(self, machine: ServerConnection, call: Call, now: float) -> bool:
+        """Runs a call that came alone, as nearly all do; returns whether its answer is written.
+
+        Such a call passes no queue, and its answer is not charged: it is one PDU, and the next
+        call takes the ordinary way if the client has not read it until then.
+        """
+        group, transport = machine.group, self._transport
+        assert group is not None
+        assert transport is not None
+        weight = DECODED * len(call.stub)
+        if weight > SMALL:
+            machine.begin(call)
+            self._run(call)
+            return False
+        answer = self._dispatch(machine, group, call, weight)
+        if answer is None:
+            return False
+        pdu = machine.answer_alone(call, answer, now)
+        if pdu is None:
+            machine.begin(call)
+            self._events.extend(machine.respond(call, answer, now))
+            return False
+        if not transport.is_closing():
+            transport.write(pdu)
+        return True
 
     def _done(self, task: asyncio.Task[bytes]) -> None:
         call, counted, began, weight = self._tasks.pop(task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +26,10 @@ class IncomingCall:
     identity: Identity | None
     addresses: Addresses
     _call_back: Callable[[Call, int, bytes], Awaitable[tuple[bytes, bool]]]
+    #: What a shortcut did not know the answer to; None: no answer is to be remembered.
+    question: Hashable = None
+    #: Called with the stub of the answer, to remember it.
+    keep: Callable[[bytes], None] | None = None
 
     @property
     def peer(self) -> str:

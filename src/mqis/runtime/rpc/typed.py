@@ -23,6 +23,9 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 
 Handler = Callable[[IncomingCall, Any], Any]
+#: From a call, its stub and the syntax to the stub of the answer; None: the handler is asked, and
+#: nothing has happened.
+Shortcut = Callable[[IncomingCall, bytes, Syntax], bytes | None]
 
 _SYNTAXES: dict[SyntaxId, Syntax] = {NDR20: Syntax.NDR20, NDR64: Syntax.NDR64}
 _RESULTS = frozenset(int(result) for result in HResult)
@@ -51,11 +54,10 @@ class _Method(NamedTuple):
     given: Callable[[Any], Mapping[str, int]]
     #: Error results of answers, by code; None if its answers have no result.
     failures: dict[int, int] | None
+    shortcut: Shortcut | None
 
-    def decode(self, stub: bytes, syntax: Syntax, *, big_endian: bool) -> Any:
-        return self.operation.request.decode(
-            stub, syntax, big_endian=big_endian, allow_surplus=True
-        )
+    def decode(self, stub: bytes, syntax: Syntax, *, big_endian: bool) -> tuple[Any, int]:
+        return self.operation.request.decode_prefix(stub, syntax, big_endian=big_endian)
 
     def encode(self, answer: Any, syntax: Syntax, given: Mapping[str, int]) -> bytes:
         if self.failures is not None and answer.result:
@@ -67,7 +69,8 @@ class TypedService:
     """A ``Service`` whose handlers take and return the dataclasses of their operations.
 
     A handler is a plain function or a coroutine function of (incoming call, request). ``sizes``
-    returns the fields of a request that determine array sizes of its response.
+    returns the fields of a request that determine array sizes of its response. ``shortcuts`` are
+    asked first, for little-endian requests.
     """
 
     #: Bytes of the largest stub that is decoded in the event loop.
@@ -78,11 +81,12 @@ class TypedService:
         description: InterfaceDescription,
         handlers: Mapping[Operation[Any, Any], Handler],
         sizes: Mapping[int, Callable[[Any], Mapping[str, int]]] | None = None,
+        shortcuts: Mapping[int, Shortcut] | None = None,
     ) -> None:
         self._interface = interface_of(description)
-        given = dict(sizes or {})
+        given, short = dict(sizes or {}), dict(shortcuts or {})
         self._methods = {
-            op.opnum: _method(op, handler, given.get(op.opnum, _nothing))
+            op.opnum: _method(op, handler, given.get(op.opnum, _nothing), short.get(op.opnum))
             for op, handler in handlers.items()
         }
 
@@ -107,14 +111,23 @@ class TypedService:
         syntax = _SYNTAXES[call.context.transfer]
         # The stub is dropped once decoded: a call may run for long, and needs it no more.
         stub, call.stub = call.stub, b""
+        if method.shortcut is not None and not call.big_endian:
+            known = method.shortcut(incoming, stub, syntax)
+            if known is not None:
+                return known
         if len(stub) > self.decoded_at_once:
             return _dispatch_in_thread(incoming, method, syntax, stub)
-        request = method.decode(stub, syntax, big_endian=call.big_endian)
+        request, end = method.decode(stub, syntax, big_endian=call.big_endian)
+        if end != len(stub):  # a shortcut would take the bytes behind the request for a part of it
+            incoming.question = None
         given = method.given(request)
         answer = method.handler(incoming, request)
-        if isinstance(answer, method.answer):
-            return method.encode(answer, syntax, given)
-        return _encoded(answer, method, syntax, given)
+        if not isinstance(answer, method.answer):
+            return _encoded(answer, method, syntax, given)
+        encoded = method.encode(answer, syntax, given)
+        if incoming.keep is not None:
+            incoming.keep(encoded)
+        return encoded
 
 
 async def _dispatch_in_thread(
@@ -124,7 +137,7 @@ async def _dispatch_in_thread(
     loop = asyncio.get_running_loop()
     decode = partial(method.decode, stub, syntax, big_endian=incoming.big_endian)
     del stub
-    request = await loop.run_in_executor(_decoder, decode)
+    request, _ = await loop.run_in_executor(_decoder, decode)
     del decode
     given = method.given(request)
     answer = method.handler(incoming, request)
@@ -135,11 +148,20 @@ async def _dispatch_in_thread(
 
 
 def _method(
-    operation: Operation[Any, Any], handler: Handler, given: Callable[[Any], Mapping[str, int]]
+    operation: Operation[Any, Any],
+    handler: Handler,
+    given: Callable[[Any], Mapping[str, int]],
+    shortcut: Shortcut | None,
 ) -> _Method:
     answer = operation.response.scope.cls
     reports = any(field.name == "result" for field in fields(answer))
-    return _Method(operation, answer, handler, given, {} if reports else None)
+    return _Method(operation, answer, handler, given, {} if reports else None, shortcut)
+
+
+def same_answer(operation: Operation[Any, R], answer: R) -> Shortcut:
+    """The shortcut of an operation that takes nothing and always has the same answer."""
+    stubs = {syntax: operation.response.encode(answer, syntax) for syntax in Syntax}
+    return lambda _call, _stub, syntax: stubs[syntax]
 
 
 def _count(failures: dict[int, int], result: int) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
-from mqis.protocol.ports import Transaction, View
-from mqis.storage.journal.checking import NumberedOutbox, copied_lsn
+from mqis.protocol.ports import NumberedOutbox, Transaction, View
+from mqis.storage.journal.checking import copied_lsn
 from mqis.storage.journal.files import segments
 from mqis.storage.journal.reader import Segment, load_behind
 from mqis.wire.journal import Whole

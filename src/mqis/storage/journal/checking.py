@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from mqis.protocol.directory.export_format import MAX_LINE, ExportError, parse_header
 from mqis.protocol.directory.objects import Partition, name_key
 from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain, seal_difference
 from mqis.protocol.journal.numbers import ChangeNumbers
-from mqis.protocol.ports import View
+from mqis.protocol.ports import NumberedOutbox, View
 from mqis.storage.journal.files import segments, snapshots
 from mqis.storage.journal.reader import Segment
 from mqis.storage.journal.sealing import file_digest
@@ -44,13 +43,6 @@ class JournalCheck:
     @property
     def notices(self) -> tuple[ChainFinding, ...]:
         return tuple(finding for finding in self.findings if not finding.is_fault)
-
-
-@runtime_checkable
-class NumberedOutbox(Protocol):
-    """A view that knows the number of the newest record, even if it no longer has it."""
-
-    def last_lsn(self) -> int: ...
 
 
 def copied_lsn(view: View) -> int:

@@ -64,14 +64,18 @@ def find_machine(snapshot: Snapshot, text: str) -> Guid:
 
 
 def find_links(snapshot: Snapshot, text: str) -> list[Guid]:
-    """Finds all links that the text may mean: parallel links are taken together."""
+    """Finds all links that the text may mean: parallel links are taken together.
+
+    A link is also found by the name that pages and the pipeline's tables show for it.
+    """
     names = ObjectNames(snapshot)
     key = name_key(text)
     found = []
     for link in snapshot.links.values():
-        ends = name_key(names.site(link.site1)), name_key(names.site(link.site2))
-        called = {str(link.id), ":".join(ends), ":".join(reversed(ends))}
-        if key in called | {name_key(link.description)} - {""}:
+        ends = names.site(link.site1), names.site(link.site2)
+        between = {mark.join(way) for mark in (":", " - ") for way in (ends, ends[::-1])}
+        called = {str(link.id), names.link(link.id), link.description, *between} - {""}
+        if key in map(name_key, called):
             found.append(link.id)
     if not found:
         known = ", ".join(sorted(names.link(link) for link in snapshot.links))

@@ -129,6 +129,14 @@ def _identifier_guid(text: str, offset: int) -> Guid:
         raise WireError(f"<GUID={text}> in a name is not a GUID", offset) from error
 
 
+def without_identifiers(text: str) -> str:
+    """The name alone, without the identifiers that the extended-DN control puts before it."""
+    start = 0
+    while match := _IDENTIFIER.match(text, start):
+        start = match.end()
+    return text[start:]
+
+
 def guid_name(guid: Guid) -> str:
     """The name by which Active Directory finds an object wherever it stands (E-MQDSSM-06)."""
     return f"<GUID={guid}>"

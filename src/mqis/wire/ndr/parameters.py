@@ -75,6 +75,21 @@ class Parameters(Generic[T]):
         allow_surplus: bool = False,
     ) -> T:
         """Decodes a stub. ``allow_surplus`` ignores bytes after it, as servers do."""
+        value, _ = self.decode_prefix(
+            data, syntax, big_endian=big_endian, given=given, allow_surplus=allow_surplus
+        )
+        return value
+
+    def decode_prefix(
+        self,
+        data: bytes,
+        syntax: Syntax,
+        *,
+        big_endian: bool = False,
+        given: Mapping[str, int] = NOTHING_GIVEN,
+        allow_surplus: bool = True,
+    ) -> tuple[T, int]:
+        """Decodes a stub; returns also the number of bytes that it took."""
         dialect = dialect_of(syntax, big_endian)
         steps = self._decoders.get(dialect)
         if steps is None:
@@ -89,7 +104,7 @@ class Parameters(Generic[T]):
         if decoder.offset != decoder.size:
             check_end(decoder, allow_surplus)
         built: T = self._build(wire, given, decoder.offset)
-        return built
+        return built, decoder.offset
 
 
 def _step(codec: Codec, index: int) -> tuple[EncodeStep, DecodeStep]:

@@ -1,0 +1,129 @@
+"""Shortcuts of the calls that clients make most: known answers, before a request is decoded.
+
+Programs ask the same questions again and again. The answer to one depends on the caller, the bytes
+of the request and what the directory holds; the store drops it with the first commit that changes
+something it was made of. Only successes are remembered, and only such that no signature is in: a
+security context numbers its messages. Whatever is unusual in a request is left to its handler,
+before anything has happened.
+
+The auth handle is no part of a question, but it has to be valid each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mqis.protocol.directory.lookup_walk import LookupPages, LookupState
+from mqis.protocol.directory.serverauth import ServerAuth
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ports import WatchedView
+from mqis.protocol.rpc.faults import RpcFault
+from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.shortstubs import (
+    HANDLE_CLOSED,
+    SplitRequest,
+    handle_opened,
+    lookup_next_fields,
+    only_handle,
+    split_get_props,
+    split_lookup_begin,
+)
+from mqis.wire.ndr import ContextHandle, Syntax
+
+if TYPE_CHECKING:
+    from mqis.runtime.directory.context import DirectoryContext
+
+V = TypeVar("V")
+
+#: The longest request and answer, and the largest lookup, that are remembered.
+MAX_REQUEST, MAX_ANSWER, MAX_LOOKUP = 2_048, 16_384, 512 * 1024
+#: What the encoded pages of a lookup may take, in multiples of its rows.
+PAGES = 4
+
+
+class DirectoryShortcuts:
+    """The shortcuts of dscomm over one directory."""
+
+    def __init__(self, directory: DirectoryContext) -> None:
+        self._directory = directory
+
+    def get_props(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
+        found: bytes | None = self._recall(call, split_get_props(stub), syntax)
+        return found
+
+    def lookup_begin(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
+        found: LookupState | None = self._recall(call, split_lookup_begin(stub), syntax)
+        if found is None:
+            return None
+        handles = self._directory.handles
+        try:
+            with handles.lookup(call) as charges:
+                if charges.memory.change(charges.memory.amount + found.size) is not None:
+                    charges.end()
+                    return None
+        except DirectoryError:
+            return None
+        return handle_opened(handles.open(call, replace(found), charges).uuid)
+
+    def lookup_next(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
+        request = lookup_next_fields(stub)
+        if request is None or not self._is_unsigned(call, request.auth):
+            return None
+        state = self._find(call, request.handle, LookupState)
+        if state is None or state.pages is None:
+            return None
+        page = (state.position, request.size, request.signature_size, syntax)
+        found = state.pages.known.get(page)
+        if found is None:
+            call.question = page
+            return None
+        answer, rows = found
+        state.position += rows
+        return answer
+
+    def lookup_end(self, call: IncomingCall, stub: bytes, _syntax: Syntax) -> bytes | None:
+        uuid = only_handle(stub)
+        if uuid is None or self._find(call, uuid, LookupState) is None:
+            return None
+        self._directory.handles.close(call, ContextHandle(uuid), LookupState)
+        return HANDLE_CLOSED
+
+    def _recall(self, call: IncomingCall, request: SplitRequest | None, syntax: Syntax) -> Any:
+        """What is remembered of a request; a question for later, if that is nothing."""
+        if request is None or len(request.before) > MAX_REQUEST:
+            return None
+        if not self._is_unsigned(call, request.auth):
+            return None
+        asked = (call.opnum, syntax, request.before, request.behind)
+        question = (self._directory.rights, call.identity, asked)
+        found = self._directory.recall(question)
+        if found is None:
+            call.question = question
+        return found
+
+    def _is_unsigned(self, call: IncomingCall, auth: Guid) -> bool:
+        """Returns whether this is an auth handle of the caller's, one without a context."""
+        found = self._find(call, auth, ServerAuth)
+        return found is not None and found.context is None
+
+    def _find(self, call: IncomingCall, uuid: Guid, kind: type[V]) -> V | None:
+        try:
+            return self._directory.handles.find(call, ContextHandle(uuid), kind)
+        except RpcFault:
+            return None
+
+
+def remember_answer(view: WatchedView, question: Hashable, answer: bytes) -> None:
+    if len(answer) <= MAX_ANSWER:
+        view.remember(question, answer, len(answer))
+
+
+def remember_lookup(view: WatchedView, question: Hashable, state: LookupState) -> None:
+    """Lets later lookups share the rows of this one, and the pages that are encoded of them."""
+    if state.size <= MAX_LOOKUP:
+        room = PAGES * (state.size + 1_024)
+        state.pages = LookupPages(room)
+        view.remember(question, replace(state), state.size + room)
