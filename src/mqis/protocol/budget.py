@@ -15,7 +15,6 @@ an amount gives it back, under the same ``Caller``.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -71,33 +70,40 @@ class Budget:
         #: The total that all callers hold.
         self.used = 0
         self._anonymous = 0
-        self._addresses: Counter[Hashable] = Counter()
-        self._connections: Counter[Hashable] = Counter()
+        self._addresses: dict[Hashable, int] = {}
+        self._connections: dict[Hashable, int] = {}
 
     def take(self, caller: Caller, amount: int = 1) -> Shortage | None:
         """Charges ``amount`` to ``caller``; if it exceeds a quota, only returns which one."""
-        shortage = self._shortage(caller, amount)
-        if shortage is None:
+        if self._fits(caller, amount):
             self._count(caller, amount)
-        return shortage
+            return None
+        return self._shortage(caller, amount)
 
     def give_back(self, caller: Caller, amount: int = 1) -> None:
         self._count(caller, -amount)
 
-    def _shortage(self, caller: Caller, amount: int) -> Shortage | None:
+    def _fits(self, caller: Caller, amount: int) -> bool:
         quota = self.quota
-        place = (caller.address, caller.anonymous)
-        levels = [
-            ("this connection", self._connections[caller.connection], quota.connection),
-            ("this address", self._addresses[place], quota.address),
-            ("this server", self.used, quota.process),
-        ]
-        if caller.anonymous:
-            levels.append(("all anonymous callers together", self._anonymous, quota.anonymous))
-        for level, held, most in levels:
-            if held + amount > most:
-                return Shortage(level, held, most)
-        return None
+        return (
+            self._connections.get(caller.connection, 0) + amount <= quota.connection
+            and self._addresses.get((caller.address, caller.anonymous), 0) + amount <= quota.address
+            and self.used + amount <= quota.process
+            and not (caller.anonymous and self._anonymous + amount > quota.anonymous)
+        )
+
+    def _shortage(self, caller: Caller, amount: int) -> Shortage:
+        """The first level that an amount which does not fit would exceed."""
+        quota = self.quota
+        held = self._connections.get(caller.connection, 0)
+        if held + amount > quota.connection:
+            return Shortage("this connection", held, quota.connection)
+        held = self._addresses.get((caller.address, caller.anonymous), 0)
+        if held + amount > quota.address:
+            return Shortage("this address", held, quota.address)
+        if self.used + amount > quota.process:
+            return Shortage("this server", self.used, quota.process)
+        return Shortage("all anonymous callers together", self._anonymous, quota.anonymous)
 
     def _count(self, caller: Caller, amount: int) -> None:
         self.used += amount
@@ -107,13 +113,13 @@ class Budget:
         _add(self._addresses, (caller.address, caller.anonymous), amount)
 
 
-def _add(counter: Counter[Hashable], key: Hashable, amount: int) -> None:
-    """Adds to a counter, and removes entries that have become zero."""
-    held = counter[key] + amount
+def _add(counts: dict[Hashable, int], key: Hashable, amount: int) -> None:
+    """Adds to a count, and removes entries that have become zero."""
+    held = counts.get(key, 0) + amount
     if held:
-        counter[key] = held
+        counts[key] = held
     else:
-        counter.pop(key, None)
+        counts.pop(key, None)
 
 
 class Charge:

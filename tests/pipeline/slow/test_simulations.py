@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
+from mqis.sim.completeness import CompletenessCheck
+from mqis.sim.contents import DigestCheck
 from mqis.sim.mutations import mutated
 from mqis.sim.violation import Violation
 from tests.pipeline.slow.test_simulated import Run, audited, check_rebuilt, look, run, simulated
@@ -30,11 +32,19 @@ def test_a_healed_seed_differs_in_nothing(spark: SparkSession, run: Run, tmp_pat
     assert not (tmp_path / "nothing.jsonl").exists()
 
 
-def test_a_rule_back_to_the_letter_is_found(spark: SparkSession, tmp_path: Path) -> None:
-    """Without tombstones what was deleted stays where the deletion was not heard (E12)."""
+def test_a_rule_back_to_the_letter_is_found(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without tombstones what was deleted stays where the deletion was not heard (E12).
+
+    The simulation's own checks of every step are off: they would end it at the first deletion,
+    before its servers had the time to agree, and the audit is about what they never agree on.
+    """
+    monkeypatch.setattr(CompletenessCheck, "check", lambda *_: None)
+    monkeypatch.setattr(DigestCheck, "committed", lambda *_: None)
     with mutated("E12"), simulated(13, tmp_path) as world:
         world._run_fault_phase()
-        with pytest.raises(Violation):
+        with pytest.raises(Violation, match="liveness: after all faults"):
             world._run_healing_phase()
         seen = look(world, tmp_path / "seen")
     assert seen.wrong

@@ -9,6 +9,7 @@ import pytest
 from mqis.protocol.directory.lookup_query import Order, Query, SortKey
 from mqis.protocol.directory.lookup_rows import Row
 from mqis.protocol.directory.lookup_walk import (
+    LookupPages,
     LookupState,
     end_directory_lookup,
     finish_walk,
@@ -147,7 +148,7 @@ class TestLookup:
         state = _begin(world, Query.make([203]))
         _next(state)
         end_directory_lookup(state)
-        assert (state.rows, state.position) == ([], 0)
+        assert (state.rows, state.position) == ((), 0)
         assert _next(state) == ()
 
     @pytest.mark.req("SEC-7-01")
@@ -204,3 +205,13 @@ class TestLookup:
     def test_tombstones_are_not_looked_up(self) -> None:
         with_deleted = [int(DELETED) * 100 + 1]
         assert refusal(lambda: Query.make(with_deleted)) == HResult.MQ_ERROR_ILLEGAL_MQCOLUMNS
+
+
+def test_pages_take_no_more_room_than_they_have() -> None:
+    pages = LookupPages(room=10)
+    pages.keep("first", b"six456", 2)
+    pages.keep("second", b"five5", 1)
+    pages.keep("third", b"four", 1)
+    pages.keep("third", b"four", 9)
+    assert pages.known == {"first": (b"six456", 2), "third": (b"four", 1)}
+    assert pages.room == 0

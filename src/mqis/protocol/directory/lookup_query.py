@@ -129,13 +129,14 @@ class Query:
     def _candidates(self, view: View) -> Iterator[DirectoryObject]:
         """All objects that can match, from the best index there is."""
         equal = [r for r in self.restrictions if r.relation is Relation.EQ]
-        for by in (_by_name,) if isinstance(view, ComparingView) else (_by_name, _by_index):
+        comparing = view if isinstance(view, ComparingView) else None
+        for by in (_by_name, _by_index) if comparing is None else (_by_name,):
             for restriction in equal:
                 found = by(self.object_type, restriction, view)
                 if found is not None:
                     return found
-        if isinstance(view, ComparingView):
-            return view.compared(self.object_type, self.restrictions)
+        if comparing is not None:
+            return comparing.compared(self.object_type, self.restrictions)
         return view.objects(self.object_type)
 
 

@@ -139,7 +139,6 @@ class LdapDirectoryClient:
         self, connection: LdapConnection, query: LdapQuery, outcome: SearchOutcome
     ) -> AsyncGenerator[SearchEntry, None]:
         """Searches, then goes on at other servers if referrals are followed."""
-        seen = {_place(connection.where, query)}
         timeout_s = self._settings.operation_timeout_s
         hops = self._settings.referral_hops
         try:
@@ -152,6 +151,7 @@ class LdapDirectoryClient:
             if error.code != ResultCode.REFERRAL or not hops:
                 raise
             referrals = [error.result.referrals]
+        seen = {_place(connection.where, query)} if referrals else set()
         for uris in referrals:
             async for entry in self._elsewhere(uris, query, hops, seen):
                 yield entry
