@@ -113,7 +113,7 @@ def _changes(run: Run, results: Results) -> None:
         for count in counts:
             done = _contest(run, sides, rounds, count)
             _report(done, f"{count:,} creates to two replicas", results)
-            results.aims += _aim(done, 3.0 if count == counts[-1] else 0.0, f"{count:,} creates")
+            results.aims += _aim(done, 2.5 if count == counts[-1] else 0.0, f"{count:,} creates")
         for pause_s in (_PAUSE_S, 0.0):
             _single_changes(run, sides, singles, pause_s, results)
         for side in sides:
@@ -242,7 +242,7 @@ def _full_sync(run: Run, results: Results) -> None:
                 slow = f"full synchronisation of {size:,}: {reason}"
         if done:
             _report(done, f"full synchronisation of {size:,} to a new server", results)
-        results.aims += _aim(done, 5.0, f"full synchronisation of {size:,}")
+        results.aims += _aim(done, 4.0, f"full synchronisation of {size:,}")
         if slow is None:
             return
         results.notes.append(slow)

@@ -8,8 +8,9 @@ import pytest
 
 from mqis.protocol.directory.objects import PurgeState, Scope
 from mqis.protocol.replication import serving
+from mqis.protocol.replication.sender import Sender
 from mqis.protocol.replication.settings import ReplicationSettings
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.work import Work
 from mqis.sim.runner import Options, RunResult, run
 from mqis.sim.scenario import Scenario, Weather, enterprise
 from mqis.sim.steps import (
@@ -233,7 +234,7 @@ def test_an_empty_authority_takes_the_remains_of_copies_if_nobody_has_a_whole_on
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """PSC1 is heard again just before PSC2 loses its disk: both others have lost their numbers."""
-    cut = Cut(10.0, 1, 2, True, 120.06)
+    cut = Cut(10.0, 1, 2, True, 120.05)
     runs = [came_back_empty(at, cut) for at in MOMENTS]
     assert [result.violation for result in runs] == [None] * len(MOMENTS)
     assert not any(result.counts["introduced again"] for result in runs)

@@ -11,6 +11,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.storage import records
+from mqis.storage.keyrows import MAX_WAITING
 from mqis.storage.records import (
     MAX_BODY_BYTES,
     ObjectRow,
@@ -19,7 +20,6 @@ from mqis.storage.records import (
     read_object,
     remember,
 )
-from mqis.storage.sql import KEYS_AT_ONCE
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
@@ -85,7 +85,7 @@ def test_a_damaged_row_is_damaged_each_time() -> None:
                 read(cast(ObjectRow, damaged))
 
 
-@pytest.mark.parametrize("count", [1, KEYS_AT_ONCE, KEYS_AT_ONCE + 1, 2 * KEYS_AT_ONCE + 50])
+@pytest.mark.parametrize("count", [1, 250, MAX_WAITING, MAX_WAITING + 1])
 def test_every_element_of_a_long_list_is_a_key(store: Store, count: int) -> None:
     digests = tuple(guid(number) for number in range(1, count + 1))
     owner = user(digests=digests)

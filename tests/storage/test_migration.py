@@ -39,6 +39,14 @@ class Direct:
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
         return self._database.execute(sql, *parameters)
 
+    def change(self, sql: str, parameters: Sequence[object]) -> int:
+        self._database.execute(sql, *parameters)
+        return 1
+
+    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        for row in rows:
+            self._database.execute(sql, *row)
+
     def report_damage(self, error: DamagedStore) -> None:
         raise error
 

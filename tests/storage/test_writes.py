@@ -21,6 +21,7 @@ OLD, NEW = queue(1, "one", seq=1), queue(1, "one", seq=2)
 
 WRITES: dict[str, Callable[[Transaction], object]] = {
     "insert": lambda tx: tx.insert(queue(2, "two", seq=3)),
+    "insert_if_free": lambda tx: tx.insert_if_free(queue(2, "two", seq=3)),
     "update": lambda tx: tx.update(OLD, NEW),
     "delete": lambda tx: tx.delete(OLD),
     "bury": lambda tx: tx.bury(tombstone(5, seq=5)),

@@ -49,7 +49,7 @@ from mqis.protocol.ports import Change, NumberedOutbox, Store, Transaction, View
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.values import props
+from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
@@ -281,7 +281,8 @@ def is_journaled(view: View) -> bool:
 
 def _as_created(obj: DirectoryObject) -> dict[int, PropVariant]:
     """The properties for a create event: the stored ones and the identifier."""
-    return props({**obj.properties, IDENTIFIER_PROPERTY[obj.type]: obj.id})
+    identifier = IDENTIFIER_PROPERTY[obj.type]
+    return {**obj.properties, identifier: prop(identifier, obj.id)}
 
 
 class _Restore:

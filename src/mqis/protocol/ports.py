@@ -103,6 +103,9 @@ class Transaction(View, Protocol):
         Returns the object if the store has given it another identifier, else None.
         """
 
+    def insert_if_free(self, obj: DirectoryObject) -> bool:
+        """Adds an object unless another one has its identifier or name; returns whether it did."""
+
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         """Replaces ``old``, which is what the store holds now, by ``new``."""
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mqis.protocol.errors import StorageError
 from mqis.storage.database import DatabaseStore
 from mqis.storage.session import DatabaseConnection
-from mqis.storage.sql import KEYS_AT_ONCE, PAGE
+from mqis.storage.sql import PAGE
 from mqis.storage.sqlite import SqliteStore
 
 
@@ -92,8 +91,5 @@ def _pages(connection: DatabaseConnection, table: CopiedTable) -> Iterator[list[
 
 
 def _insert(connection: DatabaseConnection, table: CopiedTable, rows: Sequence[Any]) -> None:
-    one = f"({', '.join('?' * len(table.columns))})"
-    into = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES "
-    for first in range(0, len(rows), KEYS_AT_ONCE):
-        part = rows[first : first + KEYS_AT_ONCE]
-        connection.run(into + ", ".join([one] * len(part)), list(chain.from_iterable(part)))
+    columns, marks = ", ".join(table.columns), ", ".join("?" * len(table.columns))
+    connection.run_many(f"INSERT INTO {table.name} ({columns}) VALUES ({marks})", rows)

@@ -277,6 +277,13 @@ class _LayerView:
         self._top.put((obj.type, obj.id.raw), obj)
         self._sum(obj.partition, with_object(self._summed(obj.partition), obj))
 
+    def insert_if_free(self, obj: DirectoryObject) -> bool:
+        named = None if obj.path is None else self.find(obj.type, obj.path)
+        if named is not None or self.get(obj.type, obj.id) is not None:
+            return False
+        self.insert(obj)
+        return True
+
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         self._expect(old)
         self._check_name(new)

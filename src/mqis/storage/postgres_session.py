@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -132,12 +132,25 @@ class PostgresSession(DatabaseSession):
         self._database.overdue = overdue
 
     def _execute(self, sql: str, parameters: Sequence[object]) -> list[Any]:
-        try:
+        with self._explaining():
             if not parameters:  # one round trip, and several statements may go together
                 cursor = self._database.execute(sql.encode())
             else:
                 cursor = self._database.execute(_rewritten(sql), parameters, binary=True)
             return [] if cursor.description is None else cursor.fetchall()
+
+    def _execute_change(self, sql: str, parameters: Sequence[object]) -> int:
+        with self._explaining():
+            return self._database.execute(_rewritten(sql), parameters, binary=True).rowcount
+
+    def _execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        with self._explaining(), self._database.cursor(binary=True) as cursor:
+            cursor.executemany(_rewritten(sql), rows)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
         except psycopg.Error as error:
             raise self._explained(error) from error
         except NoAnswer as error:

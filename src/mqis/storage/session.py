@@ -18,6 +18,12 @@ class DatabaseConnection(Protocol):
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]: ...
 
+    def change(self, sql: str, parameters: Sequence[object]) -> int:
+        """Runs a statement that returns no rows; returns the number of rows that it changed."""
+
+    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        """Runs a statement once for each row of parameters."""
+
     def report_damage(self, error: DamagedStore) -> None:
         """Reports to the store that its contents are damaged."""
 
@@ -39,16 +45,38 @@ class DatabaseSession(ABC):
         self.on_damage: Callable[[str], None] = _silent
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
-        if self._lost is not None:
-            raise StorageError(f"{self._lost} (the whole transaction was rolled back)")
+        self._check_not_lost()
         try:
             return self._execute(sql, parameters)
         except StorageError as error:
-            if isinstance(error, DamagedStore):
-                self.report_damage(error)
-            if self._begun and not self.in_transaction:
-                self._lost = error
+            self._note_failure(error)
             raise
+
+    def change(self, sql: str, parameters: Sequence[object]) -> int:
+        self._check_not_lost()
+        try:
+            return self._execute_change(sql, parameters)
+        except StorageError as error:
+            self._note_failure(error)
+            raise
+
+    def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        self._check_not_lost()
+        try:
+            self._execute_many(sql, rows)
+        except StorageError as error:
+            self._note_failure(error)
+            raise
+
+    def _check_not_lost(self) -> None:
+        if self._lost is not None:
+            raise StorageError(f"{self._lost} (the whole transaction was rolled back)")
+
+    def _note_failure(self, error: StorageError) -> None:
+        if isinstance(error, DamagedStore):
+            self.report_damage(error)
+        if self._begun and not self.in_transaction:
+            self._lost = error
 
     def report_damage(self, error: DamagedStore) -> None:
         self.on_damage(error.detail)
@@ -104,6 +132,14 @@ class DatabaseSession(ABC):
     @abstractmethod
     def _execute(self, sql: str, parameters: Sequence[object]) -> list[Any]:
         """Runs one statement; converts the database's errors to ``StorageError``."""
+
+    @abstractmethod
+    def _execute_change(self, sql: str, parameters: Sequence[object]) -> int:
+        """Runs a statement; returns the number of changed rows; converts errors likewise."""
+
+    @abstractmethod
+    def _execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        """Runs a statement for each row; converts errors likewise."""
 
     @abstractmethod
     def close(self) -> None: ...

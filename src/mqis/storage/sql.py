@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from heapq import merge
-from itertools import chain
 from typing import Any, TypeVar
 
 from mqis.protocol.directory.indexing import OWNER_INDEX, index_keys, path_key
@@ -23,6 +22,7 @@ from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import Change
 from mqis.protocol.replication.digest import with_object, without_object
 from mqis.storage.commits import CommitChanges
+from mqis.storage.keyrows import KeyRows
 from mqis.storage.outbox import OutboxTail, last_lsn, read_outbox, trim_outbox
 from mqis.storage.records import (
     cached_object,
@@ -46,8 +46,6 @@ T = TypeVar("T")
 
 #: The rows of one statement: what an event loop reads between two of its turns.
 PAGE = 128
-#: The rows inserted by one statement, because databases limit its parameters.
-KEYS_AT_ONCE = 100
 #: The machines that one transaction remembers.
 MAX_HOSTS = 256
 
@@ -65,6 +63,12 @@ _COUNT_OWNED = "SELECT " + " + ".join(
     * len(OWNER_INDEX)
 )
 
+
+_INSERT = (
+    "INSERT INTO objects (object_type, id, path_key, owner, partition_id, seq, body) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_INSERT_IF_FREE = f"{_INSERT} ON CONFLICT DO NOTHING"
 
 _NOTHING = PartitionDigest()
 
@@ -224,6 +228,9 @@ class SqlTransaction(SqlView):
         self._changed = changed
         self._depth = 0
         self._tail = OutboxTail(connection)
+        self._keys = KeyRows(connection)
+        # Partitions that have no tombstones: a synchronisation would look for one for each object.
+        self._unburied: set[Guid] = set()
         # Every change of a group takes a number, most of them in one partition. So partitions that
         # this transaction read or changed are kept here; the changed ones are written at the end.
         self._known: dict[Guid, Partition | None] = {}
@@ -242,6 +249,11 @@ class SqlTransaction(SqlView):
         if not sql.startswith("SELECT"):
             self.writes += 1
         return self._connection.run(sql, parameters)
+
+    def _change(self, sql: str, parameters: Sequence[object]) -> int:
+        """Runs a statement and returns the number of rows that it changed."""
+        self.writes += 1
+        return self._connection.change(sql, parameters)
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
         if object_type is not ObjectType.MACHINE:
@@ -267,32 +279,39 @@ class SqlTransaction(SqlView):
     def insert(self, obj: DirectoryObject) -> None:
         self._keep_digest(obj.partition)
         row = object_row(obj)
-        self._run(
-            "INSERT INTO objects (object_type, id, path_key, owner, partition_id, seq, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            row,
-        )
+        self._change(_INSERT, row)
+        self._inserted(obj, row[6])
+
+    def insert_if_free(self, obj: DirectoryObject) -> bool:
+        self._keep_digest(obj.partition)
+        row = object_row(obj)
+        if not self._change(_INSERT_IF_FREE, row):
+            return False
+        self._inserted(obj, row[6])
+        return True
+
+    def _inserted(self, obj: DirectoryObject, body: bytes) -> None:
         keys = list(index_keys(obj))
-        self._add_keys(obj, keys)
+        self._keys.add(obj, keys)
         self._changed.add(obj, keys)
         summed = self._summed.get(obj.partition, _NOTHING)
-        self._summed[obj.partition] = with_object(summed, obj, row[6])
+        self._summed[obj.partition] = with_object(summed, obj, body)
 
     def update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         self._hosts.clear()
         self._keep_digest(old.partition)
         self._keep_digest(new.partition)
         row = object_row(new)
-        changed = self._run(
+        changed = self._change(
             "UPDATE objects SET path_key=?, owner=?, partition_id=?, seq=?, body=? "
-            "WHERE object_type=? AND id=? RETURNING 1",
+            "WHERE object_type=? AND id=?",
             (*row[2:], *row[:2]),
         )
         if not changed:
             raise StorageError(f"{new.type.label} {new.id} is not in the store")
         before, after = set(index_keys(old)), set(index_keys(new))
-        self._drop_keys(old, before - after)
-        self._add_keys(new, sorted(after - before))
+        self._keys.drop(old, before - after)
+        self._keys.add(new, after - before)
         self._changed.add(new, after - before)
         summed = self._summed
         if old.partition == new.partition and old.properties is new.properties:
@@ -303,15 +322,26 @@ class SqlTransaction(SqlView):
     def delete(self, obj: DirectoryObject) -> None:
         self._hosts.clear()
         self._keep_digest(obj.partition)
-        sql = "DELETE FROM objects WHERE object_type=? AND id=? RETURNING 1"
-        if not self._run(sql, (obj.type, obj.id.raw)):
+        sql = "DELETE FROM objects WHERE object_type=? AND id=?"
+        if not self._change(sql, (obj.type, obj.id.raw)):
             raise StorageError(f"{obj.type.label} {obj.id} is not in the store")
-        self._drop_keys(obj, index_keys(obj))
+        self._keys.drop(obj, index_keys(obj))
         self._changed.add(obj, ())
         summed = self._summed.get(obj.partition, _NOTHING)
         self._summed[obj.partition] = without_object(summed, obj)
 
+    def having(
+        self, object_type: ObjectType, propid: PropId, key: bytes
+    ) -> Iterator[DirectoryObject]:
+        self._keys.write()
+        return super().having(object_type, propid, key)
+
+    def count_owned(self, account: bytes) -> int:
+        self._keys.write()
+        return super().count_owned(account)
+
     def bury(self, tombstone: DeletedObject) -> None:
+        self._unburied.discard(tombstone.partition)
         self._run(
             "INSERT INTO tombstones (id, partition_id, seq, object_type, scope) "
             "VALUES (?, ?, ?, ?, ?) ON CONFLICT (id, partition_id) DO UPDATE SET "
@@ -320,6 +350,11 @@ class SqlTransaction(SqlView):
         )
 
     def unbury(self, partition: Guid, id: Guid) -> None:  # noqa: A002
+        if partition in self._unburied:
+            return
+        if not self._run("SELECT 1 FROM tombstones WHERE partition_id=? LIMIT 1", (partition.raw,)):
+            self._unburied.add(partition)
+            return
         sql = "DELETE FROM tombstones WHERE id=? AND partition_id=?"
         self._run(sql, (id.raw, partition.raw))
 
@@ -378,6 +413,7 @@ class SqlTransaction(SqlView):
                 self._digests.pop(id_, None)
         self._summed.clear()
         self._unwritten.clear()
+        self._keys.write()
         self._tail.write()
 
     def _write(self, partition: Partition) -> None:
@@ -413,6 +449,7 @@ class SqlTransaction(SqlView):
     def savepoint(self) -> Iterator[None]:
         self._depth += 1
         name = f"s{self._depth}"
+        self._keys.write()
         self._run(f"SAVEPOINT {name}")
         known, unwritten = self._known.copy(), self._unwritten.copy()
         summed, digests = self._summed.copy(), self._digests.copy()
@@ -424,6 +461,8 @@ class SqlTransaction(SqlView):
             self._known, self._unwritten = known, unwritten
             self._summed, self._digests = summed, digests
             self._tail.back_to(mark)
+            self._keys.forget()
+            self._unburied.clear()
             self._hosts.clear()
             # If even this fails the transaction is lost, and its commit raises the error.
             with suppress(StorageError):
@@ -434,16 +473,3 @@ class SqlTransaction(SqlView):
             self._run(f"RELEASE SAVEPOINT {name}")
         finally:
             self._depth -= 1
-
-    def _add_keys(self, obj: DirectoryObject, keys: Iterable[tuple[PropId, bytes]]) -> None:
-        rows = [(obj.type, propid, key, obj.id.raw) for propid, key in keys]
-        for first in range(0, len(rows), KEYS_AT_ONCE):
-            part = rows[first : first + KEYS_AT_ONCE]
-            values = ", ".join(["(?, ?, ?, ?)"] * len(part))
-            sql = f"INSERT INTO lookup_keys (object_type, propid, key, id) VALUES {values}"
-            self._run(sql, list(chain.from_iterable(part)))
-
-    def _drop_keys(self, obj: DirectoryObject, keys: Iterable[tuple[PropId, bytes]]) -> None:
-        sql = "DELETE FROM lookup_keys WHERE object_type=? AND propid=? AND key=? AND id=?"
-        for propid, key in keys:
-            self._run(sql, (obj.type, propid, key, obj.id.raw))

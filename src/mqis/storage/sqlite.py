@@ -81,6 +81,18 @@ class _SqliteSession(DatabaseSession):
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
+    def _execute_change(self, sql: str, parameters: Sequence[object]) -> int:
+        try:
+            return self._database.execute(sql, parameters).rowcount
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        try:
+            self._database.executemany(sql, rows)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
     def look(self) -> SeenCommit:
         """The last commit that this transaction sees.
 

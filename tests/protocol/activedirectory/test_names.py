@@ -166,27 +166,19 @@ def test_a_computer_is_searched() -> None:
     assert str(sid_filter(b"\x01\x02")).endswith(r"(objectSid=\01\02))")
 
 
-@pytest.mark.req("MQDSSM-3.1.6.13-01", "MQDSSM-3.1.6.19-01")
-def test_an_identifier_comes_first() -> None:
-    for object_type in (ObjectType.QUEUE, ObjectType.SITE, ObjectType.ENTERPRISE):
-        assert target_of(object_type, ID, "x", FOREST) == f"<GUID={ID}>"
-
-
 @pytest.mark.req(
     "MQDSSM-3.1.6.2.2.2-02", "MQDSSM-3.1.6.3.3.2-01", "MQDSSM-1.4-03", "MQDSSM-3.1.6.7.2.2-03"
 )
 def test_targets_by_name() -> None:
-    queue = target_of(ObjectType.QUEUE, None, f"SRV1\\{LONG}", FOREST, COMPUTER)
+    queue = target_of(ObjectType.QUEUE, f"SRV1\\{LONG}", FOREST, COMPUTER)
     assert queue == str(queue_name(COMPUTER, LONG))
     assert "a0fa68bf" in queue
-    assert target_of(ObjectType.MACHINE, None, "SRV1", FOREST, COMPUTER) == (
-        str(machine_name(COMPUTER))
-    )
-    assert target_of(ObjectType.SITE, None, "Berlin", FOREST) == str(FOREST.site("Berlin"))
-    assert target_of(ObjectType.ENTERPRISE, None, "", FOREST) == str(FOREST.enterprise)
-    assert target_of(ObjectType.QUEUE, None, "SRV1\\q", FOREST) is None
-    assert target_of(ObjectType.MACHINE, None, "SRV1", FOREST) is None
-    assert target_of(ObjectType.USER, None, "", FOREST) is None
+    assert target_of(ObjectType.MACHINE, "SRV1", FOREST, COMPUTER) == (str(machine_name(COMPUTER)))
+    assert target_of(ObjectType.SITE, "Berlin", FOREST) == str(FOREST.site("Berlin"))
+    assert target_of(ObjectType.ENTERPRISE, "", FOREST) == str(FOREST.enterprise)
+    assert target_of(ObjectType.QUEUE, "SRV1\\q", FOREST) is None
+    assert target_of(ObjectType.MACHINE, "SRV1", FOREST) is None
+    assert target_of(ObjectType.USER, "", FOREST) is None
 
 
 def test_entries() -> None:

@@ -105,6 +105,18 @@ def test_answers_come_in_any_order() -> None:
     assert client.take(second) is not None
 
 
+def test_the_last_answer_is_seen_before_the_others_are_taken() -> None:
+    client = LdapClient()
+    number = client.send(SearchRequest(""))
+    assert (client.arrived(number), client.last(number)) == ((0, False), None)
+    client.receive(answer(number, ENTRY))
+    assert (client.arrived(number), client.last(number)) == ((1, False), None)
+    client.receive(answer(number, SearchDone()))
+    done = LdapMessage(number, SearchDone())
+    assert (client.arrived(number), client.last(number)) == ((2, True), done)
+    assert [client.take(number), client.take(number)] == [LdapMessage(number, ENTRY), done]
+
+
 def test_an_answer_to_no_request_ends_the_connection() -> None:
     client = LdapClient()
     client.send(SearchRequest(""))

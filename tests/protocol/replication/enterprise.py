@@ -87,6 +87,10 @@ class Node:
     def name(self) -> str:
         return self.server.name
 
+    @property
+    def holds_a_reply(self) -> bool:
+        return any(p.held is not None for p in self.machine.memory.partitions.values())
+
     def refusals(self) -> list[str]:
         return [effect.text for effect in self.told if isinstance(effect, Refusal)]
 
@@ -294,6 +298,13 @@ class Enterprise:
                 self.wire.append(parcel)
 
     def deliver(self, parcel: Parcel) -> None:
+        """Deliver a message; what it leaves to be done at once is done, as a driver does it."""
+        self.hand_over(parcel)
+        node = self.nodes.get(parcel.machine)
+        if node is not None and node.up and node.holds_a_reply:
+            self.ring(node)
+
+    def hand_over(self, parcel: Parcel) -> None:
         node = self.nodes.get(parcel.machine)
         if node is None or not node.up:
             return
@@ -350,6 +361,7 @@ class Enterprise:
                     CountedEntropy(f"client/{len(self.sent)}/{self.now}"),
                     own_site=node.server.site,
                     owns=node.machine.may_change(tx, self.at),
+                    permit=node.machine.permit(tx, self.at),
                     observe=made.append,
                 )
                 operation(events)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from mqis.wire.ldap.changes import (
     ModifyEntry,
     ModifyKind,
 )
-from mqis.wire.ldap.codes import ResultCode
+from mqis.wire.ldap.codes import ResultCode, SearchScope
 from mqis.wire.ldap.controls import SdFlags, sd_flags, tree_delete
 from mqis.wire.ldap.filters import Present
 from mqis.wire.ldap.messages import LdapMessage
@@ -264,6 +265,33 @@ async def test_a_machine_by_its_identifier_and_by_its_name_wherever_its_computer
             assert values(passing, machine, "mSMQQuota") == (b"%d" % quota,)
         unknown = await write(passing.caller, ObjectType.MACHINE, "SRV8", {P.QM_QUOTA: 1})
         assert unknown == HResult.MQDS_OBJECT_NOT_FOUND
+
+
+@pytest.mark.req("MQDSSM-3.1.6.13-01", "MQDSSM-3.1.6.19-01")
+@scenario
+async def test_the_identifier_finds_an_entry_that_has_another_name_by_now() -> None:
+    async with through() as passing:
+        server, orders = passing.server, passing.estate.queues[0]
+        names = [f"CN={name},CN=msmq,{passing.estate.computer}" for name in ("orders", "renamed")]
+        read: list[str] = []
+
+        def rename(message: LdapMessage) -> None:
+            """Renames the entry once it was read by the path of the caller."""
+            if names[0] in read:
+                server.entries = [
+                    replace(e, name=names[1]) if e.name == names[0] else e for e in server.entries
+                ]
+            if isinstance(message.operation, SearchRequest):
+                read.append(message.operation.base)
+
+        server.on_message = rename
+        assert await write(passing.caller, ObjectType.QUEUE, "SRV1\\orders", {P.Q_QUOTA: 9}) == OK
+        assert values(passing, orders, "mSMQQueueQuota") == (b"9",)
+        (message,) = changes(server)
+        assert isinstance(message.operation, ModifyEntry)
+        assert message.operation.name == names[1]
+        asked = [r for r in server.operations(SearchRequest) if isinstance(r, SearchRequest)]
+        assert [r.scope for r in asked if r.base == f"<GUID={orders}>"] == [SearchScope.BASE]
 
 
 @pytest.mark.req("MQDSSM-3.1.6.7.4.2-02")

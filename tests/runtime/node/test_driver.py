@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ports import Store, Transaction
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
@@ -346,3 +347,61 @@ def test_a_caller_who_goes_away_does_not_take_the_change_with_him() -> None:
         await psc.sees(QUEUE, "pec1\\half")
 
     with_three(work)
+
+
+class FailsAt(FailingStore):
+    """Of its commits the one with this number fails."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._left = number
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        self._left -= 1
+        self.fail = not self._left
+        with super().write() as transaction:
+            yield transaction
+
+
+class TestParts:
+    """A synchronisation in parts of five changes, over sockets."""
+
+    SMALL = replace(SETTINGS, max_changes=5)
+
+    def synchronised(self, store: Store) -> Running:
+        """A PSC that came to a PEC with 40 queues and has them all."""
+
+        async def run() -> Running:
+            net = Net()
+            pec_host = net.pec("pec1", "Delft")
+            psc_host = net.psc("psc2", pec_host)
+            psc_host.store = store
+            async with running(net, pec_host, self.SMALL) as pec:
+                for number in range(40):
+                    await pec.queue(f"pec1\\q{number}")
+                await pec.admit(net, psc_host, "Leiden")
+                async with running(net, psc_host, self.SMALL) as psc:
+                    for number in range(40):
+                        copy = await psc.sees(QUEUE, f"pec1\\q{number}")
+                        original = pec.host.find(QUEUE, f"pec1\\q{number}")
+                        assert original is not None
+                        assert (copy.id, copy.seq) == (original.id, original.seq)
+                    return psc
+
+        return asyncio.run(run())
+
+    def test_all_of_them_come_and_none_is_asked_for_twice(self, tmp_path: Path) -> None:
+        with closing(SqliteStore(tmp_path / "psc.db")) as store:
+            psc = self.synchronised(store)
+        counters = psc.driver.node.replication.counters
+        assert counters.sync_replies >= 8
+        assert "a reply to an earlier request" not in psc.host.refusals()
+        assert psc.driver.statistics.restarts == 0
+
+    @pytest.mark.parametrize("number", [6, 7, 8, 9])
+    def test_a_part_whose_commit_fails_comes_again(self, number: int) -> None:
+        """The commit that asks for the next part, or the one that applies the part at hand."""
+        psc = self.synchronised(FailsAt(number))
+        assert psc.driver.statistics.failures >= 1
+        assert psc.driver.statistics.restarts >= 1

@@ -1,12 +1,11 @@
-"""Finding the entry of an object by its identifier or its name (MS-MQDSSM 3.1.6.3)."""
+"""Finding the entry of an object by its name (MS-MQDSSM 3.1.6.3)."""
 
 from __future__ import annotations
 
 from mqis.protocol.activedirectory.forest import Forest, machine_name, queue_name
 from mqis.protocol.directory.paths import QueuePath
-from mqis.wire.guid import Guid
 from mqis.wire.ldap.filters import And, Equality, Filter
-from mqis.wire.ldap.names import DistinguishedName, guid_name
+from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 
 
@@ -33,17 +32,14 @@ def computer_of(object_type: ObjectType, path: str) -> str:
 
 def target_of(
     object_type: ObjectType,
-    identifier: Guid | None,
     path: str,
     forest: Forest,
     computer: DistinguishedName | None = None,
 ) -> str | None:
-    """The name to read, change or delete; None if it takes a search. An identifier comes first.
+    """The name that follows from a path; None if it takes a search.
 
     ``computer`` was found by ``computer_filter``. Users and links have no names.
     """
-    if identifier is not None:
-        return guid_name(identifier)
     match object_type:
         case ObjectType.ENTERPRISE:
             return str(forest.enterprise)

@@ -70,7 +70,8 @@ class DirectoryEvents:
     own_site: Guid | None = None
     #: Whether this server decides about a partition. Without it there is no other server.
     owns: Callable[[Guid], bool] | None = None
-    #: Raises ``DirectoryError`` for a change that whoever asks may not make. Without it all pass.
+    #: Raises ``DirectoryError`` for a change that must not be made, before it is. Without it all
+    #: pass.
     permit: Callable[[OwnChange], None] | None = None
     #: Called with each change that this server makes as the authority, in order.
     observe: Callable[[OwnChange], None] | None = None

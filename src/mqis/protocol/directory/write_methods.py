@@ -25,6 +25,7 @@ from mqis.protocol.directory.objects import (
     DirectoryObject,
     name_key,
 )
+from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.ownership import enterprise, machine_of
 from mqis.protocol.directory.read_methods import check_information, check_secured
 from mqis.protocol.errors import DirectoryError
@@ -114,8 +115,14 @@ def create_object(
 
 def _permitted(events: DirectoryEvents, guard: Guard) -> DirectoryEvents:
     """The events as this caller may use them: what gives power over others is checked as well."""
-    tx = events.transaction
-    return replace(events, permit=lambda change: guard.check_change(change, tx))
+    tx, permit = events.transaction, events.permit
+
+    def permit_to_caller(change: OwnChange) -> None:
+        guard.check_change(change, tx)
+        if permit is not None:
+            permit(change)
+
+    return replace(events, permit=permit_to_caller)
 
 
 def _owner(

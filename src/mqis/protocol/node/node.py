@@ -118,6 +118,7 @@ class Node:
                 self._entropy,
                 self.replication.me.site,
                 owns=self.replication.may_change(tx, at),
+                permit=self.replication.permit(tx, at),
                 observe=made.append,
                 by=by,
             )

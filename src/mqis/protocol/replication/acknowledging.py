@@ -15,7 +15,8 @@ from mqis.protocol.ports import View
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.memory import Neighbor
 from mqis.protocol.replication.refusals import RefusalReason
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.messages import BscAck, PscAck
 from mqis.wire.seqnum import SequenceNumber

@@ -129,6 +129,9 @@ def _put(tx: Transaction, object_type: ObjectType, change: DirectoryChange) -> A
     new = DirectoryObject(object_type, identity, change.partition, change.seq, body)
     if object_type in NAME_PROPERTY:
         check_path(object_type, new.path or "")
+    if object_type is not ObjectType.ENTERPRISE and tx.insert_if_free(new):  # as most are
+        tx.unbury(new.partition, new.id)
+        return Applied(None, new)
     old = tx.get(object_type, new.id)
     if old is not None and old.partition != new.partition:
         raise DirectoryError(
@@ -152,8 +155,8 @@ def _identity(object_type: ObjectType, change: DirectoryChange) -> Guid:
     """A sync names the object by GUID (E18), a create has the identifier among its properties."""
     found = change.guid
     if found is None:
-        given = dict(change.properties).get(IDENTIFIER_PROPERTY[object_type])
-        found = given.value if given is not None and isinstance(given.value, Guid) else None
+        given = PropertyList.of(change.properties).value(IDENTIFIER_PROPERTY[object_type])
+        found = given if isinstance(given, Guid) else None
     if not found:  # the null GUID is the enterprise's partition, and nobody's object
         raise DirectoryError(
             HResult.MQ_ERROR_INSUFFICIENT_PROPERTIES, f"the new {object_type.label} has no GUID"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.protocol.replication.admission import authority_of, owns
-from mqis.protocol.replication.memory import OpenSyncRequest, Progress
+from mqis.protocol.replication.memory import HeldReply, OpenSyncRequest, Progress
+from mqis.protocol.replication.sender import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
-from mqis.wire.mqdsrp.messages import SyncRequest
+from mqis.wire.mqdsrp.messages import SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
 
 #: States in which a partition may be asked for.
@@ -29,10 +30,37 @@ def ask(work: Work, partition: Guid, *, again: bool = False) -> None:
         return
     settings = work.settings
     progress.delay_s = min(max(2 * progress.delay_s, settings.retry_s), settings.max_retry_s)
-    begin, known = from_seq(state, progress), known_purged(state, progress)
+    begin = from_seq(state, progress)
+    known = known_purged(state, progress, begin, progress.told_purged)
     retry_at = work.now + progress.delay_s
     progress.asked = OpenSyncRequest(machine, begin, retry_at, progress.delay_s, known)
-    _send(work, state, progress.asked)
+    if not _is_sent(work, state, progress):
+        _send(work, state, progress.asked)
+
+
+def ask_ahead(
+    work: Work, sender: Sender, state: Partition, reply: SyncReply, end: SequenceNumber
+) -> None:
+    """Holds a part of a reply, which reaches ``end``, and asks for the next part first.
+
+    So the other server makes that part while this one applies the held one. This is the request
+    that ``ask`` makes afterwards. If that one turns out different, nobody waits for the answer to
+    this one, and it is refused.
+    """
+    progress = work.memory.progress(state.id)
+    machine, wait_s = source_of(work, state), work.settings.retry_s
+    known = known_purged(state, progress, end, reply.purged_seq)
+    following = OpenSyncRequest(machine, end, work.now + wait_s, wait_s, known)
+    request = _send(work, state, following)
+    progress.held = HeldReply(sender, reply, machine, request)
+
+
+def _is_sent(work: Work, state: Partition, progress: Progress) -> bool:
+    """Returns whether the request that is to be sent went out ahead."""
+    held, asked = progress.held, progress.asked
+    if held is None or asked is None or asked.machine != held.machine:
+        return False
+    return request_for(work, state, asked) == held.request
 
 
 def probe(work: Work, state: Partition, last_seq: SequenceNumber) -> None:
@@ -56,9 +84,11 @@ def probe(work: Work, state: Partition, last_seq: SequenceNumber) -> None:
     _send(work, state, progress.asked)
 
 
-def _send(work: Work, state: Partition, request: OpenSyncRequest) -> None:
+def _send(work: Work, state: Partition, request: OpenSyncRequest) -> SyncRequest:
     work.counters.sync_requests += 1
-    work.send(request.machine, request_for(work, state, request), acknowledge=True)
+    message = request_for(work, state, request)
+    work.send(request.machine, message, acknowledge=True)
+    return message
 
 
 def request_for(work: Work, state: Partition, request: OpenSyncRequest) -> SyncRequest:
@@ -75,16 +105,19 @@ def request_for(work: Work, state: Partition, request: OpenSyncRequest) -> SyncR
     )
 
 
-def known_purged(state: Partition, progress: Progress) -> SequenceNumber:
-    """Up to where a purge is nothing new to us.
+def known_purged(
+    state: Partition, progress: Progress, begin: SequenceNumber, told: SequenceNumber
+) -> SequenceNumber:
+    """Up to where a purge is nothing new to us, who ask for what is behind ``begin``.
+
+    ``told`` is the purged number of the last reply.
 
     Who asks for everything needs no tombstones at all; behind the first part of the answer they
     tell what of it was deleted meanwhile, so another purge makes it begin again. Who asks again for
     what was set aside has seen the tombstones between.
     """
     if state.purge_state is PurgeState.IN_SYNC0:
-        whole = from_seq(state, progress) == SequenceNumber.MIN
-        return SequenceNumber.MAX if whole else progress.told_purged
+        return SequenceNumber.MAX if begin == SequenceNumber.MIN else told
     return state.allowed_purge_seq if progress.quarantine else state.purged_seq
 
 

@@ -8,6 +8,7 @@ from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.replication.changes import propagated
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.propertylist import PropertyList
 from mqis.wire.seqnum import SequenceNumber
 
 
@@ -35,7 +36,7 @@ def _body(change: OwnChange, outgoing: DirectoryChange) -> bytes:
     """
     held = change.obj.properties
     properties = tuple((propid, held[propid]) for propid in change.changed if propid in held)
-    if not properties or properties == outgoing.properties:
+    if not properties or PropertyList.of(properties) == PropertyList.of(outgoing.properties):
         return outgoing.encoded
     return replace(outgoing, properties=properties).encoded
 

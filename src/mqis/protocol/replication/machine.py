@@ -42,10 +42,11 @@ from mqis.protocol.replication.effects import Effect
 from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.refusals import RefusalReason
+from mqis.protocol.replication.sender import Sender
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import DEFAULTS, ReplicationSettings
 from mqis.protocol.replication.transport import TransportEvent
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.work import Work
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
@@ -152,13 +153,7 @@ class Replication:
 
     def changed(self, tx: Transaction, changes: Iterable[OwnChange], at: Instant) -> list[Effect]:
         """Propagate Directory Change (3.1.7.1.2): what this server has changed, in this ``tx``."""
-        made = tuple(changes)
-
-        def operation(work: Work) -> None:
-            standing_in.check(work, made)
-            _changed(work, made)
-
-        return self._run(tx, at, operation)
+        return self._run(tx, at, lambda work: _changed(work, changes))
 
     def request(self, tx: Transaction, change: OwnChange, local: int, at: Instant) -> list[Effect]:
         """Change Remote Object (3.1.7.1.1): another server decides, ``Answered`` says how."""
@@ -175,6 +170,11 @@ class Replication:
         work = self._work(tx, at)
         return lambda partition: admission.may_change(work, partition)
 
+    def permit(self, tx: Transaction, at: Instant) -> Callable[[OwnChange], None]:
+        """What refuses changes in this transaction, for ``DirectoryEvents.permit``."""
+        work = self._work(tx, at)
+        return lambda change: standing_in.check(work, change)
+
     # --- time -------------------------------------------------------------------------------------
 
     def next_timer(self) -> float | None:
@@ -184,6 +184,7 @@ class Replication:
         return self._run(tx, at, self._run_due_work)
 
     def _run_due_work(self, work: Work) -> None:
+        synchronization.apply_held(work)
         asking.repeat_due(work)
         requests.repeat_or_give_up(work)
         memory = self._memory
@@ -216,6 +217,8 @@ class Replication:
 
     def _next_wake(self, work: Work) -> float | None:
         memory = self._memory
+        if any(progress.held is not None for progress in memory.partitions.values()):
+            return work.now
         times = [propagation.due_at(n, work) for n in memory.neighbors.values()]
         times += [p.asked.retry_at for p in memory.partitions.values() if p.asked is not None]
         times += [min(w.deadline, w.repeat_at) for w in memory.waiting.values()]
@@ -226,6 +229,7 @@ class Replication:
         return min(times, default=None)
 
     def _receive(self, work: Work, received: Received) -> None:
+        synchronization.apply_held(work)
         name = admission.name_of(work.tx, self.me, received.source)
         sender = Sender(
             received.source, name, received.authenticated, received.identifier, received.session
@@ -280,7 +284,8 @@ def _changed(work: Work, changes: Iterable[OwnChange]) -> None:
         state = work.partition(partition)
         purged = change.obj.seq if state is None else state.purged_seq
         outgoing = propagated(change, purged)
-        work.record(local_record(change, outgoing, work.at.unix_us))
+        if work.journaled:
+            work.record(local_record(change, outgoing, work.at.unix_us))
         propagation.offer(work, outgoing, to_pscs=True)
         after = None if change.kind is ChangeKind.DELETE else change.obj
         topology.after_change(work, change.before, after)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mqis.protocol.directory.objects import name_key
+from mqis.protocol.replication.sender import Sender
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.change import DirectoryChange
-from mqis.wire.mqdsrp.messages import ChangeRequest
+from mqis.wire.mqdsrp.messages import ChangeRequest, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
 
 
@@ -30,6 +31,17 @@ class OpenSyncRequest:
     probe: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class HeldReply:
+    """A part of a reply that the next operation applies."""
+
+    sender: Sender
+    reply: SyncReply
+    #: The request for the next part, which is on its way, and to whom.
+    machine: str
+    request: SyncRequest
+
+
 @dataclass(slots=True)
 class Progress:
     """A replica's way through the changes of one partition."""
@@ -37,6 +49,8 @@ class Progress:
     #: PendingChangeCollection: what came ahead of its turn, by number.
     pending: dict[SequenceNumber, DirectoryChange] = field(default_factory=dict)
     asked: OpenSyncRequest | None = None
+    #: Received, and not applied yet; ``asked`` is the request that it answers.
+    held: HeldReply | None = None
     #: How long the next unanswered request waits; an answer makes it short again.
     delay_s: float = 0.0
     #: Between the parts of a reply: changes that come now wait for the last part (E54).

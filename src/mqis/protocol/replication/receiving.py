@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mqis.protocol.directory.objects import Partition, PurgeState, name_key
+from mqis.protocol.directory.objects import DirectoryObject, Partition, PurgeState, name_key
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication import topology
@@ -21,7 +21,8 @@ from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.propagation import hold, offer
 from mqis.protocol.replication.quarantine import take_back
 from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
@@ -114,27 +115,32 @@ def apply_one(work: Work, change: DirectoryChange) -> bool:
     topology.after_change(work, applied.before, applied.after)
     if obj is not None:
         work.changed(obj.type)
-    sender = work.sender
     if work.watched:
-        label = "" if sender is None else sender.label
+        label = "" if work.sender is None else work.sender.label
         work.effects.append(ChangeApplied(label, change.partition, change.seq))
-    work.record(
-        JournalRecord(
-            work.at.unix_us,
-            RecordKind.CHANGE,
-            RecordState.APPLIED,
-            peer="" if sender is None else sender.label,
-            message=None if sender is None else sender.identifier,
-            session=0 if sender is None else sender.session,
-            operation=change.command,
-            partition=change.partition,
-            seq=change.seq,
-            previous_seq=change.previous_seq,
-            object_type=0 if obj is None else obj.type,
-            object_id=change.guid or (Guid.NULL if obj is None else obj.id),
-        )
-    )
+    if work.journaled:
+        work.record(_applied_record(work, change, obj))
     return True
+
+
+def _applied_record(
+    work: Work, change: DirectoryChange, obj: DirectoryObject | None
+) -> JournalRecord:
+    sender = work.sender
+    return JournalRecord(
+        work.at.unix_us,
+        RecordKind.CHANGE,
+        RecordState.APPLIED,
+        peer="" if sender is None else sender.label,
+        message=None if sender is None else sender.identifier,
+        session=0 if sender is None else sender.session,
+        operation=change.command,
+        partition=change.partition,
+        seq=change.seq,
+        previous_seq=change.previous_seq,
+        object_type=0 if obj is None else obj.type,
+        object_id=change.guid or (Guid.NULL if obj is None else obj.id),
+    )
 
 
 def drain(work: Work, partition: Guid) -> None:

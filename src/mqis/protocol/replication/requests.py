@@ -33,8 +33,9 @@ from mqis.protocol.replication.changes import requested
 from mqis.protocol.replication.effects import RequestAnswered, RequestDecided, RequestPassedOn
 from mqis.protocol.replication.memory import Waiting
 from mqis.protocol.replication.refusals import RefusalReason
+from mqis.protocol.replication.sender import Sender
 from mqis.protocol.replication.trust import Requester
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.work import Work
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
@@ -184,20 +185,24 @@ def decide_once(work: Work, requester: Requester, request: ChangeRequest, change
 def _decide(work: Work, requester: Requester, request: ChangeRequest, changed: Decide) -> int:
     """Make the change as any other of ours, as far as the requesting server is believed."""
     made: list[OwnChange] = []
+
+    def permit(change: OwnChange) -> None:
+        requester.check(work, change)
+        standing_in.check(work, change)
+
     events = DirectoryEvents(
         work.tx,
         int(work.at.unix),
         work.entropy,
         own_site=work.me.site,
         owns=lambda partition: may_change(work, partition),
-        permit=lambda change: requester.check(work, change),
+        permit=permit,
         observe=made.append,
         by=request.requester,
     )
     try:
         with work.tx.savepoint():
             _make(events, request.change)
-            standing_in.check(work, made)
     except DirectoryError as error:
         return _decided(work, request, error.hresult, [])
     except NotAuthority:

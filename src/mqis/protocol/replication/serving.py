@@ -21,7 +21,8 @@ from mqis.protocol.replication.changes import scope_of
 from mqis.protocol.replication.parts import fitting
 from mqis.protocol.replication.quarantine import complete_through
 from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.work import Work
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import AlreadyPurged, Sync0, SyncReply, SyncRequest

@@ -9,7 +9,6 @@ the machine has a copy of the partition that serves until the PSC sends its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, name_key
@@ -17,6 +16,7 @@ from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.partitions import objects_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication import recovery, rounds, topology
+from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.applying import type_of
 from mqis.protocol.replication.asking import ask
 from mqis.protocol.replication.memory import Recovery, Survivor
@@ -36,18 +36,23 @@ def is_another_site(work: Work, partition: Guid) -> bool:
     return partition not in (ENTERPRISE_PARTITION, work.me.site)
 
 
-def check(work: Work, changes: Iterable[OwnChange]) -> None:
-    """Checks that this server may make the changes which it has made as an authority."""
-    for change in changes:
-        state = work.partition(change.obj.partition)
-        if state is None or not is_another_site(work, state.id):
-            continue
-        if change.kind is not ChangeKind.CREATE or not _is_machine_of(state, change):
-            raise DirectoryError(
-                HResult.MQ_ERROR_DS_ERROR,
-                f"{state.owner} decides about this site, and its machine is not known here; "
-                f"create machine {state.owner} first",
-            )
+def check(work: Work, change: OwnChange) -> None:
+    """Refuses a change that this server would make in another's place and may not.
+
+    It is called before the change: a refusal behind it would undo the changes of other callers
+    that share the transaction.
+    """
+    partition = change.obj.partition
+    if not is_another_site(work, partition) or not owns(work.tx, work.me, partition):
+        return
+    state = work.partition(partition)
+    if state is None or (change.kind is ChangeKind.CREATE and _is_machine_of(state, change)):
+        return
+    raise DirectoryError(
+        HResult.MQ_ERROR_DS_ERROR,
+        f"{state.owner} decides about this site, and its machine is not known here; "
+        f"create machine {state.owner} first",
+    )
 
 
 def _is_machine_of(state: Partition, change: OwnChange) -> bool:

@@ -29,7 +29,8 @@ from mqis.protocol.replication.jumps import jumped
 from mqis.protocol.replication.memory import Recovery, Survivor
 from mqis.protocol.replication.receiving import apply_one
 from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.change import Command, DirectoryChange

@@ -2,6 +2,10 @@
 
 A reply is one unit: all of its changes and the new last number, or nothing (E04). Changes that
 came meanwhile wait and are looked at afterwards.
+
+A part that others follow waits for the next operation, so that the request for the next part goes
+out first. Nothing else sees the partition in between: every message and every timer first applies
+what is held. If that fails, all is as if the next part had not been asked for.
 """
 
 from __future__ import annotations
@@ -12,14 +16,15 @@ from mqis.protocol.directory.objects import Partition, PurgeState, name_key
 from mqis.protocol.replication import rounds, topology
 from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
-from mqis.protocol.replication.asking import answered, ask, source_of
+from mqis.protocol.replication.asking import answered, ask, ask_ahead, source_of
 from mqis.protocol.replication.memory import OpenSyncRequest, Progress
 from mqis.protocol.replication.quarantine import set_aside
 from mqis.protocol.replication.receiving import apply_one, drain, is_ahead
 from mqis.protocol.replication.refusals import Objection, RefusalReason
+from mqis.protocol.replication.sender import Sender
 from mqis.protocol.replication.survivors import receive_copy
 from mqis.protocol.replication.sync0 import complete_sync0, start_sync0, tell_backups
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import AlreadyPurged, Sync0, SyncReply
@@ -50,14 +55,37 @@ def receive_sync_reply(work: Work, sender: Sender, reply: SyncReply) -> None:
         )
         progress.doubted = True
         return start_sync0(work, state)
+    if _is_followed(progress, reply):
+        return ask_ahead(work, sender, state, reply, _end(reply))
+    return _take(work, sender, state, reply)
+
+
+def _take(work: Work, sender: Sender, state: Partition, reply: SyncReply) -> None:
+    progress = work.memory.progress(state.id)
     if not apply_reply(work, state, progress, reply):
-        return None  # the request is open still: it is repeated when its time comes
+        return  # the request is open still: it is repeated when its time comes
     work.counters.sync_replies += 1
     progress.told_purged = reply.purged_seq
     if not _is_no_help(state, progress, reply):
         answered(progress)
     _go_on(work, progress, reply)
-    return _ask_authority(work, sender, state.id)
+    _ask_authority(work, sender, state.id)
+
+
+def _is_followed(progress: Progress, reply: SyncReply) -> bool:
+    """Returns whether to ask for the next part now; a part that was held is applied."""
+    more = reply.complete_sync0 is Sync0.MORE and _end(reply) > reply.from_seq
+    return more and progress.held is None
+
+
+def apply_held(work: Work) -> None:
+    """Applies the parts of replies that were held by the operation before this one."""
+    for progress in list(work.memory.partitions.values()):
+        held = progress.held
+        if held is not None:
+            work.sender = held.sender
+            receive_sync_reply(work, held.sender, held.reply)
+            progress.held, work.sender = None, None
 
 
 def _contradicts(state: Partition, progress: Progress, reply: SyncReply) -> bool:

@@ -34,7 +34,8 @@ from mqis.protocol.directory.types.columns import Takes
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.replication.fixed_identities import check_identity
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType

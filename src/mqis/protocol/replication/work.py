@@ -22,6 +22,7 @@ from mqis.protocol.replication.counters import Counters
 from mqis.protocol.replication.effects import Changed, Effect, Refusal, Send
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.refusals import RefusalReason
+from mqis.protocol.replication.sender import Sender
 from mqis.protocol.replication.server import Server
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.guid import Guid
@@ -35,22 +36,6 @@ from mqis.wire.mqqb.identifier import MessageIdentifier
 #: Message numbers are taken from the store in blocks, so that none comes twice after a restart.
 _BLOCK = 4096
 _MODULUS = 1 << 32
-
-
-@dataclass(frozen=True, slots=True)
-class Sender:
-    """The sender of a message, as far as it is known."""
-
-    id: Guid
-    #: The machine name that the directory, or the administrator, has for it; None: unknown.
-    name: str | None
-    authenticated: bool
-    identifier: MessageIdentifier
-    session: int
-
-    @property
-    def label(self) -> str:
-        return self.name or str(self.id)
 
 
 @dataclass(slots=True)

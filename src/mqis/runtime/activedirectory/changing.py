@@ -101,6 +101,9 @@ class ForestTransaction(ForestView):
 
     # --- what only a store of our own keeps -------------------------------------------------------
 
+    def insert_if_free(self, obj: DirectoryObject) -> bool:
+        raise _of_replication()
+
     def bury(self, tombstone: DeletedObject) -> None:
         """Nothing to do: the directory keeps tombstones of its own."""
 

@@ -190,7 +190,7 @@ class ForestReader:
         self, object_type: ObjectType, path: str, computer: DistinguishedName | None
     ) -> str | None:
         asked = ObjectType.SITE if object_type is ObjectType.CN else object_type
-        return target_of(asked, None, path, self.forest, computer)
+        return target_of(asked, path, self.forest, computer)
 
     async def find_computer(self, name: str) -> LdapEntry | None:
         """Returns the computer with a short or DNS name, wherever it stands."""

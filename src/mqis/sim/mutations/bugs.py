@@ -34,7 +34,8 @@ from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.memory import Progress, Recovery
 from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType

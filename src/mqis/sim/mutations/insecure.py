@@ -18,7 +18,8 @@ from mqis.protocol.replication import (
     synchronization,
     trust,
 )
-from mqis.protocol.replication.work import Sender, Work
+from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.work import Work
 from mqis.wire.mqdsrp.messages import AlreadyPurged
 
 _Any = Callable[..., Any]

@@ -16,7 +16,7 @@ from struct import Struct
 from typing import overload
 
 from mqis.wire.mqds.catalogue import PROPERTIES
-from mqis.wire.propvariant import PACKED_SIZES, PropVariant, VarType
+from mqis.wire.propvariant import PACKED_SIZES, PropVariant, Value, VarType
 from mqis.wire.reader import Reader
 
 Listed = Sequence[tuple[int, PropVariant]]
@@ -50,6 +50,13 @@ class PropertyList(Sequence[tuple[int, PropVariant]]):
                 [(p, PropVariant.decode(Reader(value), PROPERTIES[p].vt)) for p, value in both]
             )
         return self._decoded
+
+    def value(self, propid: int) -> Value:
+        """The value of one property, without decoding the others; None if it is not listed."""
+        if propid not in self.ids:
+            return None
+        packed = self.packed[self.ids.index(propid)]
+        return PropVariant.decode(Reader(packed), PROPERTIES[propid].vt).value
 
     def encoded(self) -> bytes:
         """The identifiers, then the values."""

@@ -33,8 +33,9 @@ def all_pairs(graph: SiteGraph) -> AllPairsRoutes:
     distance = np.empty((graph.count, graph.count), dtype=np.int64)
     next_hop = np.empty((graph.count, graph.count), dtype=np.int32)
     for begin in range(0, graph.count, _BLOCK):
-        block = np.arange(begin, min(begin + _BLOCK, graph.count))
-        distance[:, block], next_hop[:, block] = routes_to(graph, block)
+        end = min(begin + _BLOCK, graph.count)
+        found = routes_to(graph, np.arange(begin, end))
+        distance[:, begin:end], next_hop[:, begin:end] = found
     return AllPairsRoutes(graph, distance, next_hop)
 
 
@@ -43,13 +44,16 @@ def routes_to(graph: SiteGraph, destinations: npt.ArrayLike) -> tuple[Ints, Vert
     wanted = np.atleast_1d(np.asarray(destinations, dtype=np.int64))
     # Links work both ways: both directions cost the same.
     far = _whole(np.ascontiguousarray(dijkstra(graph.rows.matrix, indices=wanted).T))
-    hop = np.full(far.shape, UNREACHABLE, dtype=np.int32)
-    for here, edge in graph.rows.slots:
-        there = graph.rows.neighbour[edge]
-        tight = far[there] + graph.rows.cost[edge][:, np.newaxis] == far[here]
-        chosen = hop[here]
-        np.copyto(chosen, there[:, np.newaxis], where=tight)
-        hop[here] = chosen
+    ranked = far[graph.rows.ranked]
+    chosen = np.full(far.shape, UNREACHABLE, dtype=np.int32)
+    for edge in graph.rows.slots:
+        there, cost = graph.rows.neighbour[edge], graph.rows.cost[edge]
+        through = far[there]
+        through += cost[:, np.newaxis]
+        tight = through == ranked[: len(edge)]
+        np.copyto(chosen[: len(edge)], there[:, np.newaxis], where=tight)
+    hop = np.empty_like(chosen)
+    hop[graph.rows.ranked] = chosen
     hop[wanted, np.arange(len(wanted))] = wanted
     return far, hop
 

@@ -87,12 +87,19 @@ class AdjacencyRows:
         return csr_array(parts, shape=(count, count))
 
     @cached_property
-    def slots(self) -> list[tuple[Ints, Ints]]:
-        """Pairs (vertices, one edge of each), from every vertex's last neighbour to its first."""
-        degree = np.diff(self.start)
+    def ranked(self) -> Ints:
+        """All vertices, those with the most neighbours first."""
+        return np.argsort(-np.diff(self.start), kind="stable")
+
+    @cached_property
+    def slots(self) -> list[Ints]:
+        """One edge of each vertex, by rank, from every vertex's last neighbour to its first.
+
+        A slot ends before the vertices that have fewer neighbours.
+        """
+        degree, start = np.diff(self.start)[self.ranked], self.start[self.ranked]
         slots = range(int(degree.max(initial=0)) - 1, -1, -1)
-        having = ((slot, np.flatnonzero(degree > slot)) for slot in slots)
-        return [(here, self.start[here] + slot) for slot, here in having]
+        return [start[: np.count_nonzero(degree > slot)] + slot for slot in slots]
 
     def spread(self, vertices: Ints) -> tuple[Ints, Ints]:
         """All edges of these vertices as (position among ``vertices``, edge), in order."""
