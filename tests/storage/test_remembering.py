@@ -17,7 +17,7 @@ from mqis.protocol.directory.indexing import key_of
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import AnswerMemory, View
-from mqis.storage.cache import MAX_ANSWER
+from mqis.storage import watching
 from mqis.storage.memory import MemoryStore
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
@@ -120,22 +120,37 @@ def test_a_lookup_learns_of_new_objects(store: SqliteStore) -> None:
     assert (store.recall("one"), store.recall("none")) == (None, None)
 
 
-def test_a_long_lookup_depends_on_every_object_of_its_type(store: SqliteStore) -> None:
+@pytest.mark.parametrize("most", [4, 100])
+def test_a_long_lookup_depends_on_its_objects_or_on_all(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(watching, "MAX_ENTRIES", most)
     with store.write() as tx:
-        for number in range(10, 11 + MAX_ANSWER):
+        for number in range(10, 30):
             tx.insert(queue(number, label="same"))
-    for question in ("having", "objects", "owned"):
-        with store.read() as view:
-            watched = store.watch(view)
-            asked: dict[str, Callable[[View], list[DirectoryObject]]] = {
-                "having": lambda seen: having(seen, "same"),
-                "objects": lambda seen: list(seen.objects(QUEUE)),
-                "owned": lambda seen: list(seen.owned_by(QUEUE, guid(9))),
-            }
-            watched.remember(question, len(asked[question](watched)), 0)
-        assert store.recall(question) == {"having": 17, "objects": 20, "owned": 0}[question]
-        relabel(store, 1, f"changed before {question}")
-        assert store.recall(question) is None
+    with store.read() as view:
+        watched = store.watch(view)
+        watched.remember("same", len(having(watched, "same")), 0)
+    assert store.recall("same") == 20
+    relabel(store, 1, "not one of them")
+    assert store.recall("same") == (20 if most == 100 else None)
+    relabel(store, 29, "not one of them any more")
+    assert store.recall("same") is None
+
+
+@pytest.mark.parametrize("question", ["objects", "owned"])
+def test_a_list_depends_on_every_object_of_its_type(store: SqliteStore, question: str) -> None:
+    with store.read() as view:
+        watched = store.watch(view)
+        if question == "objects":
+            answer = list(watched.objects(QUEUE))
+        else:
+            answer = list(watched.owned_by(QUEUE, guid(9)))
+        watched.remember(question, answer, 0)
+    assert store.recall(question) == answer
+    with store.write() as tx:
+        tx.insert(queue(4))
+    assert store.recall(question) is None
 
 
 def test_what_was_not_there_and_what_commits_do_not_tell_is_not_remembered(

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import chain, islice
 from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.storage.cache import MAX_ANSWER, CachedView, Entry, entry_of
+from mqis.storage.cache import CachedView, Entry, entry_of
 from mqis.storage.sql import SqlView
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
+#: The most objects and keys that are noted one by one.
+MAX_ENTRIES = 4_096
+
 
 class NotedView(SqlView):
     """The same view as ``view``, which it reads through.
 
-    An answer depends on the objects that were found and on the keys that were looked up. If many
-    objects were read, it depends on all of their type: to list each takes longer than it saves.
+    An answer depends on the objects that were found and on the keys that were looked up. If very
+    many objects were read, it depends on all of their type.
     """
 
     def __init__(self, view: CachedView) -> None:
@@ -51,14 +53,11 @@ class NotedView(SqlView):
     def having(
         self, object_type: ObjectType, propid: PropId, key: bytes
     ) -> Iterator[DirectoryObject]:
-        rest = self._view.having(object_type, propid, key)
-        first = list(islice(rest, MAX_ANSWER + 1))
-        if len(first) > MAX_ANSWER:
-            self._entries.add((object_type,))
-            return chain(first, rest)
         self._entries.add((object_type, propid, key))
-        self._entries.update(map(entry_of, first))
-        return iter(first)
+        for obj in self._view.having(object_type, propid, key):
+            entry = entry_of(obj) if len(self._entries) < MAX_ENTRIES else (object_type,)
+            self._entries.add(entry)
+            yield obj
 
     def _saw(self, found: DirectoryObject | None) -> DirectoryObject | None:
         if found is None:  # nothing tells when there will be one
