@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from mqis.protocol.errors import REPORTED, DamagedStore, StorageError, StoreUnavailable
+import pickle
+
+import pytest
+
+from mqis.protocol.errors import (
+    REPORTED,
+    ChangedMeanwhile,
+    DamagedStore,
+    DirectoryError,
+    StorageError,
+    StoreUnavailable,
+)
+from mqis.wire.hresult import HResult
 
 
 def test_damage_says_what_to_do() -> None:
@@ -16,3 +28,20 @@ def test_a_store_reports_its_troubles_itself() -> None:
     assert isinstance(DamagedStore(""), REPORTED)
     assert isinstance(StoreUnavailable(""), REPORTED)
     assert not isinstance(StorageError(""), REPORTED)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DirectoryError(HResult.MQ_ERROR_QUEUE_EXISTS, "a queue m\\q exists"),
+        ChangedMeanwhile("another server was faster"),
+    ],
+)
+def test_errors_travel_between_processes(error: DirectoryError) -> None:
+    copied = pickle.loads(pickle.dumps(error))
+    assert type(copied) is type(error)
+    assert (copied.hresult, copied.detail, str(copied)) == (
+        error.hresult,
+        error.detail,
+        str(error),
+    )

@@ -10,6 +10,7 @@ from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import (
     LDAP_CLASSES,
     Forest,
+    change_number,
     machine_name,
     queue_name,
     settings_name,
@@ -190,3 +191,15 @@ def test_entries() -> None:
     assert LdapEntry("", (("objectGUID", (b"x",)),)).guid is None
     assert not found.is_of("top")
     assert Guid.NULL is not None
+
+
+@pytest.mark.parametrize("number", [0, 7, 2**64 - 1])
+def test_numbers_of_changes_are_read(number: int) -> None:
+    assert change_number(str(number)) == number
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "seven", "\u0661", "9" * 5_000])
+def test_what_is_no_number_of_a_change_is_told_in_one_line(text: str) -> None:
+    with pytest.raises(ProtocolError, match="not a number") as caught:
+        change_number(text)
+    assert len(str(caught.value)) < 200

@@ -199,6 +199,25 @@ def test_all_ways_have_the_same_effects(
     assert effects_of(sent_alone) == ordinary
 
 
+def test_an_answer_that_cannot_be_signed_is_left_to_the_ordinary_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Which ends the connection: the context was spoiled while the call ran."""
+    client = session(AuthType.NTLM, AuthLevel.INTEGRITY)
+    server = client.talk.server
+    call = server.at_once(client.signed(), 1.0)
+    assert call is not None
+
+    def spoiled(*_arguments: object, **_options: object) -> bytes:
+        raise AuthenticationError("spoiled")
+
+    monkeypatch.setattr(Channel, "protect", spoiled)
+    assert server.answer_alone(call, b"answer", 2.0) is None
+    server.begin(call)
+    assert server.respond(call, b"answer", 2.0) == []
+    assert server.closing
+
+
 # --- the short way is taken, and only then --------------------------------------------------------
 
 

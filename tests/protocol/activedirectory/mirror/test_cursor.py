@@ -8,8 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, MirrorMode, ServerIdentity
+from mqis.protocol.activedirectory.mirror.cursor import (
+    MIRROR_CURSOR,
+    MIRROR_FAMILY,
+    MIRROR_IDENTITY,
+    MirrorCursor,
+    MirrorMode,
+    ServerIdentity,
+    is_mirror,
+    read_cursor,
+)
 from mqis.protocol.errors import StorageError
+from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 
 SERVER = ServerIdentity(Guid(b"I" * 16), "dc1.corp.example", 1000, Guid(b"D" * 16))
@@ -71,3 +81,17 @@ def test_doubts() -> None:
 def test_a_position_moves_on() -> None:
     moved = CURSOR.moved(1001, (b"three", b"four"))
     assert moved == replace(CURSOR, server=replace(SERVER, usn=1001), cookies=(b"three", b"four"))
+
+
+def test_a_store_tells_whether_a_mirror_writes_it_and_how_far_it_is() -> None:
+    store = MemoryStore()
+    cursor = MirrorCursor(SERVER, MirrorMode.DIRSYNC, (b"cookie",), True)
+    with store.read() as view:
+        assert not is_mirror(view)
+        assert read_cursor(view) is None
+    with store.write() as tx:
+        tx.put_state(MIRROR_FAMILY, MIRROR_IDENTITY, b"somebody")
+        tx.put_state(MIRROR_FAMILY, MIRROR_CURSOR, cursor.to_bytes())
+    with store.read() as view:
+        assert is_mirror(view)
+        assert read_cursor(view) == cursor
