@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from mqis.protocol.errors import DamagedStore, StorageError
+
+P = TypeVar("P")
+T = TypeVar("T")
 
 #: The longest that a writer waits for another process.
 BUSY_TIMEOUT_S = 10.0
@@ -45,38 +48,26 @@ class DatabaseSession(ABC):
         self.on_damage: Callable[[str], None] = _silent
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
-        self._check_not_lost()
-        try:
-            return self._execute(sql, parameters)
-        except StorageError as error:
-            self._note_failure(error)
-            raise
+        return self._attempt(self._execute, sql, parameters)
 
     def change(self, sql: str, parameters: Sequence[object]) -> int:
-        self._check_not_lost()
-        try:
-            return self._execute_change(sql, parameters)
-        except StorageError as error:
-            self._note_failure(error)
-            raise
+        return self._attempt(self._execute_change, sql, parameters)
 
     def run_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        self._check_not_lost()
-        try:
-            self._execute_many(sql, rows)
-        except StorageError as error:
-            self._note_failure(error)
-            raise
+        self._attempt(self._execute_many, sql, rows)
 
-    def _check_not_lost(self) -> None:
+    def _attempt(self, execute: Callable[[str, P], T], sql: str, parameters: P) -> T:
+        """Runs a statement in one of three ways, unless the transaction is lost already."""
         if self._lost is not None:
             raise StorageError(f"{self._lost} (the whole transaction was rolled back)")
-
-    def _note_failure(self, error: StorageError) -> None:
-        if isinstance(error, DamagedStore):
-            self.report_damage(error)
-        if self._begun and not self.in_transaction:
-            self._lost = error
+        try:
+            return execute(sql, parameters)
+        except StorageError as error:
+            if isinstance(error, DamagedStore):
+                self.report_damage(error)
+            if self._begun and not self.in_transaction:
+                self._lost = error
+            raise
 
     def report_damage(self, error: DamagedStore) -> None:
         self.on_damage(error.detail)
