@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import NullType, StructField, StructType
 
 from mqis.pipeline import arrays
+from mqis.pipeline.workers import settle
 
 #: Called in each task with its batches.
 ArrowWork = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -30,7 +31,12 @@ def mapped(
     chosen: Any = frame.select(*names)
     if hasattr(chosen, "_cached_schema"):
         chosen._cached_schema = StructType([StructField(name, NullType()) for name in names])
-    made: DataFrame = chosen.mapInArrow(work, schema)
+
+    def in_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
+        return work(batches)
+
+    made: DataFrame = chosen.mapInArrow(in_task, schema)
     return made
 
 

@@ -28,6 +28,7 @@ from mqis.pipeline import arrays, schemas
 from mqis.pipeline.sources import files
 from mqis.pipeline.sources.files import SourceError, SourceFile
 from mqis.pipeline.sources.filters import plain
+from mqis.pipeline.workers import settle
 from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.decoder import CaptureDecoder, parse_network
 from mqis.protocol.capture.row import DecodedRow, file_error
@@ -90,6 +91,7 @@ class CaptureReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, CaptureShare):
             return
+        settle()
         arrow = arrays.schema_of(self._schema)
         found = filter(self._choice.wants, self._rows(partition, detail="detail" in arrow.names))
         columns = {name: _COLUMNS[name] for name in arrow.names if name != "file"}

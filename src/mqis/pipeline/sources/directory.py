@@ -24,6 +24,7 @@ from mqis.pipeline.content import digests
 from mqis.pipeline.sources import files
 from mqis.pipeline.sources.files import Share, SourceError, SourceFile
 from mqis.pipeline.sources.filters import wants
+from mqis.pipeline.workers import settle
 from mqis.protocol.directory.export_format import (
     MAX_LINE,
     TOO_LONG,
@@ -114,6 +115,7 @@ class DirectoryReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Share):
             return
+        settle()
         arrow = arrays.schema_of(self._schema)
         if self._kind == "partitions":
             rows = _partition_rows(partition.path)

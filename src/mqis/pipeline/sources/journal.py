@@ -33,6 +33,7 @@ from mqis.pipeline.sources.inventory import open_segment, segment_files
 from mqis.pipeline.sources.records import FIELDS, SegmentFault, SegmentRows
 from mqis.pipeline.sources.segments import Scan, scans, shares
 from mqis.pipeline.sources.stream import JournalStreamReader
+from mqis.pipeline.workers import settle
 from mqis.wire.guid import Guid
 
 SHARE_BYTES = 16 << 20
@@ -156,6 +157,7 @@ def read_share(
     share: Share, schema: StructType, filters: list[Filter], rows: str = "records"
 ) -> Iterator[pa.RecordBatch]:
     """Reads the rows of a share of a segment."""
+    settle()
     arrow = arrays.schema_of(schema)
     path = files.source_file(share.path)
     header, _, reason = open_segment(path)

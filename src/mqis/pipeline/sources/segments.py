@@ -259,9 +259,9 @@ def shares(data: bytes, start: int, size: int) -> Sequence[tuple[int, int]]:
     """
     end = len(data)
     cuts = [start]
-    if end - start > size:
+    if targets := range(start + size, end - size // 2, size):
         found = np.array(offsets(data, start), dtype=np.int64)
-        for target in range(start + size, end - size // 2, size):
+        for target in targets:
             index = int(np.searchsorted(found, target))
             if (
                 index < len(found)
