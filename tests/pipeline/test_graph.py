@@ -111,12 +111,13 @@ def test_a_wrong_place_is_one_clear_line(spark: SparkSession, place: str, why: s
     assert "\n" not in str(refused.value)
 
 
-def test_a_project_is_two_short_files(enterprise: Enterprise, tmp_path: Path) -> None:
+def test_a_project_is_three_short_files(enterprise: Enterprise, tmp_path: Path) -> None:
     inputs = PipelineInputs(journals=enterprise.journals, exports=enterprise.exports)
-    spec, definition = write_project(tmp_path / "project", inputs, "estate")
+    spec, definition, defaults = write_project(tmp_path / "project", inputs, "estate")
     assert "schema: estate\n" in spec.read_text("ascii")
     lines = definition.read_text("ascii").splitlines()
     assert len(lines) == 3
     assert enterprise.journals in lines[-1]
+    assert defaults == tmp_path / "project" / "conf" / "spark-defaults.conf"
     with pytest.raises(PipelineError, match="exists already"):
         write_project(tmp_path / "project", inputs, "estate")

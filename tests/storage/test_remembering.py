@@ -180,10 +180,10 @@ def test_an_answer_of_an_older_view_is_not_remembered(store: SqliteStore) -> Non
         watched.remember(("label", 1), answer, 0)
         assert store.recall(("label", 1)) is None
         assert label_of(1, view) == "label 1"
-        assert store.recall(("label", 1), view) is None
+        assert store.recall(("label", 1), store.moment(view)) is None
     assert labels(store, 1) == "new"
     with store.read() as view:
-        assert store.recall(("label", 1), view) == store.recall(("label", 1)) == "new"
+        assert store.recall(("label", 1), store.moment(view)) == store.recall(("label", 1)) == "new"
 
 
 def test_an_answer_too_large_for_the_memory(store: SqliteStore) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -68,12 +68,19 @@ class Installed:
     def run(self, *arguments: str, status: int = 0) -> str:
         return self.execute("mqis", *arguments, status=status)
 
-    def execute(self, program: str, *arguments: str, status: int = 0, within: str = ".") -> str:
+    def execute(
+        self,
+        program: str,
+        *arguments: str,
+        status: int = 0,
+        within: str = ".",
+        variables: Mapping[str, str] | None = None,
+    ) -> str:
         """Runs a program of the environment in a directory of the work; returns its output."""
         done = subprocess.run(
             [str(self._commands / program), *arguments],
             cwd=self.directory / within,
-            env=self.environment,
+            env=self.environment | dict(variables or {}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -205,8 +212,8 @@ def use_sources(mqis: Installed) -> None:
 def use_declarative(mqis: Installed) -> None:
     """The same tables by Spark's own ``spark-pipelines``, from the directory of a project."""
     mqis.run("pipeline", "init", "estate", "--journals", "made/journals")
-    hive = ("--conf", "spark.sql.catalogImplementation=hive")
-    mqis.execute("spark-pipelines", "run", *hive, within="estate")
+    settings = {"SPARK_CONF_DIR": "conf"}
+    mqis.execute("spark-pipelines", "run", within="estate", variables=settings)
     stored = mqis.run(
         *("pipeline", "sql", "SELECT count(*) AS n FROM changes", "--tables", "tables", "--json")
     )

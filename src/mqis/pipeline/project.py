@@ -9,16 +9,19 @@ from mqis.pipeline.locations import input_places, local_path
 from mqis.pipeline.outputs import write_whole
 from mqis.pipeline.session import SETTINGS, PipelineError
 
-SPEC, DEFINITION = "spark-pipeline.yml", "tables.py"
+SPEC, DEFINITION, DEFAULTS = "spark-pipeline.yml", "tables.py", "conf/spark-defaults.conf"
+#: How to run a project, in its directory.
+COMMAND = "SPARK_CONF_DIR=conf spark-pipelines run"
 
 
 def write_project(directory: Path, inputs: PipelineInputs, schema: str) -> list[Path]:
-    """Writes the two files; raises ``PipelineError`` if one exists already."""
+    """Writes its files; raises ``PipelineError`` if one exists already."""
     directory = local_path(directory)
     inputs.check()
     files = {
         directory / SPEC: _spec(directory, schema),
         directory / DEFINITION: _definition(inputs),
+        directory / DEFAULTS: _DEFAULTS,
     }
     for path in files:
         if path.exists():
@@ -31,8 +34,7 @@ def write_project(directory: Path, inputs: PipelineInputs, schema: str) -> list[
 def _spec(directory: Path, schema: str) -> str:
     settings = "".join(f'  {key}: "{value}"\n' for key, value in SETTINGS.items())
     return (
-        "# Run it with: spark-pipelines run --conf spark.sql.catalogImplementation=hive\n"
-        "# (Hive keeps the tables between runs; any other catalogue of yours does, too.)\n"
+        f"# Run it here with: {COMMAND}\n"
         "name: mqis\n"
         f"storage: {(directory / 'state').absolute().as_uri()}\n"
         f"schema: {schema}\n"
@@ -41,6 +43,18 @@ def _spec(directory: Path, schema: str) -> str:
         f"      include: {DEFINITION}\n"
         f"configuration:\n{settings}"
     )
+
+
+#: What has to be set before Spark starts; not every ``--conf`` of ``spark-pipelines`` gets there.
+_DEFAULTS = """\
+# Hive keeps the tables between runs; any other catalogue of yours does, too.
+spark.sql.catalogImplementation      hive
+# spark-pipelines starts a Spark Connect server, which would listen on all addresses.
+spark.connect.grpc.binding.address   127.0.0.1
+spark.driver.bindAddress             127.0.0.1
+spark.driver.host                    127.0.0.1
+spark.ui.enabled                     false
+"""
 
 
 def _definition(inputs: PipelineInputs) -> str:

@@ -75,10 +75,14 @@ class Budget:
 
     def take(self, caller: Caller, amount: int = 1) -> Shortage | None:
         """Charges ``amount`` to ``caller``; if it exceeds a quota, only returns which one."""
-        if self._fits(caller, amount):
+        shortage = self.lack(caller, amount)
+        if shortage is None:
             self._count(caller, amount)
-            return None
-        return self._shortage(caller, amount)
+        return shortage
+
+    def lack(self, caller: Caller, amount: int = 1) -> Shortage | None:
+        """Returns the quota that ``amount`` more would exceed, and charges nothing."""
+        return None if self._fits(caller, amount) else self._shortage(caller, amount)
 
     def give_back(self, caller: Caller, amount: int = 1) -> None:
         self._count(caller, -amount)

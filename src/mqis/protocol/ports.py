@@ -164,5 +164,8 @@ class AnswerMemory(Protocol):
     def watch(self, view: View) -> WatchedView:
         """The same view, with a memory."""
 
-    def recall(self, question: Hashable, view: View | None = None) -> Any:
-        """The answer in a view, or as of the last commit; None: it is not known."""
+    def moment(self, view: View | None = None) -> int:
+        """The moment that a view shows; without a view, that of the last commit."""
+
+    def recall(self, question: Hashable, moment: int | None = None) -> Any:
+        """The answer of a moment, or as of the last commit; None: it is not known."""

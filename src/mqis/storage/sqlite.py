@@ -183,20 +183,20 @@ class SqliteStore(DatabaseStore):
         assert isinstance(session, _SqliteSession)
         return CachedView(session, self._cache, self._cache.enter(session.look()))
 
-    def recall(self, question: Hashable, view: View | None = None) -> Any:
-        """The answer that a ``NotedView`` has remembered, if it is right in ``view``; else None.
-
-        Without a view it is right as of the last commit, and no transaction is needed for it.
-        """
-        self.condition.admit_reader()
-        cache = self._cache
+    def moment(self, view: View | None = None) -> int:
+        """The generation of a view, or of the last commit, for which no transaction is needed."""
         if isinstance(view, CachedView):
-            return cache.recall(question, view.generation)
+            return view.generation
         with self._watching:
             lookout = self._lookout
-            if lookout is None or lookout.has_news() or self._generation != cache.generation:
+            if lookout is None or lookout.has_news() or self._generation != self._cache.generation:
                 self._generation = self._look_out()
-            return cache.recall(question, self._generation)
+            return self._generation
+
+    def recall(self, question: Hashable, moment: int | None = None) -> Any:
+        """The answer that a ``NotedView`` has remembered, if it is right then; else None."""
+        self.condition.admit_reader()
+        return self._cache.recall(question, self.moment() if moment is None else moment)
 
     def _look_out(self) -> int:
         if self._readers.closed:

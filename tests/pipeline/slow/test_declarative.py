@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from tests.pipeline.slow.cluster import QUICK_JAVA, environment
 pytest.importorskip("yaml")
 _SCRIPT = """
 import sys
+import time
 from pathlib import Path
 from pyspark.sql import SparkSession
 from tests.pipeline.kept import lines_of
@@ -34,6 +36,8 @@ _LITTLE = """\
   spark.sql.codegen.factoryMode: "NO_CODEGEN"
   spark.sql.pipelines.execution.maxConcurrentFlows: "2"
 """
+_CONNECT_PORT, _LISTENS = 15002, "0A"
+_LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
 #: Tables of every kind: streaming, from the source, judged in one task, in many steps, spread.
 LOOKED_AT = (
     *("records", "evidence", "journals", "divergence", "hygiene", "routes", "lag", "versions"),
@@ -41,24 +45,40 @@ LOOKED_AT = (
 
 
 def spark_pipelines(project: Path) -> None:
-    """Runs the project as ``docs/pipeline.md`` says, with settings for little data."""
+    """Runs the project as ``docs/pipeline.md`` says, with settings for little data.
+
+    No other computer may reach the Spark Connect server that runs it.
+    """
     env = environment() | {
+        "SPARK_CONF_DIR": "conf",
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         **QUICK_JAVA,
     }
     command = Path(sys.executable).with_name("spark-pipelines")
     log = project / "log"
+    seen: set[str] = set()
     with log.open("wb") as out:
-        done = subprocess.run(
-            [str(command), "run", "--conf", "spark.sql.catalogImplementation=hive"],
-            cwd=project,
-            env=env,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            check=False,
+        process = subprocess.Popen(
+            [str(command), "run"], cwd=project, env=env, stdout=out, stderr=subprocess.STDOUT
         )
-    assert done.returncode == 0, log.read_text("utf-8", "replace")[-9000:]
+        while process.poll() is None:
+            seen |= _addresses_of_connect()
+            time.sleep(0.5)
+    assert process.returncode == 0, log.read_text("utf-8", "replace")[-9000:]
+    assert seen
+    assert seen <= _LOOPBACK
+
+
+def _addresses_of_connect() -> set[str]:
+    """The addresses, as Linux writes them, on which a Spark Connect server listens."""
+    lines = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path("/proc/net", table).read_text("ascii").splitlines()
+    ]
+    ends = (line[1].split(":") for line in lines if line[3] == _LISTENS)
+    return {address for address, port in ends if int(port, 16) == _CONNECT_PORT}
 
 
 def init(project: Path, *inputs: str) -> None:

@@ -209,9 +209,9 @@ class TestLookup:
 
 def test_pages_take_no_more_room_than_they_have() -> None:
     pages = LookupPages(room=10)
-    pages.keep("first", b"six456", 2)
-    pages.keep("second", b"five5", 1)
-    pages.keep("third", b"four", 1)
-    pages.keep("third", b"four", 9)
-    assert pages.known == {"first": (b"six456", 2), "third": (b"four", 1)}
+    pages.keep("first", 2, b"six456")
+    pages.keep("second", 1, b"five5")
+    pages.keep("third", 1, b"four")
+    pages.keep("third", 9, b"four")
+    assert pages.known == {"first": (2, b"six456"), "third": (1, b"four")}
     assert pages.room == 0

@@ -167,3 +167,76 @@ async def test_other_errors_are_the_calls_own(store: SqliteStore) -> None:
         refuse()
     with views.view() as view:
         assert view is seen[0]
+
+
+# --- moments --------------------------------------------------------------------------------------
+
+
+@scenario
+async def test_one_moment_in_a_turn_and_the_newest_in_the_next(store: SqliteStore) -> None:
+    views = SharedViews(store)
+    first = views.moment(store)
+    create(store, 1)
+    assert views.moment(store) == first
+    await asyncio.sleep(0)
+    assert views.moment(store) == store.moment() > first
+
+
+@scenario
+async def test_a_moment_is_not_ahead_of_the_view_of_its_turn(store: SqliteStore) -> None:
+    views = SharedViews(store)
+    with views.view() as view:
+        create(store, 1)
+        assert views.moment(store) == store.moment(view)
+        assert store.moment() > store.moment(view)
+
+
+@scenario
+async def test_who_was_told_of_a_change_has_a_moment_after_it(store: SqliteStore) -> None:
+    """Also beside calls that keep the loop busy with moments of their own."""
+    views, writer = SharedViews(store), GroupCommitWriter(store)
+    busy = True
+
+    async def others() -> None:
+        while busy:
+            views.moment(store)
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    try:
+        for number in range(20):
+            before = store.moment()
+            await writer.submit(lambda tx, number=number: tx.insert(queue(number)))  # type: ignore[misc]
+            assert views.moment(store) > before
+    finally:
+        busy = False
+        await beside
+        await writer.close()
+
+
+def test_without_a_loop_every_moment_is_the_newest(store: SqliteStore) -> None:
+    views = SharedViews(store)
+    first = views.moment(store)
+    create(store, 1)
+    assert views.moment(store) == store.moment() > first
+
+
+@pytest.mark.parametrize("with_loop", [False, True])
+@scenario
+async def test_threads_have_moments_of_their_own(store: SqliteStore, with_loop: bool) -> None:
+    views = SharedViews(store)
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(views.moment(store))
+
+    async def look_in_a_loop() -> None:
+        look()
+
+    ours = views.moment(store)
+    create(store, 1)
+    other = Thread(target=(lambda: asyncio.run(look_in_a_loop())) if with_loop else look)
+    other.start()
+    other.join()  # this loop has not turned meanwhile
+    assert seen == [store.moment()]
+    assert views.moment(store) == ours < seen[0]

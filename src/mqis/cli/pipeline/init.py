@@ -27,11 +27,12 @@ def init(
     """Write a project for Spark's own 'spark-pipelines run', which builds the same tables."""
     check_spark()
     from mqis.pipeline.inputs import PipelineInputs  # noqa: PLC0415
-    from mqis.pipeline.project import write_project  # noqa: PLC0415
+    from mqis.pipeline.project import COMMAND, write_project  # noqa: PLC0415
 
     chosen = PipelineInputs(inputs.journals, inputs.exports, inputs.captures)
     files = [str(path) for path in write_project(directory, chosen, schema)]
     if json:
         print_json({"files": files})
     else:
-        say(f"wrote {' and '.join(files)}; build the tables with: spark-pipelines run")
+        say(f"wrote {', '.join(files)}")
+        say(f"build the tables with: cd {directory} && {COMMAND}")

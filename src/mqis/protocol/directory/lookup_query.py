@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol, runtime_checkable
+from functools import cache
+from typing import Any, Protocol, cast, runtime_checkable
 
 from mqis.protocol.directory.indexing import INDEXED, key_of
 from mqis.protocol.directory.lookup_rows import Row
@@ -129,7 +130,7 @@ class Query:
     def _candidates(self, view: View) -> Iterator[DirectoryObject]:
         """All objects that can match, from the best index there is."""
         equal = [r for r in self.restrictions if r.relation is Relation.EQ]
-        comparing = view if isinstance(view, ComparingView) else None
+        comparing = cast(ComparingView, view) if _compares(type(view)) else None
         for by in (_by_name, _by_index) if comparing is None else (_by_name,):
             for restriction in equal:
                 found = by(self.object_type, restriction, view)
@@ -148,6 +149,12 @@ class ComparingView(Protocol):
         self, object_type: ObjectType, restrictions: Sequence[Restriction]
     ) -> Iterator[DirectoryObject]:
         """The objects that meet all restrictions, and perhaps others."""
+
+
+@cache
+def _compares(kind: type[View]) -> bool:
+    """Asked for each kind of view once: that takes longer than to find an object."""
+    return issubclass(kind, ComparingView)
 
 
 def _by_name(

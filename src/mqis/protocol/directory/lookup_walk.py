@@ -26,12 +26,12 @@ class LookupPages:
     """Answers of a lookup, each with the number of its rows; they take ``room`` bytes at most."""
 
     room: int
-    known: dict[Hashable, tuple[bytes, int]] = field(default_factory=dict)
+    known: dict[Hashable, tuple[int, bytes]] = field(default_factory=dict)
 
-    def keep(self, page: Hashable, answer: bytes, rows: int) -> None:
+    def keep(self, page: Hashable, rows: int, answer: bytes) -> None:
         if len(answer) <= self.room and page not in self.known:
             self.room -= len(answer)
-            self.known[page] = answer, rows
+            self.known[page] = rows, answer
 
 
 @dataclass(slots=True)
@@ -46,6 +46,10 @@ class LookupState:
     position: int = 0
     #: The pages that were encoded already, if other lookups have the same rows.
     pages: LookupPages | None = None
+
+    def again(self) -> LookupState:
+        """A lookup that has not begun to be read, with the same rows and pages."""
+        return LookupState(self.object_type, self.form, self.rows, self.size, pages=self.pages)
 
     @property
     def columns(self) -> tuple[PropId, ...]:

@@ -190,7 +190,7 @@ class DirectoryContext:
         if self.memory is None:
             return None
         try:
-            return self.memory.recall(question, self._views.current)
+            return self.memory.recall(question, self._views.moment(self.memory))
         except StorageError:
             return None
 

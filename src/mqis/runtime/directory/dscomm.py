@@ -10,7 +10,7 @@ from typing import Any
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
 from mqis.protocol.directory import read_methods, signature, write_methods
 from mqis.protocol.directory.locate import Target, object_type_of
-from mqis.protocol.directory.lookup_walk import LookupPages, LookupState, Walk
+from mqis.protocol.directory.lookup_walk import LookupState, Walk
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View, WatchedView
@@ -327,7 +327,7 @@ class DscommService(TypedService):
         values = tuple(chain.from_iterable(rows))
         signed = _signed(auth, state.columns * len(rows), values, request.signature_size)
         if call.question is not None and state.pages is not None:
-            call.keep = partial(_keep_page, state.pages, call.question, len(rows))
+            call.keep = partial(state.pages.keep, call.question, len(rows))
         state.position += len(rows)
         return dscomm.LookupGot(values, signed, _OK)
 
@@ -425,10 +425,6 @@ def _remembered(walk: Walk, watched: WatchedView, question: Hashable) -> Walk:
     state = yield from walk
     remember_lookup(watched, question, state)
     return state
-
-
-def _keep_page(pages: LookupPages, page: Hashable, rows: int, answer: bytes) -> None:
-    pages.keep(page, answer, rows)
 
 
 def _signed(

@@ -71,13 +71,11 @@ class HandleTable:
         _refuse_shortage(charges.memory.change(size), "bytes of memory")
         return charges
 
-    def lookup(self, call: IncomingCall) -> Charges:
-        """Charges for one more lookup; raises if a budget has no room for it."""
-        caller = call.caller
-        handle = Charge(call.group.budget, caller)
-        _refuse_shortage(handle.change(1), "context handles")  # before the walk, not after it
-        handle.end()
-        charges = self.charged(call, LOOKUP_BYTES)
+    def lookup(self, call: IncomingCall, size: int = 0) -> Charges:
+        """Charges for one more lookup, of ``size``; raises if a budget has no room for it."""
+        lacking = call.group.budget.lack(call.caller)
+        _refuse_shortage(lacking, "context handles")  # before the walk, not after it
+        charges = self.charged(call, LOOKUP_BYTES + size)
         shortage = charges.lookup.change(1)
         if shortage is not None:
             charges.end()

@@ -12,7 +12,6 @@ The auth handle is no part of a question, but it has to be valid each time.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqis.protocol.directory.lookup_walk import LookupPages, LookupState
@@ -60,13 +59,10 @@ class DirectoryShortcuts:
             return None
         handles = self._directory.handles
         try:
-            with handles.lookup(call) as charges:
-                if charges.memory.change(charges.memory.amount + found.size) is not None:
-                    charges.end()
-                    return None
+            charges = handles.lookup(call, found.size)
         except DirectoryError:
             return None
-        return handle_opened(handles.open(call, replace(found), charges).uuid)
+        return handle_opened(handles.open(call, found.again(), charges).uuid)
 
     def lookup_next(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
         request = lookup_next_fields(stub)
@@ -80,15 +76,18 @@ class DirectoryShortcuts:
         if found is None:
             call.question = page
             return None
-        answer, rows = found
+        rows, answer = found
         state.position += rows
         return answer
 
     def lookup_end(self, call: IncomingCall, stub: bytes, _syntax: Syntax) -> bytes | None:
         uuid = only_handle(stub)
-        if uuid is None or self._find(call, uuid, LookupState) is None:
+        if uuid is None:
             return None
-        self._directory.handles.close(call, ContextHandle(uuid), LookupState)
+        try:
+            self._directory.handles.close(call, ContextHandle(uuid), LookupState)
+        except RpcFault:
+            return None
         return HANDLE_CLOSED
 
     def _recall(self, call: IncomingCall, request: SplitRequest | None, syntax: Syntax) -> Any:
@@ -126,4 +125,4 @@ def remember_lookup(view: WatchedView, question: Hashable, state: LookupState) -
     if state.size <= MAX_LOOKUP:
         room = PAGES * (state.size + 1_024)
         state.pages = LookupPages(room)
-        view.remember(question, replace(state), state.size + room)
+        view.remember(question, state.again(), state.size + room)

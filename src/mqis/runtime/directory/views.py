@@ -13,17 +13,18 @@ from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 
 from mqis.protocol.errors import StorageError
-from mqis.protocol.ports import Store, View
+from mqis.protocol.ports import AnswerMemory, Store, View
 
 
 class SharedViews:
     """Views of a store, shared by the calls of one turn of an event loop."""
 
-    __slots__ = ("_now", "_store")
+    __slots__ = ("_moment", "_now", "_store")
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._now: _Shared | None = None
+        self._moment: tuple[asyncio.AbstractEventLoop, int] | None = None
 
     def view(self) -> AbstractContextManager[View]:
         """The view of this turn; a separate one without a loop, or in another loop."""
@@ -37,10 +38,21 @@ class SharedViews:
             loop.call_soon(self._turn, shared)
         return shared if shared.loop is loop else self._store.read()
 
-    @property
-    def current(self) -> View | None:
-        """The view of this turn, if one has begun: no call of it may see more than that."""
-        return None if self._now is None else self._now.shown
+    def moment(self, memory: AnswerMemory) -> int:
+        """What the calls of this turn may remember: that of its view, if one has begun."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return memory.moment()
+        if self._moment is None:
+            shared = self._now
+            self._moment = loop, memory.moment(None if shared is None else shared.shown)
+            loop.call_soon(self._pass)
+        among, moment = self._moment
+        return moment if among is loop else memory.moment()
+
+    def _pass(self) -> None:
+        self._moment = None
 
     def _turn(self, shared: _Shared) -> None:
         if self._now is shared:
