@@ -17,7 +17,7 @@ from time import perf_counter
 
 from bench import calls, serving, twins
 from bench.calls import RpcPeer
-from bench.load import Cores, Load, Operation, Target, kept_to, load
+from bench.load import FIRST_SHARE, Cores, Operation, Target, cpu_us, kept_to, load
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
 from bench.stores import scattered_numbers
@@ -28,8 +28,6 @@ from mqis.wire.propvariant import PropVariant, VarType
 
 SIZES = (10_000, 100_000, 1_000_000)
 CLIENTS, WARM, FIRST_ONES = 16, 100, 10_000
-#: The share of an ordinary round that first reads and lookups take.
-FIRST_SHARE = 0.3
 #: The seconds in which a server fills its memory before that is measured.
 FILLING_S = 30
 FIRST, AGAIN, FIRST_LOOKUP, LOOKUP = "first read", "read again", "first lookup", "lookup again"
@@ -94,11 +92,10 @@ def _measured(run: Run, path: Path, queues: int, resources: ExitStack, results: 
     with kept_to(cores.clients):
         for name, work in _works(queues).items():
             run.say(f"growth: {queues:,} queues, {name}")
-            # Short enough that a round of first reads repeats none.
             seconds = run.sample_s * (FIRST_SHARE if name in (FIRST, FIRST_LOOKUP) else 1)
             rounds = [load(target, work, CLIENTS, seconds) for _ in range(run.rounds)]
             row = Row.of(f"{queues:,} queues", name, [one.sample for one in rounds])
-            results.rows.append(replace(row, cpu_us=_cpu_us(rounds)))
+            results.rows.append(replace(row, cpu_us=cpu_us(rounds)))
             rates[name] = row.per_second
         run.say(f"growth: {queues:,} queues, filling the memory")
         for works in (_reads(queues), _lookups(queues)):
@@ -143,11 +140,6 @@ def _in_turns(works: Iterator[Work]) -> Work:
         return next(works)(peer)
 
     return following
-
-
-def _cpu_us(rounds: list[Load]) -> float:
-    operations = sum(one.sample.operations for one in rounds)
-    return sum(one.server_cpu_s for one in rounds) * 1e6 / operations
 
 
 def _resident_mb(pid: int) -> float:

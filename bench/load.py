@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ from bench.measure import Sample
 Operation = Generator[bytes, Any, None]
 #: Longer than any operation takes; a server that never answers ends the run.
 TIMEOUT_S = 180.0
+#: The share of an ordinary round that first requests take, so that no round repeats one.
+FIRST_SHARE = 0.3
 
 
 class LoadError(Exception):
@@ -117,6 +119,12 @@ class Load:
     def client_share(self) -> float:
         """The share of its core that the load generator used; near 1, it was the bottleneck."""
         return self.client_cpu_s * 1e9 / self.sample.elapsed_ns
+
+
+def cpu_us(rounds: Sequence[Load]) -> float:
+    """The server's CPU time for one operation, over all rounds: the clock is too coarse for one."""
+    operations = sum(one.sample.operations for one in rounds)
+    return sum(one.server_cpu_s for one in rounds) * 1e6 / operations
 
 
 @dataclass(frozen=True, slots=True)
