@@ -51,6 +51,8 @@ from mqis.wire.security.acl import Acl
 Q = TypeVar("Q")
 
 QUEUES, LABELS, STEPS = 6, 3, 50
+#: The share of calls after which the loop turns; others are answered in the same turn.
+TURNS = 0.6
 NOW = 1_000
 QUEUE = ObjectType.QUEUE
 #: Relation PREQ, equal.
@@ -274,14 +276,17 @@ class Twins:
     async def run(self, rng: Random) -> None:
         for _ in range(STEPS):
             await self._step(rng)
-            await asyncio.sleep(0)  # a view ends with its turn of the loop
+            if rng.random() < TURNS:
+                await asyncio.sleep(0)  # a view ends with its turn of the loop
         short, ordinary = (side.seen() for side in self._sides)
         assert short == ordinary, f"{short} with short ways, {ordinary} without"
 
     async def _step(self, rng: Random) -> None:
         kind = rng.random()
         if kind < 0.01:
+            await asyncio.sleep(0)  # who is told of a commit is told in another turn
             self._commit(rng)
+            await asyncio.sleep(0)
         elif kind < 0.011:
             for side in self._sides:
                 settings = side.context.settings
