@@ -56,8 +56,8 @@ mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=tabl
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write) $(if $(JSON),--json)
 
 slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench, engines, the newest Python (CI runs it)
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
-		$(addprefix slice-,engines killing benchmarks simulation story) newest
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target \
+		slice-benchmarks newest $(addprefix slice-,engines killing simulation story)
 
 # The quick ones of `make engines`: each run takes one of them, at random.
 QUICK_ENGINES := $(foreach name,simulated spoiled rebuild_damaged,tests/pipeline/slow/test_$(name).py) \

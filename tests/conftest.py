@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -27,3 +28,10 @@ settings.register_profile(
 settings.load_profile("mqis")
 
 os.environ.setdefault("KRB5_CONFIG", str(Path(__file__).parent / "data" / "krb5-offline.conf"))
+
+# A tenth of the time went into looking for garbage, again and again among all modules and tests.
+gc.set_threshold(20_000, 20, 20)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
