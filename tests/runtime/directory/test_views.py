@@ -172,6 +172,7 @@ async def test_other_errors_are_the_calls_own(store: SqliteStore) -> None:
 # --- moments --------------------------------------------------------------------------------------
 
 
+@pytest.mark.req("SEC-16-02")
 @scenario
 async def test_one_moment_in_a_turn_and_the_newest_in_the_next(store: SqliteStore) -> None:
     views = SharedViews(store)
@@ -191,6 +192,7 @@ async def test_a_moment_is_not_ahead_of_the_view_of_its_turn(store: SqliteStore)
         assert store.moment() > store.moment(view)
 
 
+@pytest.mark.req("SEC-16-02")
 @scenario
 async def test_who_was_told_of_a_change_has_a_moment_after_it(store: SqliteStore) -> None:
     """Also beside calls that keep the loop busy with moments of their own."""
