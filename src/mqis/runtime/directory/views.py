@@ -4,6 +4,9 @@ To begin and end a transaction takes longer than to read an object, and calls th
 together may share a snapshot. The end of a view is scheduled in the loop when the view begins.
 Writes are acknowledged through the same loop, after their commit. So a client that knows of its
 change never reads a view from before it.
+
+The same holds for remembered answers, which need no view: to ask the store for its last commit
+takes as long as all the rest of such a call.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class SharedViews:
         return shared if shared.loop is loop else self._store.read()
 
     def moment(self, memory: AnswerMemory) -> int:
-        """What the calls of this turn may remember: that of its view, if one has begun."""
+        """The moment whose answers all calls of this turn get: that of its view, if it has one."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
