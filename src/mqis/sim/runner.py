@@ -110,18 +110,19 @@ def run_many(
     # Spawn: a fork would inherit this process's tracing and threads.
     # Ctrl-C reaches all processes of a terminal: this one ends the others, which say nothing.
     others = active_children()
-    with ProcessPoolExecutor(
+    pool = ProcessPoolExecutor(
         jobs, get_context("spawn"), initializer=signal, initargs=(SIGINT, SIG_IGN)
-    ) as pool:
-        try:
-            yield from pool.map(partial(run_seed, options=options), seeds, chunksize=4)
-        except KeyboardInterrupt:
-            for worker in active_children():
-                if worker not in others:
-                    worker.terminate()
-            raise
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    )
+    try:
+        yield from pool.map(partial(run_seed, options=options), seeds, chunksize=4)
+    except (GeneratorExit, KeyboardInterrupt):
+        for worker in active_children():
+            if worker not in others:
+                worker.terminate()
+        raise
+    finally:
+        # Its thread is waited for: if that ends while Python ends, Python reports an error.
+        pool.shutdown(cancel_futures=True)
 
 
 def minimised(seed: int, rule: str, options: Options) -> tuple[int, ...]:
