@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -471,3 +472,25 @@ def test_a_lookup_finds_exactly_what_a_scan_finds(
     with world.store.read() as view:
         expected = [obj for obj in made if all(_holds(obj, r, view) for r in restrictions)]
         assert query.objects(view) == expected
+
+
+def test_a_directory_that_compares_by_itself_is_asked(queues: World) -> None:
+    """What it returns is still tested, as it may be more."""
+    query = Query.make([103], [where(EQ, 108, text("fig"))])
+    asked: list[tuple[ObjectType, int]] = []
+
+    class Comparing:
+        def __init__(self, view: View) -> None:
+            self._view = view
+
+        def compared(
+            self, object_type: ObjectType, restrictions: Sequence[Restriction]
+        ) -> Iterator[DirectoryObject]:
+            asked.append((object_type, len(restrictions)))
+            return self._view.objects(object_type)
+
+    with queues.store.read() as view:
+        found = [obj for obj in query.matching(cast(View, Comparing(view))) if obj is not None]
+        assert found == query.objects(view)
+    assert asked == [(QUEUE, 1)]
+    assert len(found) == 1

@@ -13,7 +13,7 @@ from mqis.protocol.directory.objects import (
     PurgeState,
 )
 from mqis.protocol.hygiene.checks import Check, finding
-from mqis.protocol.hygiene.claims import claims_of
+from mqis.protocol.hygiene.claims import anonymous_may_send, claims_of
 from mqis.protocol.hygiene.examining import HygieneReport, examine
 from mqis.protocol.hygiene.judging import judge
 from mqis.protocol.replication.keeping import stored
@@ -236,3 +236,7 @@ def test_a_finding_is_explained_and_a_doubled_identifier_shown(check: Check) -> 
     doubled = check is Check.DUPLICATE_ID
     shown = f"{guid(7)} in partition somewhere" if doubled else "somewhere"
     assert found.shown_detail == shown
+
+
+def test_a_descriptor_that_cannot_be_read_lets_nobody_send() -> None:
+    assert not anonymous_may_send(b"no descriptor")

@@ -8,7 +8,7 @@ import pytest
 
 from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType, Identity
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.limits import RpcLimits
 from mqis.testing.security import SharedSecret, SharedSecretContext
@@ -113,6 +113,13 @@ def test_a_fault_survives_pickling() -> None:
         assert isinstance(fault, RpcFault)
         assert (fault.status, fault.detail) == (status, "no such handle")
         assert str(fault) == str(RpcFault(status, "no such handle"))
+
+
+def test_a_refused_bind_survives_pickling() -> None:
+    refused = BindFaultError(FaultStatus.SEC_PKG_ERROR)
+    copied = pickle.loads(pickle.dumps(refused))
+    assert isinstance(copied, BindFaultError)
+    assert (copied.status, str(copied)) == (FaultStatus.SEC_PKG_ERROR, str(refused))
 
 
 def test_who_is_anonymous_is_not_shown_by_the_name_it_gave() -> None:

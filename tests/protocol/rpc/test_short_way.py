@@ -261,6 +261,16 @@ def test_a_forged_call_never_runs_and_ends_the_connection(
 
 
 @pytest.mark.parametrize("level", PROTECTED)
+def test_a_forged_call_that_comes_alone_is_refused_the_same(level: int) -> None:
+    def refused(send: Callable[[Talk, list[bytes]], bytes]) -> tuple[Any, ...]:
+        client = session(AuthType.NTLM, level)
+        data = client.signed()
+        return effects(client.talk, send(client.talk, [data[:-1] + bytes([data[-1] ^ 1])]))
+
+    assert refused(sent_alone) == refused(partial(sent_in_pieces, pieces=2))
+
+
+@pytest.mark.parametrize("level", PROTECTED)
 def test_a_replayed_call_runs_once(level: int) -> None:
     client = session(AuthType.NTLM, level)
     data = client.signed()
