@@ -9,7 +9,12 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.plugins.conformance", "tests.plugins.stores", "tests.plugins.untraced"]
+pytest_plugins = [
+    "tests.plugins.conformance",
+    "tests.plugins.reached",
+    "tests.plugins.stores",
+    "tests.plugins.untraced",
+]
 
 # A run in the background of a script may have been told to ignore it, and programs that tests
 # start would inherit that.

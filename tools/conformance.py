@@ -13,7 +13,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -43,8 +43,9 @@ from tools.ledger import (
     open_rows,
     proved,
 )
-from tools.mutation.records import load_mutations, rows_of
-from tools.mutation.verdicts import BINDING
+from tools.mutation.kills import Kills, load_kills
+from tools.mutation.records import Mutation, load_mutations
+from tools.mutation.verdicts import needed
 from tools.worktree import TreeState, tree_state
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,12 +79,10 @@ def current_results(root: Path) -> Results:
     return run_tests(root)
 
 
-def with_mutation(
-    covered: Set[str], requirements: Mapping[str, Requirement], mutated: Set[str]
-) -> frozenset[str]:
-    """The covered rows that have a mutation, or whose level demands none."""
-    binding = {row.id for row in requirements.values() if row.level in BINDING}
-    return frozenset(covered & mutated | covered - binding)
+def with_mutations(covered: Set[str], ledger: Ledger, kills: Mapping[str, int]) -> frozenset[str]:
+    """The covered rows of which as many mutations were killed as their level demands."""
+    rows = ledger.requirements
+    return frozenset(id_ for id_ in covered if kills.get(id_, 0) >= needed(rows[id_], ledger))
 
 
 def percentage(total: Count) -> str:
@@ -121,13 +120,17 @@ def summary_table(counts: Counts) -> Table:
     return table
 
 
-def open_table(name: str, rows: Iterable[Requirement]) -> Table:
+def open_table(
+    name: str, rows: Iterable[Requirement], ledger: Ledger, kills: Mapping[str, int]
+) -> Table:
     table = Table(box=SIMPLE_HEAD, title=f"Open requirements of {name}")
     table.add_column("id", no_wrap=True)
     table.add_column("level", no_wrap=True)
+    table.add_column("mutations", no_wrap=True)
     table.add_column("summary")
     for row in rows:
-        table.add_row(Text(row.id), row.level, Text(row.summary))
+        killed = f"{kills.get(row.id, 0)} of {needed(row, ledger)}"
+        table.add_row(Text(row.id), row.level, killed, Text(row.summary))
     return table
 
 
@@ -139,8 +142,9 @@ def report(root: Path, *, json_only: bool, open_of: str | None) -> int:
     results = current_results(root)
     proofs = proved(results.tests.values())
     check_waivers_needed(ledger.waivers, proofs.covered)
-    mutated = rows_of(load_mutations(root, ledger.requirements))
-    proofs = replace(proofs, covered=with_mutation(proofs.covered, ledger.requirements, mutated))
+    mutations = load_mutations(root, ledger.requirements)
+    kills = Kills(root, mutations, load_kills(root)).by_row()
+    proofs = replace(proofs, covered=with_mutations(proofs.covered, ledger, kills))
     counts = count(ledger, proofs)
     # A pipe has no width, so it gets a fixed one.
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
@@ -148,11 +152,11 @@ def report(root: Path, *, json_only: bool, open_of: str | None) -> int:
         print(json.dumps(as_json(counts), indent=2))
     elif open_of is not None:
         rows = (row for row in open_rows(ledger, proofs) if row.table == open_of)
-        console.print(open_table(open_of, rows))
+        console.print(open_table(open_of, rows, ledger, kills))
     else:
         console.print(summary_table(counts))
     errors = list(faults(root, ledger, results, counts))
-    for line in [*missed(ledger, results), *errors]:
+    for line in [*missed(ledger, results), *outdated(root, mutations), *errors]:
         print(line, file=sys.stderr)
     return 1 if errors else 0
 
@@ -172,6 +176,16 @@ def missed(ledger: Ledger, results: Results) -> Iterator[str]:
     full = open_rows(ledger, proved(results.tests.values(), if_skipped=True))
     for id_ in sorted(now - {row.id for row in full}):
         yield f"open: only skipped tests claim {id_}"
+
+
+def outdated(root: Path, mutations: Sequence[Mutation]) -> Iterator[str]:
+    """Tells how many mutations have no kill on record for the code as it is."""
+    kills = Kills(root, mutations, load_kills(root))
+    if old := sum(not kills.of(mutation) for mutation in mutations):
+        yield (
+            f"{old} of {len(mutations)} mutations have not been killed on the code as it is: "
+            "'make mutants' judges them"
+        )
 
 
 def _readme(root: Path) -> str:

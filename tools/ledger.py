@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,9 @@ ERRATA = Path("docs/errata.md")
 RESULTS = Path(".build/conformance.json")
 WAIVERS = "waivers.tsv"
 DEPARTURES = "departures.tsv"
+UNBREAKABLE = "unbreakable.tsv"
+#: Files beside the tables that are none.
+OTHERS = (DEPARTURES, WAIVERS, UNBREAKABLE, "kills.tsv")
 
 COLUMNS = ("id", "spec", "section", "level", "role", "kind", "summary", "ambiguity")
 WAIVER_COLUMNS = ("id", "reason")
@@ -59,6 +62,8 @@ class Ledger:
     requirements: Mapping[str, Requirement]
     departures: Mapping[str, Departure]
     waivers: Mapping[str, str]
+    #: Facts that no edit of the product can break, with the reason of each.
+    unbreakable: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +129,10 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str,
 
 
 def load_tables(directory: Path) -> dict[str, Requirement]:
-    """All requirements by id; each ``*.tsv`` except departures and waivers is a table."""
+    """All requirements by id; each ``*.tsv`` but a few is a table."""
     requirements: dict[str, Requirement] = {}
     for path in sorted(directory.glob("*.tsv")):
-        if path.name in (DEPARTURES, WAIVERS):
+        if path.name in OTHERS:
             continue
         for place, row in _rows(path, COLUMNS):
             if not row["id"] or not row["summary"]:
@@ -151,13 +156,26 @@ def load_ledger(root: Path) -> Ledger:
     waivers = load_waivers(root / TABLES, requirements)
     if both := sorted(departures.keys() & waivers.keys()):
         raise LedgerError(f"{WAIVERS}: {', '.join(both)} is in {DEPARTURES} too; choose one")
-    return Ledger(requirements, departures, waivers)
+    return Ledger(requirements, departures, waivers, load_unbreakable(root, requirements))
 
 
 def load_waivers(directory: Path, requirements: Mapping[str, Requirement]) -> dict[str, str]:
     """The reasons of waived requirements, by id."""
     rows = _reasoned(directory / WAIVERS, WAIVER_COLUMNS, requirements, "waived")
     return {row["id"]: row["reason"] for row in rows}
+
+
+def load_unbreakable(root: Path, requirements: Mapping[str, Requirement]) -> dict[str, str]:
+    """The facts that no edit can break, with their reasons, by id."""
+    path = root / TABLES / UNBREAKABLE
+    if not path.exists():
+        return {}
+    found = {}
+    for row in _reasoned(path, WAIVER_COLUMNS, requirements, "unbreakable"):
+        if (level := requirements[row["id"]].level) != "FACT":
+            raise LedgerError(f"{path}: {row['id']} has level {level}; only facts may be here")
+        found[row["id"]] = row["reason"]
+    return found
 
 
 def load_departures(root: Path, requirements: Mapping[str, Requirement]) -> dict[str, Departure]:

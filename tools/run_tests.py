@@ -1,6 +1,6 @@
 """Runs all tests, six parts at a time, and merges their results.
 
-Usage: python tools/run_tests.py [--coverage] [--at-once 6]
+Usage: python tools/run_tests.py [--coverage] [--reached] [--at-once 6]
 
 Six on two cores, because tests of servers wait as much as they work.
 
@@ -22,31 +22,36 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tools.ledger import RESULTS, Results, load_results, results_of, save_results
+from tools.mutation.reached import PLACE as REACHED
 from tools.parts import LONGEST, Part, parts
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def command(name: str, part: Part, *, coverage: bool) -> list[str]:
+def command(name: str, part: Part, *, coverage: bool, reached: bool = False) -> list[str]:
     run = [sys.executable, "-m"]
     if coverage and part.traced:
         run += ["coverage", "run", f"--data-file={_data(name)}", "-m"]
-    slowest = ("--durations=15", "--durations-min=2")
-    return [*run, "pytest", *slowest, "--part", name, *(str(path) for path in part.paths)]
+    options = ["--durations=15", "--durations-min=2", "--part", name]
+    if reached:
+        options += ["--reached", str(REACHED / f"{name}.db")]
+    return [*run, "pytest", *options, *(str(path) for path in part.paths)]
 
 
 def _data(name: str) -> str:
     return f".build/coverage.{name}"
 
 
-def run_parts(root: Path, *, coverage: bool, at_once: int) -> bool:
+def run_parts(root: Path, *, coverage: bool, reached: bool, at_once: int) -> bool:
     """Runs the parts; returns whether every test passed."""
     (root / ".build").mkdir(exist_ok=True)
     began = time.monotonic()
     passed = True
     with ThreadPoolExecutor(at_once) as pool:
         running = {
-            pool.submit(_run, root, name, command(name, part, coverage=coverage)): name
+            pool.submit(
+                _run, root, name, command(name, part, coverage=coverage, reached=reached)
+            ): name
             for name, part in parts(root).items()
             if part.paths
         }
@@ -93,12 +98,18 @@ def merge(found: Mapping[str, Results | None]) -> Results | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--coverage", action="store_true")
+    parser.add_argument("--reached", action="store_true", help="record the lines of each test")
     parser.add_argument("--at-once", type=int, default=6, help="processes")
     arguments = parser.parse_args()
     known = parts(ROOT)
     for path in (ROOT / RESULTS, *(results_of(ROOT, name) for name in known)):
         path.unlink(missing_ok=True)
-    passed = run_parts(ROOT, coverage=arguments.coverage, at_once=arguments.at_once)
+    passed = run_parts(
+        ROOT,
+        coverage=arguments.coverage,
+        reached=arguments.reached,
+        at_once=arguments.at_once,
+    )
     merged = merge({name: load_results(results_of(ROOT, name)) for name in known})
     if merged is not None:
         save_results(ROOT / RESULTS, merged)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tools.conformance import with_mutation
-from tools.ledger import COLUMNS, Ledger, LedgerError, load_tables
+from tools.conformance import with_mutations
+from tools.ledger import COLUMNS, Ledger, LedgerError, load_ledger, load_tables
 from tools.mutants import main, shard
 from tools.mutation.pool import files_by_row
 from tools.mutation.records import (
@@ -26,7 +26,7 @@ from tools.mutation.records import (
     load_mutations,
 )
 from tools.mutation.report import page
-from tools.mutation.verdicts import Tally, Verdict, tally, worst
+from tools.mutation.verdicts import Tally, tally
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,7 +73,7 @@ def test_fails_always(): assert False
 def table() -> str:
     rows = [
         [f"A-{n}", "A", "1", level, "both", "state", f"rule {n}", ""]
-        for n, level in enumerate(["MUST"] * 5 + ["MUST NOT", "MAY"], start=1)
+        for n, level in enumerate(["MUST"] * 5 + ["MUST NOT", "FACT", "MAY"], start=1)
     ]
     return "".join("\t".join(cells) + "\n" for cells in [COLUMNS, *rows])
 
@@ -239,25 +239,53 @@ def test_files_that_may_claim_a_row(project: Project) -> None:
 
 def test_counts_and_page(project: Project) -> None:
     requirements = load_tables(project.root / "docs/conformance")
-    verdicts = [
-        Verdict("alpha:1", "A-1", "killed"),
-        Verdict("alpha:2", "A-1", "survived"),
-        Verdict("alpha:3", "A-2", "timeout"),
-        Verdict("alpha:4", "A-3", "invalid"),
-        Verdict("alpha:5", "A-7", "killed"),
-    ]
-    assert worst(verdicts)["A-1"] == "survived"
-    counts = tally(Ledger(requirements, {}, {"A-6": "never"}), verdicts)
-    assert counts == {"alpha": Tally(rows=5, killed=1, survived=1, invalid=1, unwritten=2)}
-    text = page(counts, verdicts, 5)
-    assert "| `alpha` | 5 | 1 | 1 | 1 | 2 |" in text
-    assert "5 mutations; 1 rows of other levels" in text
-    assert "- A-1 (alpha:2)" in text
+    ledger = Ledger(requirements, {}, {"A-6": "never"})
+    counts = tally(ledger, {"A-1": 2, "A-2": 1, "A-7": 1})
+    assert counts == {"alpha": Tally(rows=6, proved=2, partly=1, unproved=3)}
+    text = page(counts, 5, "on a day", "# Mutants\n\n## Random mutations\n\nkept\n")
+    assert "| `alpha` | 6 | 2 | 1 | 3 |" in text
+    assert "5 mutations are recorded. Last judged on a day." in text
+    assert text.endswith("## Random mutations\n\nkept\n")
 
 
-def test_a_must_row_is_covered_with_a_mutation_only(project: Project) -> None:
+def test_a_row_is_covered_if_enough_mutations_of_it_were_killed(project: Project) -> None:
     requirements = load_tables(project.root / "docs/conformance")
-    assert with_mutation({"A-1", "A-2", "A-7"}, requirements, {"A-1"}) == {"A-1", "A-7"}
+    covered = {"A-1", "A-2", "A-7", "A-8"}
+    kills = {"A-1": 2, "A-2": 1}
+    assert with_mutations(covered, Ledger(requirements, {}, {}), kills) == {"A-1", "A-8"}
+    unbreakable = Ledger(requirements, {}, {}, {"A-7": "no code"})
+    assert with_mutations(covered, unbreakable, kills) == {"A-1", "A-7", "A-8"}
+
+
+def test_a_kill_counts_while_function_and_test_are_what_they_were(project: Project) -> None:
+    project.mutations(
+        mutation('"A-1"', "value <= LIMIT", "value < LIMIT"),
+        mutation('"A-4"', "value // 2", "value // 3"),
+    )
+
+    def judged() -> set[str]:
+        return set(project.run()[1])
+
+    assert judged() == {"A-1", "A-4"}
+    assert judged() == set()
+    # Layout, comments and the rest of the file are not the function.
+    project.write("src/small/values.py", SOURCE.replace("LIMIT = 10", "LIMIT = 10  # ten"))
+    assert judged() == set()
+    project.write("src/small/values.py", SOURCE.replace("while value < 0", "while value < -1"))
+    assert judged() == {"A-4"}
+    project.write("tests/test_values.py", TESTS.replace("[1, 10]", "[2, 10]"))
+    assert judged() == {"A-1"}
+    project.write("tests/test_values.py", TESTS.replace('"A-1")', '"A-1", "A-7")'))
+    assert judged() == {"A-1"}  # the values are as at first again
+    assert judged() == set()
+
+
+def test_an_unbreakable_row_is_a_fact_with_a_reason(project: Project) -> None:
+    project.write("docs/conformance/unbreakable.tsv", "id\treason\nA-7\tno code does it\n")
+    assert load_ledger(project.root).unbreakable == {"A-7": "no code does it"}
+    project.write("docs/conformance/unbreakable.tsv", "id\treason\nA-1\thard\n")
+    with pytest.raises(LedgerError, match="A-1 has level MUST"):
+        load_ledger(project.root)
 
 
 def test_every_recorded_edit_fits_the_source() -> None:

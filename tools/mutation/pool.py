@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Self, TypeVar
 
 from tools.mutation.copies import PLACE, claim_copy
 from tools.mutation.records import Mutation, MutationError, edited_file
@@ -22,6 +23,9 @@ from tools.mutation.worker import Reply, Request
 SECONDS = PLACE / "seconds.json"
 #: A test that waits for an event waits this part of its usual time: most mutants prevent events.
 PATIENCE = "0.1"
+
+_T = TypeVar("_T")
+_Done = TypeVar("_Done")
 
 
 class Hand:
@@ -57,6 +61,37 @@ class Hand:
         self._lock.close()
 
 
+class Hands:
+    """Several workers, which take things to do one after the other."""
+
+    def __init__(self, root: Path, count: int) -> None:
+        self.count = max(1, count)
+        self._opened = [Hand(root) for _ in range(self.count)]
+        self._idle: SimpleQueue[Hand] = SimpleQueue()
+        for hand in self._opened:
+            self._idle.put(hand)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for hand in self._opened:
+            hand.close()
+
+    def each(self, things: Iterable[_T], do: Callable[[Hand, _T], _Done]) -> list[_Done]:
+        """Does each thing with whatever worker is idle; the results keep the order."""
+
+        def one(thing: _T) -> _Done:
+            hand = self._idle.get()
+            try:
+                return do(hand, thing)
+            finally:
+                self._idle.put(hand)
+
+        with ThreadPoolExecutor(self.count) as pool:
+            return list(pool.map(one, things))
+
+
 def environment(copy: Path) -> dict[str, str]:
     """The environment in which the copy's own code is imported, and kept compiled beside it."""
     ours = {
@@ -84,31 +119,19 @@ class Judge:
         ``tell`` gets those of one mutation as soon as they are known.
         """
         claims = files_by_row(self.root, {row for m in mutations for row in m.rows})
-        seconds = _load_seconds(self.root)
-        hands: SimpleQueue[Hand] = SimpleQueue()
-        opened = [Hand(self.root) for _ in range(max(1, min(self.jobs, len(mutations))))]
-        for hand in opened:
-            hands.put(hand)
+        seconds = load_seconds(self.root)
 
-        def one(mutation: Mutation) -> list[Verdict]:
-            hand = hands.get()
-            try:
-                reply = self._ask(hand, mutation, claims)
-            finally:
-                hands.put(hand)
+        def one(hand: Hand, mutation: Mutation) -> list[Verdict]:
+            reply = self._ask(hand, mutation, claims)
             seconds.update(reply.seconds)
             found = _verdicts(mutation, reply)
             tell(found)
             return found
 
-        try:
-            with ThreadPoolExecutor(len(opened)) as pool:
-                verdicts = [verdict for found in pool.map(one, mutations) for verdict in found]
-                failing = self._failing(opened, pool, verdicts)
-        finally:
-            for hand in opened:
-                hand.close()
-        _save_seconds(self.root, seconds)
+        with Hands(self.root, min(self.jobs, len(mutations))) as hands:
+            verdicts = [verdict for found in hands.each(mutations, one) for verdict in found]
+            failing = failing_tests(hands, {v.test for v in verdicts if v.dead}, self.limit_s)
+        save_seconds(self.root, seconds)
         return [_doubted(verdict, failing) for verdict in verdicts]
 
     def _ask(self, hand: Hand, mutation: Mutation, claims: Mapping[str, set[str]]) -> Reply:
@@ -124,23 +147,20 @@ class Judge:
             Request(list(mutation.rows), tests, file=file, text=text, limit_s=self.limit_s)
         )
 
-    def _failing(
-        self, hands: Sequence[Hand], pool: ThreadPoolExecutor, verdicts: Iterable[Verdict]
-    ) -> set[str]:
-        """The deciding tests that fail without any edit too."""
-        tests = sorted({verdict.test for verdict in verdicts if verdict.dead})
 
-        def ask(place: int) -> Reply:
-            mine = tests[place :: len(hands)]
-            if not mine:
-                return Reply()
-            return hands[place].ask(Request(mine, mine, by="test", limit_s=2 * self.limit_s))
+def failing_tests(hands: Hands, tests: Iterable[str], limit_s: float) -> set[str]:
+    """The tests that fail without any edit too."""
+    wanted = sorted(tests)
+    shares = [wanted[place :: hands.count] for place in range(hands.count)]
 
-        replies = list(pool.map(ask, range(len(hands))))
-        for reply in replies:
-            if reply.error:
-                raise RuntimeError(f"the tests do not run without an edit: {reply.error}")
-        return {test for reply in replies for test in reply.settled}
+    def ask(hand: Hand, mine: list[str]) -> Reply:
+        return hand.ask(Request(mine, mine, by="test", limit_s=2 * limit_s))
+
+    replies = hands.each([share for share in shares if share], ask)
+    for reply in replies:
+        if reply.error:
+            raise RuntimeError(f"the tests do not run without an edit: {reply.error}")
+    return {test for reply in replies for test in reply.settled}
 
 
 def _verdicts(mutation: Mutation, reply: Reply) -> list[Verdict]:
@@ -177,16 +197,16 @@ def files_by_row(root: Path, rows: Iterable[str]) -> dict[str, set[str]]:
     return found
 
 
-def _load_seconds(root: Path) -> dict[str, float]:
+def load_seconds(root: Path) -> dict[str, float]:
     path = root / SECONDS
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        _save_seconds(root, {})
+        save_seconds(root, {})
     loaded: dict[str, float] = json.loads(path.read_text("utf-8"))
     return loaded
 
 
-def _save_seconds(root: Path, seconds: Mapping[str, float]) -> None:
+def save_seconds(root: Path, seconds: Mapping[str, float]) -> None:
     partial = (root / SECONDS).with_suffix(".partial")
     partial.write_text(json.dumps(dict(sorted(seconds.items()))), "utf-8")
     partial.replace(root / SECONDS)

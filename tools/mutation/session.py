@@ -1,7 +1,8 @@
 """One pytest session over the tests that claim certain rows, run in a child process.
 
-A *label* is a row, or the node id of a test. The session runs the tests of its labels, quick ones
-first; the first test of a label that fails settles the label, and it stops when all are settled.
+A *label* is a row, or the node id of a test, or ``any`` for all tests together. The session runs
+the tests of its labels, quick ones first; the first test of a label that fails settles the label,
+and it stops when all are settled.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import Phase, settings
 
-By = Literal["row", "test"]
+By = Literal["row", "test", "any"]
 Send = Callable[[dict[str, Any]], None]
 
 #: Marks of tests that do not count: they are skipped on some machines, or take long.
@@ -28,16 +29,25 @@ _ARGUMENTS = ("-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-hea
 
 
 def run_session(plugin: LabelledTests, tests: Iterable[str], scratch: str) -> None:
-    """Runs the tests that the plugin picks from these files."""
-    pytest.main([*_ARGUMENTS, f"--basetemp={scratch}", *tests], plugins=[plugin])
+    """Runs the tests that the plugin picks from the files of these tests."""
+    files = dict.fromkeys(test.partition("::")[0] for test in tests)
+    pytest.main([*_ARGUMENTS, f"--basetemp={scratch}", *files], plugins=[plugin])
 
 
 class LabelledTests:
     """The plugin that picks, orders and reports tests; their starts and ends go to ``send``."""
 
-    def __init__(self, labels: set[str], by: By, seconds: Mapping[str, float], send: Send) -> None:
+    def __init__(
+        self,
+        labels: set[str],
+        by: By,
+        seconds: Mapping[str, float],
+        send: Send,
+        tests: Iterable[str] = (),
+    ) -> None:
         self._open = labels
         self._by = by
+        self._tests = frozenset(tests)
         self._seconds = seconds
         self._send = send
         self._labels: dict[str, frozenset[str]] = {}
@@ -61,9 +71,17 @@ class LabelledTests:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            self._labels[item.nodeid] = _labels(item, self._by) & self._open
+            self._labels[item.nodeid] = self._of(item) & self._open
         items[:] = [item for item in items if self._labels[item.nodeid]]
         items.sort(key=lambda item: self._seconds.get(item.nodeid, guess(item.nodeid)))
+
+    def _of(self, item: pytest.Item) -> frozenset[str]:
+        """The labels of a test."""
+        if self._by == "row":
+            return _rows(item)
+        if item.nodeid not in self._tests:
+            return frozenset()
+        return frozenset({item.nodeid if self._by == "test" else "any"})
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -107,9 +125,7 @@ def guess(nodeid: str) -> float:
     return _GUESSES.get(parts[1], _GUESS) if len(parts) > 1 else _GUESS
 
 
-def _labels(item: pytest.Item, by: By) -> frozenset[str]:
-    if by == "test":
-        return frozenset({item.nodeid})
+def _rows(item: pytest.Item) -> frozenset[str]:
     if any(item.get_closest_marker(mark) for mark in LEFT_OUT):
         return frozenset()
     marks = [mark for name in CLAIMS for mark in item.iter_markers(name)]

@@ -1,18 +1,17 @@
-"""The verdicts on mutants, and their counts by table."""
+"""The verdicts on mutants, the mutations that a row needs, and counts by table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tools.ledger import Ledger
+from tools.ledger import Ledger, Requirement
 from tools.mutation.records import Mutation
 
 Fate = Literal["killed", "timeout", "survived", "invalid"]
-#: The worse comes later: a row is as bad as the worst of its mutations.
-_FATES: tuple[Fate, ...] = ("killed", "timeout", "invalid", "survived")
-BINDING = frozenset({"MUST", "MUST NOT"})
+#: Different mutations of which the tests of a row must notice each, by the row's level.
+NEEDED = {"MUST": 2, "MUST NOT": 2, "FACT": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,49 +34,41 @@ def verdicts_for(mutation: Mutation, fate: Fate, detail: str) -> list[Verdict]:
     return [Verdict(mutation.name, row, fate, detail=detail) for row in mutation.rows]
 
 
+def needed(row: Requirement, ledger: Ledger) -> int:
+    """The number of killed mutations without which the row is open."""
+    return 0 if row.id in ledger.unbreakable else NEEDED.get(row.level, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The rows of one table by the fate of their mutations."""
+    """The rows of one table that need mutations, by how many of them were killed."""
 
     rows: int = 0
-    killed: int = 0
-    survived: int = 0
-    invalid: int = 0
-    unwritten: int = 0
+    proved: int = 0
+    partly: int = 0
+    unproved: int = 0
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
             self.rows + other.rows,
-            self.killed + other.killed,
-            self.survived + other.survived,
-            self.invalid + other.invalid,
-            self.unwritten + other.unwritten,
+            self.proved + other.proved,
+            self.partly + other.partly,
+            self.unproved + other.unproved,
         )
 
 
-def tally(ledger: Ledger, verdicts: Iterable[Verdict]) -> dict[str, Tally]:
-    """Counts the MUST and MUST NOT rows of each table, without waived ones and departures."""
-    fates = worst(verdicts)
+def tally(ledger: Ledger, kills: Mapping[str, int]) -> dict[str, Tally]:
+    """Counts the rows of each table, without waived ones and departures."""
     left_out = ledger.waivers.keys() | ledger.departures.keys()
     counts: dict[str, Tally] = {}
     for row in ledger.requirements.values():
-        if row.level in BINDING and row.id not in left_out:
-            counts[row.table] = counts.get(row.table, Tally()) + _one(fates.get(row.id))
+        if row.id not in left_out and (wanted := needed(row, ledger)):
+            one = _one(wanted, kills.get(row.id, 0))
+            counts[row.table] = counts.get(row.table, Tally()) + one
     return counts
 
 
-def worst(verdicts: Iterable[Verdict]) -> dict[str, Fate]:
-    """The fate of each row: that of its worst mutation."""
-    fates: dict[str, Fate] = {}
-    for verdict in verdicts:
-        known = fates.get(verdict.row, verdict.fate)
-        fates[verdict.row] = max(known, verdict.fate, key=_FATES.index)
-    return fates
-
-
-def _one(fate: Fate | None) -> Tally:
-    if fate is None:
-        return Tally(rows=1, unwritten=1)
-    if fate in {"killed", "timeout"}:
-        return Tally(rows=1, killed=1)
-    return Tally(rows=1, survived=1) if fate == "survived" else Tally(rows=1, invalid=1)
+def _one(wanted: int, killed: int) -> Tally:
+    if killed >= wanted:
+        return Tally(rows=1, proved=1)
+    return Tally(rows=1, partly=1) if killed else Tally(rows=1, unproved=1)

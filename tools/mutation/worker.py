@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import json
 import os
+import resource
 import select
 import shutil
 import signal
@@ -45,6 +46,8 @@ LIBRARIES = (
     "uvloop",
 )
 LOG = Path(".build/mutant.log")
+#: An edit may make a loop that never ends and takes memory each time.
+MEMORY = 8 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ class Worker:
         try:
             os.setsid()
             _redirect()
+            if "/pipeline/" not in request.file:  # Java reserves more than it uses
+                resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
             def send(event: dict[str, Any]) -> None:
                 os.write(writer, json.dumps(event).encode() + b"\n")
@@ -112,7 +117,7 @@ class Worker:
             if trouble := import_error(request.file):
                 send({"event": "broken", "detail": trouble})
             else:
-                plugin = LabelledTests(set(labels), request.by, self._seconds, send)
+                plugin = LabelledTests(set(labels), request.by, self._seconds, send, request.tests)
                 run_session(plugin, request.tests, self._scratch)
                 send({"event": "done"})
         except BaseException:
