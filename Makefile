@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance mutants slices bench fuzz crash chaos soak proof sim engines docs man site java pipeline kerberos audit survey lock clean story wheel newest
+.PHONY: help run install test lint format types pytest conformance mutants reached slices bench fuzz crash chaos soak proof sim engines docs man site java pipeline kerberos audit survey lock clean story wheel newest
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -51,9 +51,17 @@ endif
 conformance: $(VENV)/.dev ## covered / departs / open / waived requirements (JSON=1 for machines, OPEN=table lists)
 	@$(PY) tools/conformance.py $(if $(JSON),--json) $(if $(OPEN),--open $(OPEN))
 
-mutants: $(VENV)/.dev ## edits that the tests of each row must notice (ONLY=table or id, SHARD=1/4, SAMPLE=40, SEED=0, WRITE=1)
+mutants: $(VENV)/.dev ## edits that tests must notice: those of rows without a kill on record (ALL=1, ONLY=table or id, SAMPLE=40), or at random places (RANDOM=1000 SEED=0 WRITE=1)
 	@$(PY) tools/mutants.py $(if $(ONLY),--only $(ONLY)) $(if $(SHARD),--shard $(SHARD)) \
-		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write) $(if $(JSON),--json)
+		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(ALL),--all) $(if $(RANDOM),--random $(RANDOM)) \
+		$(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write) $(if $(JSON),--json)
+
+# Recording takes Python 3.12 or newer, and then hardly any time.
+reached: .build/newest/.done ## which tests execute which lines, for random mutations: all tests on the newest Python
+	@rm -rf .build/reached
+	@.build/newest/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
+		--only-binary :all: --use-pep517 --no-binary pyspark -r requirements/pipeline.lock
+	@PYTHONPATH=$(CURDIR)/src:$(CURDIR) MQIS_EXAMPLES=10 .build/newest/bin/python tools/run_tests.py --reached
 
 slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench, engines, the newest Python (CI runs it)
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target \
@@ -68,14 +76,21 @@ slice-engines:
 slice-%:
 	@$(PY) -m pytest tests/slices/$*.py
 
-# Few examples: what is new there is the interpreter.
+# Few examples: what is new there is the interpreter. On the way it records which tests execute
+# which lines of these layers, unless `make reached` has done so for all.
 newest: $(VENV)/.dev ## the tests of wire and protocol on the newest Python of this machine (NEWEST=python3.14)
-	@newest="$(or $(NEWEST),$$(tools/newest_python.sh $(PY)))"; \
-	if [ -z "$$newest" ]; then echo "there is no newer Python here than the one of $(VENV)"; exit 0; fi; \
-	$$newest -m venv .build/newest && \
-	.build/newest/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
-		--only-binary :all: -r requirements/run.lock -r requirements/dev.lock && \
-	PYTHONPATH=src:. MQIS_EXAMPLES=5 .build/newest/bin/python -m pytest -p no:cacheprovider tests/wire tests/protocol
+	@if [ -z "$(NEWEST)" ]; then echo "there is no newer Python here than the one of $(VENV)"; exit 0; fi; \
+	$(MAKE) --no-print-directory .build/newest/.done NEWEST="$(NEWEST)" && \
+	PYTHONPATH=src:. MQIS_EXAMPLES=5 .build/newest/bin/python -m pytest -p no:cacheprovider \
+		$(if $(wildcard .build/reached/rest.db),,--reached .build/reached/newest.db) tests/wire tests/protocol
+
+NEWEST ?= $(shell tools/newest_python.sh $(PY) 2> /dev/null)
+.build/newest/.done: requirements/run.lock requirements/dev.lock
+	@[ -n "$(NEWEST)" ] || { echo "this takes a Python newer than 3.11: make $(MAKECMDGOALS) NEWEST=python3.13" >&2; exit 1; }
+	@$(NEWEST) -m venv .build/newest
+	@.build/newest/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
+		--only-binary :all: -r requirements/run.lock -r requirements/dev.lock
+	@touch $@
 
 bench: $(VENV)/.dev ## the benchmarks, each beside a peer (ONLY=name for one, QUICK=1)
 	@$(PY) -m bench $(ONLY) $(if $(QUICK),--quick)

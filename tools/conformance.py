@@ -129,8 +129,9 @@ def open_table(
     table.add_column("mutations", no_wrap=True)
     table.add_column("summary")
     for row in rows:
-        killed = f"{kills.get(row.id, 0)} of {needed(row, ledger)}"
-        table.add_row(Text(row.id), row.level, killed, Text(row.summary))
+        killed, wanted = kills.get(row.id, 0), needed(row, ledger)
+        told = f"{killed} of {wanted}" if killed < wanted else "enough"
+        table.add_row(Text(row.id), row.level, told, Text(row.summary))
     return table
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from tools.ledger import COLUMNS, LedgerError, load_ledger, load_tables
+from tools.mutation.kills import Kill, edit_digest, proof_digest, save_kills
+from tools.mutation.records import load_mutations
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,9 +39,9 @@ def table(prefix: str, levels: list[str]) -> str:
 
 
 def mutations(*rows: str) -> str:
-    """The text of a file with one edit for each row."""
-    edit = 'file = "src/rules.py"\nbefore = "1"\nafter = "2"\n'
-    return "".join(f'[[mutation]]\nrows = ["{row}"]\n{edit}' for row in rows)
+    """The text of a file with two edits for each row."""
+    edits = [f'file = "src/rules.py"\nbefore = "1"\nafter = "{n}"\n' for n in (2, 3)]
+    return "".join(f'[[mutation]]\nrows = ["{row}"]\n{edit}' for row in rows for edit in edits)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,19 @@ class Project:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+    def kill(self, only: Collection[str] = ("2", "3")) -> None:
+        """Records kills of the mutations, or of those with certain texts."""
+        test = "cases/conftest.py::test_it"
+        found = load_mutations(self.root, load_tables(self.root / "docs/conformance"))
+        proof = proof_digest(self.root, test)
+        kills = [
+            Kill(row, edit_digest(self.root, mutation), test, proof)
+            for mutation in found
+            for row in mutation.rows
+            if mutation.after in only
+        ]
+        save_kills(self.root, kills)
 
     def write_tests(self, body: str) -> None:
         self.write("cases/test_it.py", f"import pytest\n{body}")
@@ -98,7 +114,9 @@ def project(tmp_path: Path) -> Project:
     made.write("docs/conformance/alpha.tsv", table("A", LEVELS_OF_ALPHA))
     made.write("docs/conformance/beta.tsv", table("B", ["MUST NOT", "FACT"]))
     made.write("docs/conformance/waivers.tsv", "id\treason\n")
-    made.write("tests/mutations/all.toml", mutations(*BINDING_ROWS))
+    made.write("src/rules.py", "LIMIT = 1\n")
+    made.write("tests/mutations/all.toml", mutations(*BINDING_ROWS, "B-2"))
+    made.kill()
     assert made.run("git", "init", "-q").returncode == 0
     return made
 
@@ -186,6 +204,28 @@ def test_only_passing_tests_of_our_own_cover(project: Project) -> None:
     assert recorded["tests"]["cases/test_it.py::test_interop"]["ids"] == ["A-6", "A-7"]
 
 
+def test_a_binding_row_needs_two_killed_mutations_and_a_fact_one(project: Project) -> None:
+    project.write("tests/mutations/all.toml", mutations("A-1", "B-2"))
+    project.kill(only="2")
+    project.write_tests("@pytest.mark.req('A-1', 'A-7', 'B-1', 'B-2')\ndef test_it(): pass")
+    project.commit()
+    done = project.conformance("--json")
+    figures = json.loads(done.stdout)
+    assert figures["alpha"]["MUST"]["covered"] == 0
+    assert figures["beta"]["FACT"]["covered"] == 1
+    assert "2 of 4 mutations have not been killed on the code as it is" in done.stderr
+    assert "1 of 2" in project.conformance("--open", "alpha").stdout
+
+
+def test_a_kill_on_other_code_counts_no_more(project: Project) -> None:
+    project.write_tests("@pytest.mark.req('A-1')\ndef test_it(): pass")
+    project.commit()
+    before = json.loads(project.conformance("--json").stdout)
+    project.write("src/rules.py", "LIMIT = 1 + 0\n")
+    after = json.loads(project.conformance("--json").stdout)
+    assert [f["alpha"]["MUST"]["covered"] for f in (before, after)] == [1, 0]
+
+
 def test_a_binding_row_without_a_mutation_is_open(project: Project) -> None:
     project.write("tests/mutations/all.toml", mutations("A-2"))
     project.write_tests("@pytest.mark.req('A-1', 'A-2', 'A-7', 'B-1')\ndef test_it(): pass")
@@ -215,7 +255,7 @@ def test_reports_for_readers(project: Project) -> None:
     assert words["beta"] == ["1/0/0/0", "0/0/1/0", "1/0/1/0", "50.0", "%"]
     assert words["total"][-3:] == ["2/0/8/0", "20.0", "%"]
     assert [line.split() for line in opened.stdout.splitlines() if "B-" in line] == [
-        ["B-2", "FACT", "rule", "2", "of", "B"]
+        ["B-2", "FACT", "enough", "rule", "2", "of", "B"]
     ]
     assert unknown.returncode == 2
     assert "gamma" in unknown.stderr

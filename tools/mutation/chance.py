@@ -26,7 +26,7 @@ AIMS = {
     "pipeline/transforms": 93,
     "admin": 93,
 }
-EQUIVALENT = Path("tests/mutations/equivalent.toml")
+EQUIVALENT = Path("tests/mutations/random/equivalent.toml")
 #: Tests are tried in rounds, each of so many files and tests, as importing a file takes longer
 #: than most tests. The last has what can be done in so many seconds.
 _ROUNDS = ((2, 30), (6, 80), (60, 400))

@@ -35,7 +35,7 @@ _OF_CHANCE = """\
 
 Edits by operators at random places, judged by the tests that execute them
 ([README.md](README.md#random-mutations)). *Equivalent* ones change nothing that anybody could
-notice; `tests/mutations/equivalent.toml` has the reason of each. The rate leaves them out.
+notice; `tests/mutations/random/equivalent.toml` has the reason of each. The rate leaves them out.
 """
 
 
