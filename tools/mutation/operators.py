@@ -138,6 +138,8 @@ class _File:
 
     def _whole(self, node: ast.stmt) -> Iterator[Edit]:
         """Leaves the statement out, or the rest of the function."""
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            return  # the body of a protocol's method
         if isinstance(node, _OMITTED) or _can_go(node):
             yield self._edit("statement left out", node, "pass")
         if isinstance(node, ast.Return):
@@ -288,11 +290,9 @@ def _defined(node: ast.stmt) -> frozenset[str]:
 
 def _can_go(node: ast.stmt) -> bool:
     """Returns whether the statement is there for what it does, and not for a name it binds."""
-    if isinstance(node, ast.Expr):
-        return not isinstance(node.value, ast.Constant)
     if isinstance(node, ast.Assign):
         return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
-    return False
+    return isinstance(node, ast.Expr)
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -133,7 +133,8 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _paths(database: sqlite3.Connection) -> list[tuple[str]]:
-    return database.execute("SELECT path FROM files").fetchall()
+    # Templates of pages become functions too.
+    return database.execute("SELECT path FROM files WHERE path LIKE '%.py'").fetchall()
 
 
 @lru_cache(2000)
