@@ -3,8 +3,9 @@
 Usage: python tools/reach.py [--all]
 
 Starts at what is public on purpose (the commands, ``mqis.client``, ``mqis.testing``, the Spark
-sources, the templates of the console) and follows every reference from there. A definition that is
-not met is unreachable, also if others mention it that are unreachable themselves.
+sources, the templates of the console, what a page of docs/ or an example imports) and follows every
+reference from there. A definition that is not met is unreachable, also if others mention it that
+are unreachable themselves.
 
 What a class is reached for: its special methods, what overrides a method of another package (such
 as asyncio's and Spark's protocols), what overrides a reached method, and what fulfils a reached
@@ -15,6 +16,7 @@ name. Fields and members of enumerations are not judged: the wire numbers them.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,9 +41,50 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src"
 CACHE = ROOT / ".build" / "reach"
 
+_PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_IMPORT = re.compile(r"^from (mqis[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_NAME = re.compile(r"\w+")
+
 #: What ships although nothing in mqis refers to it, each with the reason. A class or a module
 #: stands for its public members too.
-ALLOWED: dict[str, str] = {}
+ALLOWED: dict[str, str] = {
+    # called by other programs
+    "mqis.pipeline.declarative": "spark-pipelines loads it by the file's name (docs/pipeline.md)",
+    "mqis.server.monitoring.metrics.exposition.ServerCollector.describe": (
+        "prometheus-client looks for it when the collector is registered"
+    ),
+    "mqis.runtime.authentication.clock._Asking.step": (
+        "the RPC client calls it: _Asking stands for a SecurityContext that ends at once"
+    ),
+    "mqis.runtime.authentication.clock._Asking.complete": "as _Asking.step",
+    "mqis.runtime.authentication.clock._Asking.identity": "as _Asking.step",
+    # called through Any
+    "mqis.sim.network.Post": "a simulated server takes it for its queue manager, as Any",
+    # offered to programs by a page
+    "mqis.client.elements.NetworkProtocol": "the type of ConnectedNetwork.network_protocol",
+    "mqis.protocol.cmpo.security.is_machine": "docs/oletx.md: a handler asks it for its caller",
+    "mqis.protocol.routing.bulk.allpairs.routes_from": "docs/routing.md: tables for programs",
+    "mqis.protocol.routing.bulk.gates.Gates.of": "docs/routing.md: WhatIf with gates",
+    "mqis.wire.ndr.scalars": "docs/rpc.md: every type of IDL",
+    # read by tools that write documents
+    "mqis.config.checks.accepted_by": "tools/configuration_doc.py",
+    "mqis.server.monitoring.metrics.catalogue.Metric.exported": "tools/metrics_doc.py",
+    # the state of a machine, which only its tests and the soak tools look at
+    "mqis.places.remote.forget_systems": "tests change the environment of one process",
+    "mqis.protocol.ldap.client.LdapClient.buffered": "tests of the limit of unread answers",
+    "mqis.protocol.multiplexer.multiplexer.Multiplexer.incoming": (
+        "tests of the Incoming Connection Table (MS-CMP 3.1.1.1)"
+    ),
+    "mqis.runtime.activedirectory.connection.ForestConnection.outage": "tests of reconnecting",
+    "mqis.runtime.directory.handles.HandleTable.count": "tests and soaks of leaked handles",
+    "mqis.runtime.directory.walks.LookupWalks.waiting": "tests of lookups that wait",
+    "mqis.runtime.oletx.binding.PartnerBinding.authenticated": "tests of the security level",
+    "mqis.runtime.queueing.endpoint.QueueingEndpoint.next_event": (
+        "tests of a queue manager without a node"
+    ),
+    "mqis.storage.journal.appender.copy": "tests of journals without a thread",
+    "mqis.storage.journal.checking.JournalCheck.notices": "tests of findings that are no faults",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +137,14 @@ class _Search:
 
     def run(self) -> set[str]:
         references: dict[str, list[str]] = defaultdict(list)
+        modules: dict[str, str] = {}
         for one in self.found.modules.values():
+            modules |= {name: found.module for name, found in one.definitions.items()}
             for name, targets in one.references.items():  # a function may have a module's name
                 references[name] += targets
-        modules = {n: d.module for m in self.found.modules.values() for n, d in m.definitions.items()}
+        modules = {
+            n: d.module for m in self.found.modules.values() for n, d in m.definitions.items()
+        }
         for root in self.roots:
             self._follow(root)
         while self.pending:
@@ -195,7 +242,7 @@ def _outer(name: str) -> str:
     return name.rpartition(".<locals>.")[0] or name.rpartition(".")[0]
 
 
-# --- the roots of mqis -----------------------------------------------------------------------------
+# --- the roots of mqis ----------------------------------------------------------------------------
 
 
 def public_names(found: References, sources: Path = SOURCES) -> list[str]:
@@ -206,6 +253,7 @@ def public_names(found: References, sources: Path = SOURCES) -> list[str]:
             public += [name for name in one.definitions if _is_public(name)]
         if module == "mqis.client" or module.startswith("pyspark_"):
             public += [module, *(n for name, n in one.imported.items() if _is_public(name))]
+    public += _documented(found)
     public += [member for name in tuple(public) for member in _public_members(found, name)]
     return ["mqis.cli.entry.main", *_commands(found), *_names_in_templates(sources), *public]
 
@@ -219,6 +267,18 @@ def _commands(found: References) -> Iterator[str]:
         module = found.modules[command.module]
         for name in command.attributes:
             yield module.imported.get(name, f"{command.module}.{name}")
+
+
+def _documented(found: References) -> Iterator[str]:
+    """What the Python of a page, or of an example, imports."""
+    pages = [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("docs/**/*.md"))]
+    blocks = [block for page in pages for block in _PYTHON.findall(page)]
+    examples = [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("examples/**/*.py"))]
+    for text in (*blocks, *examples):
+        for module, names in _IMPORT.findall(text):
+            for name in _NAME.findall(names):
+                imported = found.modules[module].imported if module in found.modules else {}
+                yield imported.get(name, f"{module}.{name}")
 
 
 def _names_in_templates(sources: Path) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,6 @@ from mypy.options import Options
 from mypy.patterns import ClassPattern
 from mypy.state import state
 from mypy.subtypes import is_subtype
-from mypy.typevars import fill_typevars_with_any
 from mypy.types import (
     AnyType,
     CallableType,
@@ -39,6 +38,7 @@ from mypy.types import (
     UnionType,
     get_proper_type,
 )
+from mypy.typevars import fill_typevars_with_any
 
 #: Before the bare name of an attribute whose owner is unknown.
 UNKNOWN = "?"
@@ -212,7 +212,7 @@ def _options(sources: Path, cache: Path, config: Path | None) -> Options:
     return options
 
 
-# --- classes ---------------------------------------------------------------------------------------
+# --- classes --------------------------------------------------------------------------------------
 
 
 def _infos(built: build.BuildResult, wanted: Iterable[str]) -> Iterator[nodes.TypeInfo]:
@@ -258,12 +258,10 @@ def _fulfils(info: nodes.TypeInfo, protocol: nodes.TypeInfo) -> bool:
         return is_subtype(fill_typevars_with_any(info), fill_typevars_with_any(protocol))
 
 
-# --- one module ------------------------------------------------------------------------------------
+# --- one module -----------------------------------------------------------------------------------
 
 
-def _extract(
-    built: build.BuildResult, module: str, roots: set[str]
-) -> ModuleReferences:
+def _extract(built: build.BuildResult, module: str, roots: set[str]) -> ModuleReferences:
     tree = built.files[module]
     reader = _Reader(tree, built.types, roots)
     for each in tree.defs:
@@ -325,33 +323,7 @@ class _Reader:
             self.within = before
 
     def read(self, node: nodes.Node) -> None:
-        match node:
-            case nodes.FuncDef():
-                self._func_def(node)
-            case nodes.Decorator():
-                self._decorator(node)
-            case nodes.OverloadedFuncDef():
-                self._overloaded_func_def(node)
-            case nodes.ClassDef():
-                self._class_def(node)
-            case nodes.AssignmentStmt():
-                self._assignment_stmt(node)
-            case nodes.NameExpr():
-                self._name_expr(node)
-            case nodes.MemberExpr():
-                self._member_expr(node)
-            case nodes.SuperExpr():
-                self._super_expr(node)
-            case nodes.CastExpr():
-                self._cast_expr(node)
-            case nodes.TypeApplication():
-                self._type_application(node)
-            case nodes.CallExpr():
-                self._call_expr(node)
-            case ClassPattern():
-                self._class_pattern(node)
-            case _:
-                self.read_parts(node)
+        _READERS.get(type(node), _Reader.read_parts)(self, node)
 
     def read_parts(self, node: nodes.Node) -> None:
         for name in _PARTS[type(node).__name__]:
@@ -361,33 +333,29 @@ class _Reader:
     # definitions
 
     def _func_def(self, o: nodes.FuncDef) -> None:
-        self._function(o, o.name, o.line, o.end_line or o.line, [o], [])
+        self._function(o, [o])
 
     def _decorator(self, o: nodes.Decorator) -> None:
-        end = o.func.end_line or o.line
-        decorators = [*o.original_decorators]
-        self._function(o.func, o.func.name, o.line, end, [o, o.func, o.var], decorators)
+        self._function(o.func, [o, o.func, o.var], o)
 
     def _overloaded_func_def(self, o: nodes.OverloadedFuncDef) -> None:
         for item in [*o.items, *([] if o.impl is None else [o.impl])]:
             if isinstance(item, nodes.Decorator):
-                end = item.func.end_line or item.line
-                found = [o, item, item.func, item.var]
-                decorators = [*item.original_decorators]
-                self._function(item.func, item.func.name, item.line, end, found, decorators)
-            else:
-                end = item.end_line or item.line
-                self._function(item, item.name, item.line, end, [o, item], [])
+                self._function(item.func, [o, item, item.func, item.var], item)
+            elif isinstance(item, nodes.FuncDef):
+                self._function(item, [o, item])
 
     def _function(
         self,
         function: nodes.FuncDef,
-        name: str,
-        line: int,
-        end: int,
         same: list[nodes.Node],
-        decorators: list[nodes.Expression],
+        decorated: nodes.Decorator | None = None,
     ) -> None:
+        """Reads a function; ``same`` are the nodes by which a name may mean it."""
+        name = function.name
+        decorators = [] if decorated is None else decorated.original_decorators
+        line = min([function.line, *(each.line for each in decorators)])
+        end = function.end_line or line
         if self.in_function:
             full = f"{self.within[0]}.<locals>.{name}"
             self.local |= {id(node): full for node in same}
@@ -563,30 +531,61 @@ class _Reader:
 
     def _owners(self, found: Type | None) -> list[nodes.TypeInfo] | None:
         """The classes whose attribute is meant; None: the type is unknown."""
-        if found is None:
-            return None
-        one: ProperType = get_proper_type(found)
-        if isinstance(one, AnyType):
-            source = one if one.source_any is None else one.source_any
-            return [] if source.type_of_any == TypeOfAny.from_unimported_type else None
-        if isinstance(one, Instance):
-            return [one.type]
-        if isinstance(one, UnionType):
-            each = [self._owners(item) for item in one.items]
-            if any(owners is None for owners in each):
+        owners: list[nodes.TypeInfo] = []
+        pending = [found]
+        while pending:
+            one = pending.pop()
+            one = one if one is None else get_proper_type(one)
+            if one is None or (isinstance(one, AnyType) and not _is_of_no_import(one)):
                 return None
-            return [info for owners in each for info in owners or ()]
-        if isinstance(one, TypeVarType):
-            return self._owners(one.upper_bound)
-        if isinstance(one, TupleType):
-            return [one.partial_fallback.type]
-        if isinstance(one, TypedDictType | LiteralType):
-            return [one.fallback.type]
-        if isinstance(one, TypeType):
-            return self._owners(one.item)
-        if isinstance(one, CallableType | Overloaded) and one.is_type_obj():
-            return [one.type_object()]
-        return []
+            owner, more = _owner(one)
+            owners += [] if owner is None else [owner]
+            pending += more
+        return owners
+
+
+def _is_of_no_import(found: AnyType) -> bool:
+    """Returns whether the type is unknown because a package without types has defined it."""
+    source = found if found.source_any is None else found.source_any
+    return source.type_of_any == TypeOfAny.from_unimported_type
+
+
+def _owner(one: ProperType) -> tuple[nodes.TypeInfo | None, list[Type]]:
+    """The class whose attributes a value of this type has, or types that stand for it."""
+    owner: nodes.TypeInfo | None = None
+    more: list[Type] = []
+    match one:
+        case Instance():
+            owner = one.type
+        case UnionType():
+            more = list(one.items)
+        case TypeVarType():
+            more = [one.upper_bound]
+        case TupleType():
+            owner = one.partial_fallback.type
+        case TypedDictType() | LiteralType():
+            owner = one.fallback.type
+        case TypeType():
+            more = [one.item]
+        case CallableType() | Overloaded() if one.is_type_obj():
+            owner = one.type_object()
+    return owner, more
+
+
+_READERS: dict[type[nodes.Node], Callable[[_Reader, Any], None]] = {
+    nodes.AssignmentStmt: _Reader._assignment_stmt,
+    nodes.CallExpr: _Reader._call_expr,
+    nodes.CastExpr: _Reader._cast_expr,
+    nodes.ClassDef: _Reader._class_def,
+    nodes.Decorator: _Reader._decorator,
+    nodes.FuncDef: _Reader._func_def,
+    nodes.MemberExpr: _Reader._member_expr,
+    nodes.NameExpr: _Reader._name_expr,
+    nodes.OverloadedFuncDef: _Reader._overloaded_func_def,
+    nodes.SuperExpr: _Reader._super_expr,
+    nodes.TypeApplication: _Reader._type_application,
+    ClassPattern: _Reader._class_pattern,
+}
 
 
 def _assigned(lvalues: Iterable[nodes.Expression]) -> list[str]:
@@ -620,31 +619,31 @@ class _Imports(ast.NodeVisitor):
         #: Names that functions import, for the annotations in them.
         self.imported: dict[str, str] = {}
 
-    def visit_Import(self, node: ast.Import) -> None:  # noqa: N802
+    def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             self._mention(alias.name)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: N802
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
             whole = f"{node.module}.{alias.name}"
             self._mention(whole if whole in self.files else node.module or "")
             self.imported.setdefault(alias.asname or alias.name, whole)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
         if self.in_function:
             self.generic_visit(node)
         else:
             self._inside(f"{self.within}.{node.name}", node)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         middle = ".<locals>." if self.in_function else "."
         before, self.in_function = self.in_function, True
         self._inside(f"{self.within}{middle}{node.name}", node)
         self.in_function = before
 
-    visit_AsyncFunctionDef = visit_FunctionDef
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         name = node.target.id if isinstance(node.target, ast.Name) else ""
         whole = f"{self.within}.{name}"
         within = whole if whole in self.reader.definitions else self.within
