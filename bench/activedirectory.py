@@ -35,9 +35,9 @@ from mqis.config.file import default_toml, override
 from mqis.config.sections import Config
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.runtime.activedirectory.reading import CONTROLS, PAGE_SIZE
-from mqis.runtime.freeports import free_port
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.storage.sqlite import SqliteStore
+from mqis.testing.ports import free_port
 from mqis.wire.ldap.changes import AttributeChange, ModifyEntry, ModifyKind
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.filters import And, Equality

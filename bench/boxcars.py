@@ -15,9 +15,10 @@ from mqis.protocol.multiplexer.events import (
     SendBoxcar,
 )
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
+from mqis.testing.cmp import user_message
 from mqis.wire.cmp.boxcar import HEADER_SIZE, MAX_SIZE, BoxcarReader
 from mqis.wire.cmp.builder import BoxcarBuilder, size_in_boxcar
-from mqis.wire.cmp.packet import PACKET_SIZE, RESERVED, MsgTag, Packet
+from mqis.wire.cmp.packet import PACKET_SIZE, RESERVED, MsgTag
 
 #: Body sizes: none, that of the specification's example, a longer one, and the longest.
 BODIES = (0, 60, 1000, 81_880)
@@ -78,7 +79,7 @@ def _timed(run: Run, work: Callable[[], object], count: int) -> Callable[[], Sam
 def _encode(count: int, body: bytes) -> bytes:
     builder = BoxcarBuilder()
     for _ in range(count):
-        builder.add(Packet.user_message(1, 0x2001, body, is_master=True))
+        builder.add(user_message(1, 0x2001, body, is_master=True))
     return builder.to_bytes()
 
 

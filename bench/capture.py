@@ -17,8 +17,9 @@ from bench.measure import Sample, contest, once
 from bench.results import Results, Row
 from bench.run import Bench, Run
 from mqis.protocol.capture.decoder import CaptureDecoder, parse_network
+from mqis.testing.cmp import user_message
+from mqis.testing.pcap import Ends, Part, conversation_frames, write_pcap
 from mqis.wire.cmp.builder import BoxcarBuilder
-from mqis.wire.cmp.packet import Packet
 from mqis.wire.cmpo import ixnremote
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
@@ -30,8 +31,6 @@ from mqis.wire.mqqb.properties import MessageProperties
 from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.mqqb.userheader import UserHeader
 from mqis.wire.ndr import ContextHandle, Syntax
-from mqis.wire.pcap.building import Ends, Part, conversation_frames
-from mqis.wire.pcap.classic import write_pcap
 from mqis.wire.pcap.file import walk_capture
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc import bodies
@@ -173,7 +172,7 @@ def _replication(exchanges: int) -> Iterator[tuple[bool, bytes]]:
 def _boxcars(exchanges: int) -> Iterator[tuple[bool, bytes]]:
     yield from _bound(ixnremote.SYNTAX)
     send = ixnremote.SEND_RECEIVE
-    packets = [Packet.user_message(n, 0x2001, bytes(60), is_master=True) for n in range(4)]
+    packets = [user_message(n, 0x2001, bytes(60), is_master=True) for n in range(4)]
     boxcar = BoxcarBuilder(packets).to_bytes()
     stub = send.request.encode(ixnremote.SendReceive(_HANDLE, 4, boxcar), Syntax.NDR20)
     done = send.response.encode(ixnremote.RemoteResult(0), Syntax.NDR20)

@@ -25,12 +25,12 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Transaction, View
 from mqis.protocol.replication.replicated import content
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
 from mqis.server.identity import seed_text
 from mqis.storage.sqlite import SqliteStore
+from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType

@@ -33,10 +33,10 @@ from bench.rpc import cores, pinned
 from bench.run import Bench, Run
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.multiplexer.limits import SessionLimits
-from mqis.runtime.freeports import free_port
 from mqis.runtime.oletx.connection import OleTxConnection
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
+from mqis.testing.ports import free_port
 
 ADDRESS = "127.0.0.1"
 HERE = NameObject.parse("SENDER/b51996ef-c434-4f79-a288-56efd302fc8e")

@@ -18,7 +18,7 @@ from itertools import groupby
 from pathlib import Path
 
 from bench.backends import Unavailable
-from mqis.runtime.freeports import free_port
+from mqis.testing.ports import free_port
 
 #: Debian installs it outside the usual PATH of users.
 _PATH = "/usr/sbin:/usr/local/sbin:/usr/libexec:/usr/bin:/usr/local/bin:/opt/homebrew/sbin"

@@ -17,6 +17,8 @@ from mqis.protocol.capture.mqqb import MqqbDissector
 from mqis.protocol.capture.plain import as_text
 from mqis.protocol.capture.row import Meaning, PacketPosition
 from mqis.protocol.capture.rpc import RpcDissector
+from mqis.testing.cmp import user_message
+from mqis.testing.pcap import Ends, conversation_frames, decode_capture, udp_frame, write_pcap
 from mqis.wire.cmp.builder import BoxcarBuilder
 from mqis.wire.cmp.packet import Packet
 from mqis.wire.cmpo import ixnremote
@@ -32,9 +34,7 @@ from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.mqqb.userheader import UserHeader
 from mqis.wire.mqsd.request import TopologyClientRequest
 from mqis.wire.ndr import ContextHandle, Syntax
-from mqis.wire.pcap.building import Ends, conversation_frames, udp_frame
-from mqis.wire.pcap.classic import write_pcap
-from mqis.wire.pcap.file import decode_capture, walk_capture
+from mqis.wire.pcap.file import walk_capture
 from mqis.wire.pcap.transport import decode_frame
 from mqis.wire.rpc import bodies
 from mqis.wire.rpc.header import FIRST_LAST
@@ -178,7 +178,7 @@ def _validation() -> Parts:
 
 def _boxcar() -> Parts:
     send = ixnremote.SEND_RECEIVE
-    packets = [Packet.connection_req(1, 5), Packet.user_message(1, 2, b"hi", is_master=True)]
+    packets = [Packet.connection_req(1, 5), user_message(1, 2, b"hi", is_master=True)]
     boxcar = BoxcarBuilder(packets).to_bytes()
     stub = send.request.encode(ixnremote.SendReceive(_HANDLE, 2, boxcar), Syntax.NDR20)
     done = send.response.encode(ixnremote.RemoteResult(0), Syntax.NDR20)

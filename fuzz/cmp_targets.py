@@ -61,10 +61,10 @@ class _Upper:
         self, connection: MultiplexedConnection, event: MessageReceived, now: float
     ) -> None:
         with suppress(NotOpen, Congested):
-            self.multiplexer.send(connection, event.message_type, event.body)
-        if event.message_type % 5 == _PAUSE:
+            self.multiplexer.send(connection, event.packet.user_msg_type, event.body)
+        if event.packet.user_msg_type % 5 == _PAUSE:
             self.multiplexer.pause(connection)
-        if event.message_type % 5 == _CLOSE and connection.outgoing:
+        if event.packet.user_msg_type % 5 == _CLOSE and connection.outgoing:
             with suppress(NotOpen):
                 self.multiplexer.disconnect(connection)
 

@@ -26,7 +26,7 @@ from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.negotiation import MAX_FRAG
 from mqis.protocol.rpc.server import CallReceived, Event, ServerConnection
-from mqis.testing.rpc import MachinePair
+from mqis.testing.rpc import MachinePair, encode_verification, feature_syntax, header_command
 from mqis.testing.security import SharedSecret
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -35,9 +35,9 @@ from mqis.wire.rpc import bodies, epmapper, mgmt
 from mqis.wire.rpc.header import FIRST_LAST, HEADER_SIZE, Header, PfcFlags
 from mqis.wire.rpc.operation import InterfaceDescription
 from mqis.wire.rpc.pdu import Body, decode_pdu, encode_pdu
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId, feature_syntax
+from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.rpc.tower import Tower
-from mqis.wire.rpc.verification import Verification, find_verification, header_command
+from mqis.wire.rpc.verification import Verification, find_verification
 
 ECHO = Interface("echo", SyntaxId(Guid.parse("11111111-0000-0000-0000-000000000001"), 1), 4)
 OTHER = Interface("other", SyntaxId(Guid.parse("22222222-0000-0000-0000-000000000001"), 1), 4)
@@ -158,8 +158,6 @@ class _Client:
             calls = [machine.request(event.contexts[0], n, b"stub") for n in range(3)]
             if rng.random() < 0.2:
                 machine.orphan(rng.choice(calls))
-            if rng.random() < 0.2:
-                machine.cancel(rng.choice(calls))
         elif isinstance(event, CalledBack):
             if rng.random() < 0.2:
                 machine.fault_callback(event.call_id, 5)
@@ -246,8 +244,8 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     yield "tower", Tower.tcp(ECHO.syntax, 2105, "192.0.2.10").to_bytes()
     yield "tower", Tower.tcp(epmapper.SYNTAX, 0, "0.0.0.0", NDR64).to_bytes()
     verification = Verification(True, ECHO.syntax, NDR20, header_command(7, 0, 1))
-    yield "verification", b"stub" + verification.encode()
-    yield "verification", Verification(False).encode()
+    yield "verification", b"stub" + encode_verification(verification)
+    yield "verification", encode_verification(Verification(False))
     yield from _stub_seeds()
 
 
@@ -325,7 +323,8 @@ def _to_server_by_hand() -> bytes:
     element = bodies.ContextElement(0, ECHO.syntax, (NDR20, NDR64))
     features = bodies.ContextElement(1, ECHO.syntax, (feature_syntax(3),))
     other = bodies.ContextElement(2, OTHER.syntax, (NDR64,))
-    stub = b"stub" + Verification(None, ECHO.syntax, NDR64, header_command(7, 0, 1)).encode()
+    said = Verification(None, ECHO.syntax, NDR64, header_command(7, 0, 1))
+    stub = b"stub" + encode_verification(said)
     cut = fragments(bodies.Request(0, 1, bytes(6000) + stub), call_id=7, max_frag=2048)
     conversation: list[Body] = [
         bodies.Bind(2048, 2048, 0, (element, features)),

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     IDENTIFIER_PROPERTY,
-    SEQUENCE_PROPERTY,
     DeletedObject,
     DirectoryObject,
     Partition,
@@ -30,7 +29,7 @@ from mqis.wire.seqnum import SequenceNumber
 NOT_STORED: frozenset[int] = frozenset(
     {
         *IDENTIFIER_PROPERTY.values(),
-        *SEQUENCE_PROPERTY.values(),
+        *(propid for propid in PropId if propid.name.endswith("_SEQNUM")),
         *(propid for propid in PropId if propid.name.endswith(("_PARTITIONID", "HASHKEY"))),
         *(
             propid

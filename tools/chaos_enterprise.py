@@ -23,12 +23,12 @@ from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Store
 from mqis.protocol.replication.replicated import content
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
 from mqis.server.identity import seed_text
-from mqis.storage.journal.checking import journal_faults
+from mqis.storage.journal.checking import check_journal
+from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
@@ -261,7 +261,10 @@ class Enterprise:
             with closing(open_store(str(server.store))) as store:
                 found += [f"{server.name}: {fault}" for fault in store.check()]
             journal = server.home / "journal"
-            found += [f"{server.name}: journal: {fault}" for fault in journal_faults(journal)]
+            found += [
+                f"{server.name}: journal: {fault}"
+                for fault in [str(fault) for fault in check_journal(journal).faults]
+            ]
         return found
 
     def differences(self) -> list[str]:

@@ -2,7 +2,7 @@
 
     python tools/map_frames.py --sites 1000 --links 2000
 
-A console shows a made-up network (``mqis.lab.estate``). A script in the page moves the map before
+A console shows a made-up network (``tests.web.network``). A script in the page moves the map before
 every frame and records the time between frames. Chromium draws without a graphics card here, so a
 desktop is faster. On a busy computer only the processor time is worth something: that of all
 processes of the browser, for each frame. It needs Playwright, Chromium and Linux.
@@ -22,11 +22,11 @@ from statistics import median
 from typing import Any
 
 from mqis.config.stores import open_store
-from mqis.lab.estate import EstatePlan, fill_estate
 from mqis.views.console.places import Places
 from mqis.views.console.rights import Guest
 from mqis.web.serving import running_console
 from mqis.web.settings import ConsoleSettings
+from tests.web.network import EstatePlan, fill_estate
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 _PATIENCE_MS = 300_000

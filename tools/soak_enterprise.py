@@ -53,7 +53,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
-from mqis.storage.journal.checking import journal_faults
+from mqis.storage.journal.checking import check_journal
 from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -338,7 +338,10 @@ def judge(outcome: Outcome, nodes: Nodes) -> None:
     for node in nodes:
         with closing(open_store(node.store)) as store:
             outcome.faults += [f"{node.name}: {fault}" for fault in store.check()]
-        outcome.faults += [f"{node.name}: journal: {f}" for f in journal_faults(Path(node.journal))]
+        outcome.faults += [
+            f"{node.name}: journal: {f}"
+            for f in [str(fault) for fault in check_journal(Path(node.journal)).faults]
+        ]
 
 
 def lost(ledger: Ledger, held: Copy) -> list[str]:

@@ -85,7 +85,10 @@ def questions(words: Mapping[str, int]) -> float:
 
 
 def circles(found: list[Module], depth: int | None = None) -> list[list[str]]:
-    """Groups of modules that import each other on loading; of packages, ``depth`` names deep."""
+    """Groups of modules that import each other, or packages ``depth`` names deep.
+
+    An import that only the type checker sees counts too.
+    """
     known = {module.name for module in found}
     graph = nx.DiGraph()
     for module in found:
@@ -99,7 +102,7 @@ def circles(found: list[Module], depth: int | None = None) -> list[list[str]]:
 
 
 def _loaded(tree: ast.Module, known: set[str]) -> Iterator[str]:
-    """The modules of the package that are imported as soon as this one is."""
+    """The modules of the package that this one imports outside of functions, if only for types."""
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
@@ -108,12 +111,8 @@ def _loaded(tree: ast.Module, known: set[str]) -> Iterator[str]:
             yield from (name if name in known else node.module for name in whole)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_typing(node):
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             pending.extend(ast.iter_child_nodes(node))
-
-
-def _is_typing(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def property_tables(found: list[Module]) -> list[tuple[str, int]]:

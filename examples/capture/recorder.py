@@ -11,8 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from mqis.wire.pcap.building import Ends, Part, conversation_frames, udp_frame
-from mqis.wire.pcap.classic import write_pcap
+from mqis.testing.pcap import Ends, Part, conversation_frames, udp_frame, write_pcap
 
 HOST = "127.0.0.1"
 

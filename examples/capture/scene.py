@@ -15,7 +15,6 @@ from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.errors import DirectoryError
-from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.runtime.oletx.connection import OleTxConnection
@@ -24,6 +23,7 @@ from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.founding import found
 from mqis.server.identity import seed_text
+from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.keys import key_list

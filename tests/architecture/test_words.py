@@ -69,11 +69,13 @@ def test_the_survey_sees_what_it_is_for(tmp_path: Path) -> None:
         {
             "a": '"""What a is."""\nfrom house.b import B\nclass Place: pass\n',
             "b": '"""The b."""\nimport house.a\nclass Place: pass\nclass _Own: pass\n',
+            "d": "from house.e import E\n",
+            "e": "if TYPE_CHECKING:\n    from house.d import D\n",
             "c": "ROWS = {PropId.Q_LABEL: 1, PropId.Q_TYPE: 2}\nclass _Own: pass\n",
         },
     )
     found = modules(package)
     assert homonyms(found) == {"Place": ["house.a", "house.b"]}
     assert questions(first_words(found)) == 1 / 2
-    assert circles(found) == [["house.a", "house.b"]]
+    assert circles(found) == [["house.a", "house.b"], ["house.d", "house.e"]]
     assert property_tables(found) == [("house.c", 1)]

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from mqis.cli.capture_input import CaptureError
-from mqis.wire.pcap.building import Ends, udp_frame
-from mqis.wire.pcap.classic import write_pcap
+from mqis.testing.pcap import Ends, udp_frame, write_pcap
 from tests.cli.commands import process, run
 from tests.protocol.capture.made import MQQB, STRANGE, ack, capture, frames_of
 from tests.protocol.capture.recordings import oletx

@@ -14,7 +14,7 @@ import typer
 
 from mqis.cli.main import app
 from mqis.runtime.authentication.account import nt_hash
-from mqis.runtime.freeports import free_port
+from mqis.testing.ports import free_port
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, PASSWORDS, Running, prepare, serving
 from tests.processes import open_files

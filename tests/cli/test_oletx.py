@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.runtime import freeports
+from mqis.testing import ports
 from tests.cli.commands import process, run
 from tests.waiting import DEADLINE_S
 
@@ -53,7 +53,7 @@ def listening(name: str, partner_mapper: int, *options: str) -> Iterator[Listeni
 
 @pytest.fixture
 def free_port() -> int:
-    return freeports.free_port()
+    return ports.free_port()
 
 
 def options(name: str, own_mapper: int, partner_mapper: int) -> list[str]:

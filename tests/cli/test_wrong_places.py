@@ -22,7 +22,7 @@ import typer
 
 from mqis.cli.completing import is_place
 from mqis.cli.main import app, main
-from mqis.cli.parameters import choices, is_number
+from mqis.cli.parameters import choices
 from mqis.pipeline.java import java_home
 from tests.waiting import DEADLINE_S
 
@@ -219,6 +219,13 @@ def test_a_server_that_does_not_answer_is_named_once(
     assert ended.is_told(), ended
     assert ended.status in (1, 2), ended
     assert ended.errors.count(ADDRESS) <= 1, ended
+
+
+def is_number(parameter: Any) -> bool:
+    descriptor = getattr(parameter, "type_descriptor", None)
+    if descriptor is None:
+        return str(parameter.type.name).partition(" ")[0] in {"integer", "float"}
+    return descriptor.annotation in (int, float)
 
 
 @pytest.mark.parametrize(

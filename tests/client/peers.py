@@ -182,7 +182,7 @@ class _Actor(TypedService):
         super().__init__(description, handlers, _sizes(description))
 
     def dispatch(self, incoming: IncomingCall) -> Any:
-        self._peer.stubs.append(incoming.stub)
+        self._peer.stubs.append(incoming.call.stub)
         return super().dispatch(incoming)
 
 

@@ -149,7 +149,8 @@ def rows(kind: str, operation: str) -> list[dict[str, str]]:
 
 def variant_type(row: dict[str, str]) -> VarType:
     words = row["vartype"].split("|")
-    return VarType.parse("|".join(reversed(words)) if len(words) > 1 else words[0])
+    text = "|".join(reversed(words))
+    return next(vt for vt in VarType if str(vt) == text)
 
 
 def on_the_wire(row: dict[str, str]) -> PropVariant:

@@ -144,13 +144,14 @@ class TestBegin:
             (iterator,) = events.iterators
             assert iterator.handle == begun.value == QUERY
             assert iterator.element_type is QueueManager
-            assert iterator.attributes[1:] == (
+            assert iterator.columns is not None
+            assert iterator.columns.attributes[1:] == (
                 "directory_server_type",
                 "computer_name",
                 "remote_access_server",
                 "directory_server",
             )
-            assert iterator.propids == (
+            assert iterator.columns.propids == (
                 PropId.QM_SERVICE,
                 PropId.QM_PATHNAME,
                 PropId.QM_SERVICE_DSSERVER,
@@ -439,8 +440,9 @@ class TestNext:
             begun = await events.read_directory_begin(KINDS[kind], None, listed)
             assert begun.value is not None
             (iterator,) = events.iterators
+            assert iterator.columns is not None
             by_id = {int(row["propid"]): on_the_wire(row) for row in rows(kind, "next")}
-            peer_rows.append(tuple(by_id[propid] for propid in iterator.propids))
+            peer_rows.append(tuple(by_id[propid] for propid in iterator.columns.propids))
             found = await events.read_directory_next(begun.value)
             assert (found.status, found.value) == (SUCCESS, populated(kind))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqis.config.file import load
-from mqis.runtime.freeports import free_ports
+from mqis.testing.ports import free_ports
 from tests.docs.documents import blocks, run, text_of
 
 TEXT = text_of("discovery.md")

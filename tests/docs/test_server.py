@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqis.config.file import load
-from mqis.runtime.freeports import free_ports
+from mqis.testing.ports import free_ports
 from tests.docs.documents import blocks, run, text_of
 
 TEXT = text_of("server.md")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mqis.runtime.freeports import free_ports
+from mqis.testing.ports import free_ports
 from tests.docs.documents import blocks, run, text_of
 
 TEXT = text_of("undelete.md")

@@ -17,9 +17,9 @@ from mqis.enterprise.roster import roster_of_nodes
 from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 from mqis.enterprise.status import EnterpriseStatus
 from mqis.protocol.directory.objects import Partition
-from mqis.runtime.freeports import free_port
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import SqliteStore, schema_version
+from mqis.testing.ports import free_port
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
 from tests.enterprise.monitors import PARTITION, Monitors, closing_monitors, node, told

@@ -99,7 +99,7 @@ def test_a_wait_is_told_beside_the_numbers() -> None:
 
 def test_without_the_authority_the_farthest_gives_a_lower_bound() -> None:
     found = status(polled("b", 20), polled("c", 17))
-    first, second = found.rows[0].replicas
+    first, second = (cell.replica for cell in found.rows[0].cells if cell.replica is not None)
     assert (first.lag, first.behind, first.text) == (Lag.UNKNOWN, None, "authority not in sight")
     assert (second.lag, second.behind, second.text) == (Lag.BEHIND, 3, "at least 3 behind")
     assert found.summary == "c: 3 changes behind; no authority is in sight for enterprise"

@@ -26,8 +26,8 @@ from mqis.cli import capture_input
 from mqis.cli.capture_input import CaptureError, mapped_capture
 from mqis.protocol.capture.decoder import CaptureDecoder, decode_rows
 from mqis.protocol.capture.limits import CaptureLimits
+from mqis.testing.pcap import write_pcap
 from mqis.wire.pcap.captured import LinkType
-from mqis.wire.pcap.classic import write_pcap
 from mqis.wire.pcap.file import walk_capture
 from tests.waiting import DEADLINE_S
 

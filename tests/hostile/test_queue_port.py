@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from mqis.runtime.freeports import free_port
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
+from mqis.testing.ports import free_port
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType

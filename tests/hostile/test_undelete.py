@@ -30,11 +30,11 @@ from mqis.protocol.undeletion.messages import (
     decode_request,
     encode,
 )
-from mqis.runtime.freeports import free_ports
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.undeletion import service
 from mqis.server.undeletion.planning import PlannedObject, plan_undelete
+from mqis.testing.ports import free_ports
 from mqis.views.deletion.undelete_steps import carry_out, make_plan
 from mqis.wire.administration import ADMINISTRATION, MAX_REQUEST, UNDELETE, UndeleteCall
 from mqis.wire.guid import Guid

@@ -17,10 +17,10 @@ from examples.capture.scene import DIRECTORY, OLETX
 from mqis.protocol.capture.decoder import decode_rows
 from mqis.protocol.capture.interfaces import INTERFACES
 from mqis.protocol.capture.row import DecodedRow
-from mqis.runtime.freeports import free_ports
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
-from mqis.wire.pcap.file import decode_capture
+from mqis.testing.pcap import decode_capture
+from mqis.testing.ports import free_ports
 from mqis.wire.rpc.header import PacketType
 from tests.protocol.capture.recordings import enterprise
 from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, echo

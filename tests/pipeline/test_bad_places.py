@@ -10,7 +10,7 @@ import pytest
 
 from mqis.pipeline import session
 from mqis.places import remote
-from mqis.runtime.freeports import free_port
+from mqis.testing.ports import free_port
 from mqis.wire.errors import MqisError
 from tests.cli.commands import run
 from tests.s3server import SECRET, S3Server

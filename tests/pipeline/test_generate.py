@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqis.lab.generate import GenerateError, GeneratePlan, generate
-from mqis.storage.journal.checking import journal_faults
+from mqis.storage.journal.checking import check_journal
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     JournalRecord,
@@ -47,7 +47,10 @@ def test_journals_are_whole_but_for_the_damage(tmp_path: Path) -> None:
     damaged = {damage.server for damage in made.damage if damage.file.endswith(".mqj")}
     assert len(damaged) == 1
     for member in made.members:
-        faults = journal_faults(tmp_path / "made" / "journals" / member.name)
+        faults = [
+            str(fault)
+            for fault in check_journal(tmp_path / "made" / "journals" / member.name).faults
+        ]
         assert bool(faults) is (member.name in damaged), faults
 
 

@@ -105,14 +105,6 @@ def test_remove(file: AccountsFile) -> None:
         file.remove("alice", "LAB")
 
 
-def test_verify(file: AccountsFile) -> None:
-    alice = file.add("alice", "Päss", domain="LAB")
-    assert file.verify("Alice", "Päss", "lab") == alice
-    assert file.verify("alice", "päss", "LAB") is None
-    assert file.verify("alice", "Päss") is None
-    assert file.verify("nobody", "Päss", "LAB") is None
-
-
 # --- the file itself ------------------------------------------------------------------------------
 
 

@@ -24,11 +24,11 @@ from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.freeports import free_port
 from mqis.runtime.rpc.client import Credentials, RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.server.accounts import AccountsError, AccountsFile
 from mqis.server.directory_server import DirectoryServer, ServeError
+from mqis.testing.ports import free_port
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2

@@ -26,12 +26,12 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation
-from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.identity import seed_text
 from mqis.storage.journal.reader import records
+from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import RecordKind, RecordState

@@ -17,8 +17,8 @@ import pytest
 from mqis.client.directory import DirectoryClient
 from mqis.protocol.directory.objects import NAME_PROPERTY
 from mqis.protocol.errors import DirectoryError
-from mqis.runtime.freeports import free_ports
 from mqis.server.directory_server import DirectoryServer
+from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES

@@ -18,7 +18,6 @@ from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.server import Role
-from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
@@ -28,6 +27,7 @@ from mqis.server.identity import identify, parse_seed, seed_text
 from mqis.server.replication import ReplicationError
 from mqis.storage.journal.reader import records
 from mqis.storage.memory import MemoryStore
+from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import RecordKind

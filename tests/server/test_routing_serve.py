@@ -25,13 +25,13 @@ from mqis.protocol.routing.breakage import NoRouteError
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.identity import seed_text
 from mqis.server.replication import ReplicationService
+from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqds.keys import key_list

@@ -73,9 +73,7 @@ def ta_addresses() -> st.SearchStrategy[TaAddress]:
         st.sampled_from([int(AddressType.IP), int(AddressType.IP_RAS)]),
         st.binary(min_size=4, max_size=4),
     )
-    ipx = st.builds(
-        TaAddress.ipx, st.binary(min_size=4, max_size=4), st.binary(min_size=6, max_size=6)
-    )
+    ipx = st.builds(TaAddress, st.just(int(AddressType.IPX)), st.binary(min_size=10, max_size=10))
     known = {int(kind) for kind in AddressType}
     unknown = st.builds(
         TaAddress,

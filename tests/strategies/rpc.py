@@ -6,13 +6,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from mqis.testing.rpc import header_command
 from mqis.wire.guid import Guid
 from mqis.wire.rpc import bodies
 from mqis.wire.rpc.pdu import Body
 from mqis.wire.rpc.syntax import SyntaxId
 from mqis.wire.rpc.tower import MAX_FLOORS, Floor, Tower
 from mqis.wire.rpc.trailer import AuthTrailer
-from mqis.wire.rpc.verification import Verification, header_command
+from mqis.wire.rpc.verification import Verification
 
 U8 = st.integers(0, 0xFF)
 U16 = st.integers(0, 0xFFFF)

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from mqis.config.stores import open_store
-from mqis.lab.estate import EstatePlan, fill_estate
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.runtime.entropy import SystemEntropy
 from mqis.views.console.places import Places
@@ -17,6 +16,7 @@ from mqis.web.settings import ConsoleSettings
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
+from tests.web.network import EstatePlan, fill_estate
 
 #: A name that would be markup, were it ever taken for that.
 HOSTILE = '<img src=x onerror="document.title=1">\u202e{{7*7}}'

@@ -15,11 +15,11 @@ import pytest
 from mqis import web
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.lab.estate import EstatePlan
 from tests.cli.commands import run
 from tests.web.asking import Answer, Visitor
 from tests.web.enterprise import PEC
 from tests.web.estates import HOSTILE, console_of, make_estate
+from tests.web.network import EstatePlan
 
 ROUTE = "/map?from=ams-desk1&to=chi-app1"
 TRAFFIC = {

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mqis.lab.estate import EstatePlan
 from tests.web.enterprise import BOB, BOBS_PASSWORD
 from tests.web.estates import HOSTILE, console_of, make_estate
+from tests.web.network import EstatePlan
 from tests.web.test_browser import (
     CHROMIUM,
     SCREENSHOTS,

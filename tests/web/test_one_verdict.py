@@ -17,9 +17,9 @@ from mqis.config.file import default_toml, override, read
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.enterprise.collect import Collector
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.runtime.freeports import free_ports
 from mqis.server.monitoring import service
 from mqis.storage.sqlite import SqliteStore
+from mqis.testing.ports import free_ports
 from mqis.views.console.places import Places
 from mqis.views.doctor.findings import Severity
 from mqis.views.doctor.health import check_run

@@ -10,7 +10,6 @@ from typing import Any
 
 #: The names of click's types.
 _PATHS = frozenset({"path", "file", "directory"})
-_NUMBERS = frozenset({"integer", "integer range", "float", "float range"})
 
 
 def is_path(parameter: Any) -> bool:
@@ -19,14 +18,6 @@ def is_path(parameter: Any) -> bool:
     if descriptor is None:
         return parameter.type.name in _PATHS
     return "Path" in str(descriptor.annotation)
-
-
-def is_number(parameter: Any) -> bool:
-    """True for a parameter whose value is an ``int`` or a ``float``."""
-    descriptor = getattr(parameter, "type_descriptor", None)
-    if descriptor is None:
-        return parameter.type.name in _NUMBERS
-    return descriptor.annotation in (int, float)
 
 
 def choices(parameter: Any) -> tuple[str, ...]:

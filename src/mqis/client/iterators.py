@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from mqis.client.elements import DirectoryElement
 from mqis.client.requests import ElementColumns
 from mqis.client.session import ServerSession
-from mqis.wire.mqds.propid import PropId
 from mqis.wire.ndr import ContextHandle
 
 
@@ -22,14 +21,6 @@ class ReadIterator:
     columns: ElementColumns[DirectoryElement] | None = None
     #: The session in which the handle is valid.
     session: ServerSession | None = None
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return () if self.columns is None else self.columns.attributes
-
-    @property
-    def propids(self) -> tuple[PropId, ...]:
-        return () if self.columns is None else self.columns.propids
 
 
 class IteratorCollection:

@@ -17,8 +17,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mqis.config.nodes import NodesError
-from mqis.runtime.freeports import LOOPBACK
 
+LOOPBACK = "127.0.0.1"
 #: The ports of a server, with the socket type of each.
 _KINDS = {
     "rpc": socket.SOCK_STREAM,

@@ -6,7 +6,7 @@ about the health of the enterprise (``server.monitoring.verdict``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -186,10 +186,6 @@ class MatrixRow:
     name: str
     owner: str
     cells: tuple[MatrixCell, ...]
-
-    @property
-    def replicas(self) -> Iterator[ReplicaStatus]:
-        return (cell.replica for cell in self.cells if cell.replica is not None)
 
 
 @dataclass(frozen=True, slots=True)

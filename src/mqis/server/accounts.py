@@ -17,7 +17,6 @@ file that others may read is refused, and no output or message shows a hash.
 from __future__ import annotations
 
 import fcntl
-import hmac
 import os
 import secrets
 import stat
@@ -81,13 +80,6 @@ class AccountsFile:
     def find(self, domain: str, name: str) -> Account | None:
         self._refresh()
         return self._index.find(domain, name)
-
-    def verify(self, name: str, password: str, domain: str = "") -> Account | None:
-        """Returns the account if the password is right, else None."""
-        found = self.find(domain, name)
-        given = nt_hash(password)  # computed in any case, so that timing does not reveal accounts
-        expected = found.nt_hash if found is not None else bytes(len(given))
-        return found if hmac.compare_digest(given, expected) else None
 
     def add(
         self,

@@ -1,4 +1,4 @@
-"""An RPC client and server connected without a socket."""
+"""An RPC client and server connected without a socket, and parts of PDUs that mqis only reads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,17 @@ from mqis.protocol.rpc.client import Event as ClientEvent
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.server import CallReceived, ServerConnection
 from mqis.protocol.rpc.server import Event as ServerEvent
+from mqis.wire.guid import Guid
+from mqis.wire.rpc.header import DREP
+from mqis.wire.rpc.syntax import FEATURES, SyntaxId
+from mqis.wire.rpc.verification import (
+    END,
+    MUST_PROCESS,
+    SIGNATURE,
+    Verification,
+    VerificationCommand,
+)
+from mqis.wire.writer import Writer
 
 #: Answers a call at once; None leaves the answer to the test.
 Responder = Callable[[Call], bytes | None]
@@ -89,3 +100,44 @@ class MachinePair:
 
     def _pieces(self, data: bytes) -> list[bytes]:
         return [data[at : at + self._chunk] for at in range(0, len(data), self._chunk)]
+
+
+def feature_syntax(bits: int) -> SyntaxId:
+    return SyntaxId(Guid(FEATURES + bits.to_bytes(8, "little")), 1)
+
+
+def header_command(call_id: int, context_id: int, opnum: int) -> tuple[int, bytes, int, int, int]:
+    """The contents of HEADER2 for a request that mqis sends."""
+    return (0, DREP, call_id, context_id, opnum)
+
+
+def encode_verification(found: Verification) -> bytes:
+    """Encodes the trailer as a client sends it, with commands that must be processed."""
+    commands: list[tuple[VerificationCommand, bytes]] = []
+    if found.client_header_signing is not None:
+        flag = int(found.client_header_signing).to_bytes(4, "little")
+        commands.append((VerificationCommand.BITMASK_1, flag))
+    if found.interface is not None and found.transfer is not None:
+        writer = Writer()
+        found.interface.encode(writer)
+        found.transfer.encode(writer)
+        commands.append((VerificationCommand.PCONTEXT, writer.getvalue()))
+    if found.header is not None:
+        ptype, drep, call_id, context_id, opnum = found.header
+        writer = Writer()
+        writer.u32(ptype)
+        writer.bytes(drep)
+        writer.u32(call_id)
+        writer.u16(context_id)
+        writer.u16(opnum)
+        commands.append((VerificationCommand.HEADER2, writer.getvalue()))
+    result = Writer()
+    result.bytes(SIGNATURE)
+    for number, (command, value) in enumerate(commands, 1):
+        last = END if number == len(commands) else 0
+        result.u16(
+            command | last | (0 if command is VerificationCommand.BITMASK_1 else MUST_PROCESS)
+        )
+        result.u16(len(value))
+        result.bytes(value)
+    return result.getvalue()

@@ -80,11 +80,6 @@ class ConsoleSettings:
             names |= {"localhost", "127.0.0.1", "::1"}
         object.__setattr__(self, "allowed", frozenset(name.lower() for name in names))
 
-    @classmethod
-    def of_run(cls, run: Path, port: int = PORT) -> ConsoleSettings:
-        """The settings for a run directory's enterprise, at this port or any free one."""
-        return cls(Places(run), run / "tables", port=port, any_port=True)
-
     @property
     def tls(self) -> bool:
         return self.certificate is not None

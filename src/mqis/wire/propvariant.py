@@ -67,15 +67,6 @@ class VarType(IntEnum):
             return f"VT_{self.name.removeprefix('VECTOR_')}|VT_VECTOR"
         return f"VT_{self.name}"
 
-    @classmethod
-    def parse(cls, text: str) -> VarType:
-        found = _BY_TEXT.get(text)
-        if found is None:
-            raise ValueError(f"{text!r} is not a variant type (VT_UI4, VT_CLSID|VT_VECTOR, ...)")
-        return found
-
-
-_BY_TEXT = {str(vt): vt for vt in VarType}
 
 Value = None | bool | int | str | bytes | Guid | tuple["int | str | Guid | PropVariant", ...]
 

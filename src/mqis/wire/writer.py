@@ -10,11 +10,6 @@ from mqis.wire.guid import Guid
 _U8 = Struct("<B")
 _U16 = Struct("<H")
 _U32 = Struct("<I")
-_U64 = Struct("<Q")
-_I8 = Struct("<b")
-_I16 = Struct("<h")
-_I32 = Struct("<i")
-_I64 = Struct("<q")
 
 
 class Writer:
@@ -45,21 +40,6 @@ class Writer:
 
     def u32(self, value: int) -> None:
         self._pack(_U32, value)
-
-    def u64(self, value: int) -> None:
-        self._pack(_U64, value)
-
-    def i8(self, value: int) -> None:
-        self._pack(_I8, value)
-
-    def i16(self, value: int) -> None:
-        self._pack(_I16, value)
-
-    def i32(self, value: int) -> None:
-        self._pack(_I32, value)
-
-    def i64(self, value: int) -> None:
-        self._pack(_I64, value)
 
     def bytes(self, value: bytes) -> None:
         self._buffer += value

@@ -13,7 +13,7 @@ import pyspark
 
 from mqis.pipeline.java import java_home
 from mqis.pipeline.session import worker_python
-from mqis.runtime.freeports import free_port
+from mqis.testing.ports import free_port
 from tests.waiting import DEADLINE_S, wait_until
 
 #: Makes processes of Java start sooner; those that take no options from Spark's settings, too.

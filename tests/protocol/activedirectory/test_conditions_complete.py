@@ -156,7 +156,7 @@ def test_a_condition_finds_all_that_the_restriction_wants(propid: P) -> None:
             except BadAttribute:
                 continue  # a lookup leaves it out
             for restriction in restrictions:
-                if restriction.matches(obj, store):
+                if restriction.test(store)(obj):
                     met += 1
                     made = search_filter(object_type, *conditions_of([restriction], REFERENCES))
                     assert matches(made, found), f"{restriction} of {found.attributes}"

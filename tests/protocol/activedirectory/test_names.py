@@ -110,10 +110,10 @@ def test_a_queue_name_cannot_leave_its_machine(name: str) -> None:
 
 @pytest.mark.req("MQDSSM-2.2.1-01", "MQDSSM-2.2.1-06")
 def test_places_of_machines_and_queues() -> None:
-    guess = FOREST.guessed_computer("SRV1")
-    assert str(guess) == "CN=SRV1,CN=Computers,DC=corp,DC=example"
-    assert str(machine_name(guess)) == "CN=msmq,CN=SRV1,CN=Computers,DC=corp,DC=example"
-    assert str(queue_name(guess, "q")) == "CN=q,CN=msmq,CN=SRV1,CN=Computers,DC=corp,DC=example"
+    computer = DistinguishedName.parse("CN=SRV1,CN=Computers,DC=corp,DC=example")
+    assert str(machine_name(computer)) == "CN=msmq,CN=SRV1,CN=Computers,DC=corp,DC=example"
+    queue = queue_name(computer, "q")
+    assert str(queue) == "CN=q,CN=msmq,CN=SRV1,CN=Computers,DC=corp,DC=example"
     assert LDAP_CLASSES[ObjectType.MACHINE] == "mSMQConfiguration"
     assert LDAP_CLASSES[ObjectType.QUEUE] == "mSMQQueue"
 

@@ -10,14 +10,13 @@ from hypothesis import settings
 from mqis.protocol.capture.decoder import CaptureDecoder, decode_rows
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.row import DecodedRow
+from mqis.testing.pcap import Ends, conversation_frames, tcp_frame, write_pcap
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.internal import SessionAck, SessionHeader
 from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.properties import MessageProperties
 from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.mqqb.userheader import UserHeader
-from mqis.wire.pcap.building import Ends, conversation_frames, tcp_frame
-from mqis.wire.pcap.classic import write_pcap
 from mqis.wire.pcap.file import walk_capture
 from mqis.wire.pcap.transport import TcpFlags
 from mqis.wire.rpc import bodies

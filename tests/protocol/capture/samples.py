@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mqis.testing.cmp import user_message
 from mqis.wire.cmp.builder import BoxcarBuilder
 from mqis.wire.cmp.packet import Packet
 from mqis.wire.cmpo import ixnremote as oletx
@@ -31,7 +32,7 @@ SECURITY = dscomm.SecurityGot(bytes(SIZE), 20, b"", 0)
 BOXCAR = BoxcarBuilder(
     [
         Packet.connection_req(1, 0x101),
-        Packet.user_message(1, 0x2001, b"prepare", is_master=True),
+        user_message(1, 0x2001, b"prepare", is_master=True),
         Packet.denied(2, 0x80070005),
         Packet.ping(),
     ]

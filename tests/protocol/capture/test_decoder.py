@@ -21,14 +21,13 @@ from mqis.protocol.capture.framing import Dissector
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.recognition import StreamProtocol
 from mqis.protocol.capture.row import DecodedRow, Meaning, PacketPosition, file_error
+from mqis.testing.pcap import Ends, udp_frame, write_pcap
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.mqqb.ping import Ping
 from mqis.wire.mqsd.reply import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
-from mqis.wire.pcap.building import Ends, udp_frame
-from mqis.wire.pcap.classic import write_pcap
 from mqis.wire.pcap.file import walk_capture
 from tests.protocol.capture.made import (
     FEW,

@@ -16,8 +16,8 @@ from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials as Wanted
+from mqis.testing.pcap import write_pcap
 from mqis.wire.pcap.captured import Captured
-from mqis.wire.pcap.classic import write_pcap
 from mqis.wire.pcap.file import walk_capture
 from mqis.wire.pcap.transport import TCP
 from mqis.wire.security.sid import Sid

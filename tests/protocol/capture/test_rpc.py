@@ -11,6 +11,7 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.capture.interfaces import INTERFACES
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.row import DecodedRow
+from mqis.testing.rpc import feature_syntax
 from mqis.wire.cmp.builder import BoxcarBuilder
 from mqis.wire.cmp.packet import Packet
 from mqis.wire.cmpo import ixnremote as oletx
@@ -21,7 +22,7 @@ from mqis.wire.rpc import bodies, epmapper, mgmt
 from mqis.wire.rpc.header import FIRST_LAST, Header
 from mqis.wire.rpc.operation import InterfaceDescription
 from mqis.wire.rpc.pdu import encode_pdu
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId, feature_syntax
+from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.rpc.trailer import AuthTrailer
 from tests.protocol.capture import samples
 from tests.protocol.capture.made import (

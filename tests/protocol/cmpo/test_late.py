@@ -10,7 +10,7 @@ from mqis.protocol.cmpo.session import CmpoSession, SessionState
 from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.table import SessionTable
 from mqis.wire.cmpo import ixnremote as idl
-from mqis.wire.cmpo.codes import CmResult, TeardownType
+from mqis.wire.cmpo.codes import CmResult, SessionRank, TeardownType
 from mqis.wire.ndr import ContextHandle
 from tests.protocol.cmpo.net import OK, PRIMARY, SECONDARY, Above, Net, Node, active_pair, pair
 
@@ -67,7 +67,8 @@ def test_tear_down_context_for_a_session_that_is_gone_is_answered_and_changes_no
     node.partner.rundown(session, net.now)
     node.act()
     heard = list(node.above.heard)
-    request = idl.TearDownContext(ContextHandle.NULL, session.rank.other, kind)
+    (other,) = set(SessionRank) - {session.rank}
+    request = idl.TearDownContext(ContextHandle.NULL, other, kind)
     assert node.partner.tear_down_context(session, request, net.now) == OK
     assert node.partner.effects() == []
     assert node.above.heard == heard

@@ -41,8 +41,6 @@ from tests.protocol.directory.world import (
     SITE_A,
     USER,
     World,
-    blob,
-    guid,
     text,
     ui1,
     ui4,
@@ -117,26 +115,13 @@ class TestDirectoryObject:
 
 
 class TestTombstone:
-    @pytest.mark.req("MQDSRP-3.1.1.2.2-01", "MQDSRP-3.1.1.2.2-04")
-    def test_properties(self) -> None:
-        tombstone = DeletedObject(ORDERS, SITE_A, SEVEN, QUEUE, Scope.SITE)
-        assert tombstone.as_properties() == {
-            1401: blob(bytes.fromhex("0000000000000007")),
-            1402: guid(SITE_A),
-            1403: ui1(0),
-            1404: ui1(1),
-            1405: guid(ORDERS),
-        }
-
     @pytest.mark.req("MQDSRP-3.1.1.2.2-02")
     @pytest.mark.parametrize(
         ("object_type", "number"),
         [(ENTERPRISE, 6), (SITE, 3), (LINK, 8), (CN, 5), (MACHINE, 2), (QUEUE, 1), (USER, 7)],
     )
     def test_types(self, object_type: ObjectType, number: int) -> None:
-        tombstone = DeletedObject(ALICE, Guid.NULL, SEVEN, object_type, Scope.ENTERPRISE)
-        assert tombstone.as_properties()[PropId.D_OBJTYPE] == prop(PropId.D_OBJTYPE, number)
-        properties = {int(p): value for p, value in tombstone.as_properties().items()}
+        properties = {int(PropId.D_OBJTYPE): prop(PropId.D_OBJTYPE, number)}
         assert deleted_type_of(properties) is object_type
 
     @pytest.mark.req("MQDSRP-3.1.1.2.2-02")

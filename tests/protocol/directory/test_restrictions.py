@@ -14,6 +14,7 @@ from mqis.protocol.directory.restrictions import Relation, Restriction, comparab
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, VarType
@@ -45,7 +46,8 @@ def holds(
     world: World, obj: DirectoryObject, relation: Relation, propid: int, v: PropVariant
 ) -> bool:
     with world.store.read() as view:
-        return Restriction(relation, PropId(propid), v).matches(obj, view)
+        restriction = Restriction(relation, PropId(propid), v)
+        return PROPERTIES[propid].object_type is obj.type and restriction.test(view)(obj)
 
 
 class TestRelation:

@@ -51,7 +51,6 @@ def test_names_and_identifiers(source: StoreSource) -> None:
     assert source.name_of(ObjectType.SITE, USER) is None
     assert source.id_of(ObjectType.SITE, "berlin") == BERLIN
     assert source.id_of(ObjectType.SITE, "Paris") is None
-    assert source.count(ObjectType.SITE) == 2
     assert as_guid(str(BERLIN)) == BERLIN
     assert as_guid("Berlin") is None
 

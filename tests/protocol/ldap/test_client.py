@@ -27,7 +27,6 @@ from mqis.wire.ldap.requests import (
     Unbind,
 )
 from mqis.wire.ldap.responses import (
-    NOTICE_OF_DISCONNECTION,
     AddResponse,
     BindResponse,
     DeleteResponse,
@@ -197,7 +196,8 @@ def test_bytes_that_come_a_little_later_are_refused_too() -> None:
 
 
 def test_a_notice_of_disconnection() -> None:
-    notice = ExtendedResponse(LdapResult(52, "", "shutting down"), NOTICE_OF_DISCONNECTION)
+    name = "1.3.6.1.4.1.1466.20036"
+    notice = ExtendedResponse(LdapResult(52, "", "shutting down"), name)
     with pytest.raises(LdapConnectionLost, match=r"ends the connection: unavailable \(52\): shut"):
         LdapClient().receive(answer(0, notice))
     with pytest.raises(LdapViolation, match="an answer with number 0"):

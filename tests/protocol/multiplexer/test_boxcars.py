@@ -14,6 +14,7 @@ from mqis.protocol.multiplexer.events import (
     SendBoxcar,
 )
 from mqis.protocol.multiplexer.limits import SessionLimits
+from mqis.testing.cmp import user_message
 from mqis.wire.cmp.boxcar import MAX_MESSAGES, Boxcar
 from mqis.wire.cmp.packet import MAX_DATA, RESERVED, MsgTag, Packet
 from mqis.wire.errors import WireError
@@ -47,7 +48,7 @@ def test_bodies_arrive_as_they_were(size: int) -> None:
     (event,) = link.b.of(MessageReceived)
     assert event.connection is link.b.multiplexer.incoming[1]
     assert event.packet[:4] == (MsgTag.USER_MESSAGE, 1, 1, 0xFFFFFFFF)
-    assert (event.message_type, event.body, len(event.body)) == (0xFFFFFFFF, body, size)
+    assert (event.packet.user_msg_type, event.body, len(event.body)) == (0xFFFFFFFF, body, size)
 
 
 @pytest.mark.req("CMP-3.1.4.1-02")
@@ -204,7 +205,7 @@ def test_an_unknown_tag_mid_boxcar(tag: int) -> None:
         machine,
         Packet.connection_req(1, 7),
         Packet(tag, 1, 1, 1, b"?"),
-        Packet.user_message(1, 9, b"lost", is_master=False),
+        user_message(1, 9, b"lost", is_master=False),
         Packet.connection_req(2, 7),
     )
     assert returned
@@ -213,7 +214,7 @@ def test_an_unknown_tag_mid_boxcar(tag: int) -> None:
     assert list(machine.incoming) == [1]
     assert machine.statistics.discarded == 3
     machine.accept(requested.connection, 0.0)
-    feed(machine, Packet.user_message(1, 9, b"kept", is_master=False))
+    feed(machine, user_message(1, 9, b"kept", is_master=False))
     (message,) = events_of(machine)
     assert message.connection is own
 

@@ -15,6 +15,7 @@ from mqis.protocol.multiplexer.events import (
     MessageReceived,
 )
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
+from mqis.testing.cmp import user_message
 from mqis.wire.cmp.packet import MsgTag, Packet
 from tests.protocol.multiplexer.link import Link, events_of, feed, sent_by, started
 
@@ -35,7 +36,7 @@ def busy() -> tuple[Multiplexer, dict[str, MultiplexedConnection]]:
     found["accepted"], found["refused"], found["undecided"] = requested
     machine.accept(found["accepted"], 0.0)
     machine.deny(found["refused"], 5, 0.0)
-    feed(machine, Packet.user_message(3, 1, b"held", is_master=True))
+    feed(machine, user_message(3, 1, b"held", is_master=True))
     machine.send(found["accepted"], 1, b"queued")
     return machine, found
 
@@ -106,7 +107,7 @@ def test_what_was_received_before_the_end_comes_before_it() -> None:
     machine = started()
     connection = machine.connect(1)
     events_of(machine)
-    feed(machine, Packet.user_message(1, 1, b"last", is_master=False))
+    feed(machine, user_message(1, 1, b"last", is_master=False))
     machine.session_down(1.0)
     message, end = events_of(machine)
     assert isinstance(message, MessageReceived)
@@ -178,9 +179,9 @@ def test_events_go_to_the_interface_of_their_connection_and_no_other() -> None:
     feed(
         machine,
         Packet.denied(1, 5),
-        Packet.user_message(2, 8, b"two", is_master=False),
+        user_message(2, 8, b"two", is_master=False),
         Packet.connection_req(9, 4),
-        Packet.user_message(9, 7, b"nine", is_master=True),
+        user_message(9, 7, b"nine", is_master=True),
         Packet.disconnect(9, 4),
     )
     accepted = None

@@ -15,6 +15,7 @@ from mqis.protocol.multiplexer.events import (
 from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, SessionLimits
 from mqis.protocol.multiplexer.multiplexer import MultiplexerState
 from mqis.protocol.multiplexer.tables import OutgoingTable
+from mqis.testing.cmp import user_message
 from mqis.wire.cmp.packet import Packet
 from tests.protocol.multiplexer.link import departing, events_of, feed, sent_by, started
 
@@ -75,7 +76,7 @@ def test_what_waits_behind_the_message_that_ends_the_session_is_not_handled() ->
         Packet.connection_req(1, 1),
         Packet.disconnect(1, 1),
         Packet.connection_req(1, 2),
-        Packet.user_message(1, 1, b"for the next one", is_master=True),
+        user_message(1, 1, b"for the next one", is_master=True),
     )
     (requested,) = events_of(machine)
     assert isinstance(requested, ConnectionRequested)

@@ -22,6 +22,7 @@ from mqis.protocol.multiplexer.events import (
 )
 from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, UNREAD_OVERHEAD, SessionLimits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
+from mqis.testing.cmp import user_message
 from mqis.wire.cmp.packet import Packet
 from tests.protocol.multiplexer.link import EXACT, events_of, feed, sent_by
 
@@ -185,7 +186,7 @@ def test_congestion_survives_pickling() -> None:
 
 
 def message(connection_id: int = 1, body: bytes = BODY) -> Packet:
-    return Packet.user_message(connection_id, 1, body, is_master=True)
+    return user_message(connection_id, 1, body, is_master=True)
 
 
 def with_incoming(machine: Multiplexer, count: int = 1) -> list[MultiplexedConnection]:

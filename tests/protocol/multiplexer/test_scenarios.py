@@ -17,6 +17,7 @@ from mqis.protocol.multiplexer.events import (
 )
 from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
+from mqis.testing.cmp import packet_bytes, user_message
 from mqis.wire.cmp.packet import MsgTag, Packet
 from tests.protocol.multiplexer.link import (
     EXACT,
@@ -59,7 +60,9 @@ def test_both_sides_open_id_1_and_exchange() -> None:
     link.a.multiplexer.send(at_a, 4, b"a on b's")
     link.run()
     received = {
-        name: {(e.connection, e.message_type, bytes(e.body)) for e in side.of(MessageReceived)}
+        name: {
+            (e.connection, e.packet.user_msg_type, bytes(e.body)) for e in side.of(MessageReceived)
+        }
         for name, side in (("a", link.a), ("b", link.b))
     }
     assert received["a"] == {(mine, 2, b"b on a's"), (at_a, 3, b"b on b's")}
@@ -100,7 +103,9 @@ def test_request_and_first_message_refused() -> None:
     connection = link.a.multiplexer.connect(0x101)
     link.a.multiplexer.send(connection, 0x2001, BODY)
     link.run()
-    assert [packet.to_bytes() for packet in link.b.packets()] == [VECTORS["CONNECTION_REQ_DENIED"]]
+    assert [packet_bytes(packet) for packet in link.b.packets()] == [
+        VECTORS["CONNECTION_REQ_DENIED"]
+    ]
     assert link.a.of(Denied) == [Denied(connection, 0x80070005)]
     assert bodies(link.b) == []
     assert link.b.multiplexer.incoming[1].state is ConnectionState.REFUSED
@@ -168,10 +173,10 @@ def test_an_id_used_again_while_messages_wait(deny: bool) -> None:
     feed(
         machine,
         Packet.connection_req(9, 1),
-        Packet.user_message(9, 1, b"one", is_master=True),
+        user_message(9, 1, b"one", is_master=True),
         Packet.disconnect(9, 1),
         Packet.connection_req(9, 2),
-        Packet.user_message(9, 2, b"two", is_master=True),
+        user_message(9, 2, b"two", is_master=True),
     )
     (first,) = events_of(machine)
     if deny:
@@ -201,7 +206,7 @@ def test_messages_come_in_the_order_they_were_sent() -> None:
             link.run()
     link.run()
     received = [
-        (e.message_type, e.connection.id, bytes(e.body)) for e in link.b.of(MessageReceived)
+        (e.packet.user_msg_type, e.connection.id, bytes(e.body)) for e in link.b.of(MessageReceived)
     ]
     assert received == [(n, n % 3 + 1, b"%d" % n * (n * 97)) for n in range(50)]
 
@@ -212,7 +217,7 @@ def test_the_same_id_waits_in_both_tables() -> None:
     machine = started()
     own = machine.connect(5)
     events_of(machine)
-    feed(machine, Packet.connection_req(1, 7), Packet.user_message(1, 8, b"", is_master=False))
+    feed(machine, Packet.connection_req(1, 7), user_message(1, 8, b"", is_master=False))
     (requested,) = events_of(machine)
     machine.accept(requested.connection, 0.0)
     (message,) = events_of(machine)
@@ -224,7 +229,7 @@ def test_another_id_does_not_wait() -> None:
     machine = started()
     own = machine.connect(5)
     events_of(machine)
-    feed(machine, Packet.connection_req(2, 7), Packet.user_message(1, 8, b"", is_master=False))
+    feed(machine, Packet.connection_req(2, 7), user_message(1, 8, b"", is_master=False))
     requested, message = events_of(machine)
     assert isinstance(requested, ConnectionRequested)
     assert message.connection is own
@@ -413,7 +418,7 @@ def test_over_allocation_gets_silence() -> None:
     feed(machine, *(Packet.connection_req(n, 7) for n in (1, 2, 3)))
     for event in events_of(machine):
         machine.accept(event.connection, 0.0)
-    feed(machine, Packet.user_message(3, 1, b"", is_master=True), Packet.disconnect(3, 7))
+    feed(machine, user_message(3, 1, b"", is_master=True), Packet.disconnect(3, 7))
     assert events_of(machine) == []
     assert machine.effects() == []
     assert list(machine.incoming) == [1, 2]
@@ -440,8 +445,8 @@ def test_disconnect_and_its_answer_on_the_wire() -> None:
     link.a.multiplexer.disconnect(connection)
     assert link.a.multiplexer.outgoing == {1: connection}
     link.run()
-    assert link.a.packets()[-1].to_bytes() == VECTORS["DISCONNECT"]
-    assert [packet.to_bytes() for packet in link.b.packets()] == [VECTORS["DISCONNECTED"]]
+    assert packet_bytes(link.a.packets()[-1]) == VECTORS["DISCONNECT"]
+    assert [packet_bytes(packet) for packet in link.b.packets()] == [VECTORS["DISCONNECTED"]]
     assert link.b.events[-1] == Disconnected(incoming, session_down=False)
     assert link.a.events[-1] == Disconnected(connection, session_down=False)
     assert connection.state is incoming.state is ConnectionState.GONE
@@ -453,7 +458,7 @@ def test_messages_arrive_while_the_disconnect_is_under_way() -> None:
     connection = machine.connect(1)
     machine.disconnect(connection)
     events_of(machine)
-    feed(machine, Packet.user_message(1, 9, b"late", is_master=False), Packet.disconnected(1))
+    feed(machine, user_message(1, 9, b"late", is_master=False), Packet.disconnected(1))
     message, end = events_of(machine)
     assert isinstance(message, MessageReceived)
     assert end == Disconnected(connection, session_down=False)

@@ -13,6 +13,7 @@ from mqis.protocol.multiplexer.events import (
     MessageReceived,
 )
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
+from mqis.testing.cmp import user_message
 from mqis.wire.cmp.packet import Packet
 from tests.protocol.multiplexer.link import events_of, feed, sent_by, started
 
@@ -20,7 +21,7 @@ Taken = list[tuple[int, bytes]]
 
 
 def message(connection_id: int, number: int, *, is_master: bool = False) -> Packet:
-    return Packet.user_message(connection_id, number, b"%d" % number, is_master=is_master)
+    return user_message(connection_id, number, b"%d" % number, is_master=is_master)
 
 
 def opened(sink: Callable[[int, bytes], None]) -> tuple[Multiplexer, MultiplexedConnection]:
@@ -53,7 +54,7 @@ def test_messages_are_taken_inside_receive_and_are_no_events() -> None:
 def test_a_body_is_taken_as_it_is() -> None:
     machine, _, taken = collecting()
     body = b"\0 text \xff\0\0"
-    feed(machine, Packet.user_message(1, 9, body, is_master=False))
+    feed(machine, user_message(1, 9, body, is_master=False))
     assert taken == [(9, body)]
 
 
@@ -66,7 +67,7 @@ def test_what_waits_is_not_overtaken() -> None:
     feed(machine, message(1, 2))
     assert taken == []
     waiting = events_of(machine)
-    assert [e.message_type for e in waiting if isinstance(e, MessageReceived)] == [1, 2]
+    assert [e.packet.user_msg_type for e in waiting if isinstance(e, MessageReceived)] == [1, 2]
     feed(machine, message(1, 3))
     assert taken == [(3, b"3")]
 
@@ -83,7 +84,7 @@ def test_a_paused_connection_takes_nothing() -> None:
     machine.resume(connection)
     (waited,) = events_of(machine)
     assert isinstance(waited, MessageReceived)
-    assert waited.message_type == 2
+    assert waited.packet.user_msg_type == 2
 
 
 def test_messages_wait_for_the_decision_on_another_connection_with_their_id() -> None:

@@ -10,6 +10,7 @@ from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedCon
 from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import ConnectionRequested
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
+from mqis.testing.cmp import user_message
 from mqis.wire.cmp.packet import MsgTag, Packet
 from tests.protocol.multiplexer.link import events_of, feed, sent_by, started
 
@@ -75,8 +76,8 @@ REACH: dict[str, Callable[[], tuple[Multiplexer, MultiplexedConnection]]] = {
 #: All about id 1, which is that of the connection unless it waits and has none.
 PACKETS = {
     "REQ": Packet.connection_req(1, 8),
-    "MSG from opener": Packet.user_message(1, 9, b"x", is_master=True),
-    "MSG from acceptor": Packet.user_message(1, 9, b"x", is_master=False),
+    "MSG from opener": user_message(1, 9, b"x", is_master=True),
+    "MSG from acceptor": user_message(1, 9, b"x", is_master=False),
     "DISCONNECT": Packet.disconnect(1, 7),
     "DENIED": Packet.denied(1, 6),
     "DISCONNECTED": Packet.disconnected(1),

@@ -15,6 +15,7 @@ from mqis.protocol.multiplexer.events import (
 )
 from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
+from mqis.testing.cmp import packet_bytes
 from mqis.wire.cmp.packet import Packet
 from tests.protocol.multiplexer.link import Link, events_of, feed, sent_by, started
 from tests.wire.cmp.vectors import VECTORS
@@ -259,7 +260,7 @@ def test_without_pings_nothing_is_sent() -> None:
 def test_a_ping_may_be_asked_for() -> None:
     machine = started(QUIET)
     machine.ping()
-    assert [packet.to_bytes() for packet in sent_by(machine)] == [VECTORS["PING"]]
+    assert [packet_bytes(packet) for packet in sent_by(machine)] == [VECTORS["PING"]]
     machine.session_down(0.0)
     with pytest.raises(NotOpen):
         machine.ping()

@@ -226,7 +226,8 @@ def test_an_administration_queue_alone_asks_for_nothing(asked: bool) -> None:
     header = UserHeader(
         guid("x"), 7, queue_of("b").name, guid("b"), admin=QueueName.at_source(ADMIN), hops=0x1D
     )
-    wanted = Acknowledge.NEGATIVE_ARRIVAL if asked else Acknowledge.POSITIVE_ARRIVAL
+    positive_arrival = 0x01
+    wanted = Acknowledge.NEGATIVE_ARRIVAL if asked else positive_arrival
     packet = UserMessage(header, MessageProperties(acknowledge=wanted)).to_bytes()
     name = MessageIdentifier(guid("x"), 7)
     outgoing = Outgoing.of(name, QueuedMessage(b""), packet, net.now, Transit(guid("b")))

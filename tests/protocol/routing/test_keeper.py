@@ -21,7 +21,7 @@ from mqis.protocol.routing.table import EMPTY, RoutingTable, TableRow, build_tab
 from mqis.protocol.routing.update import changed_pairs, update_table
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from tests.protocol.routing.test_snapshot import changes_of, gone
+from tests.protocol.routing.test_snapshot import applied, changes_of, gone
 from tests.protocol.routing.worlds import World, called, guid
 from tests.strategies.routing import (
     as_stored,
@@ -114,7 +114,6 @@ def test_a_start_without_a_directory() -> None:
     directory = Directory(AWAY)
     keeper = RoutingTableKeeper(guid("a"), directory.read, 0)
     assert keeper.error is AWAY
-    assert not keeper.changed([as_stored(FAR.links[0])]), "without the rest it says little"
     assert keeper.table is EMPTY
 
     directory.state = NEAR.snapshot
@@ -143,37 +142,41 @@ def test_a_finished_table_takes_the_place_of_the_old_one() -> None:
     keeper = RoutingTableKeeper(guid("a"), directory.read, 0)
     held = keeper.table
     rows = list(held)
-    keeper.changed([gone(NEAR.links[0])])
+    keeper.refreshed(applied(NEAR.snapshot, [gone(NEAR.links[0])]), 0)
 
     assert list(held) == rows
     assert keeper.table is not held
 
 
-def test_changes_count_at_once() -> None:
+def test_a_refreshed_table_follows_the_snapshot() -> None:
     keeper = RoutingTableKeeper(guid("a"), Directory(NEAR.snapshot).read, 0)
     dearer = Link(guid("link9"), guid("A"), guid("C"), 1)
+    linked = applied(NEAR.snapshot, [as_stored(dearer)])
 
-    assert keeper.changed([as_stored(dearer)])
+    assert keeper.refreshed(linked, 0)
     assert keeper.table.get(guid("C")) == TableRow(guid("C"), guid("C"), 1)
-    assert not keeper.changed([as_stored(dearer)]), "nothing new"
-    assert not keeper.changed([as_stored(RoutingSite(guid("Z"), "Z"))]), "no row for an island"
-    assert keeper.changed([gone(dearer)])
+    assert not keeper.refreshed(linked, 0), "nothing new"
+    island = as_stored(RoutingSite(guid("Z"), "Z"))
+    assert not keeper.refreshed(applied(linked, [island]), 0), "no row for an island"
+    assert keeper.refreshed(NEAR.snapshot, 0)
     assert keeper.table.get(guid("C")) == TableRow(guid("C"), guid("B"), 2)
-    assert keeper.changed([gone(NEAR.machines["a"])])
+    assert keeper.refreshed(applied(NEAR.snapshot, [gone(NEAR.machines["a"])]), 0)
     assert list(keeper.table) == []
 
 
 @unhurried
 @given(enterprises(), st.data())
-def test_changes_give_the_table_of_a_full_rebuild(snapshot: Snapshot, data: st.DataObject) -> None:
+def test_refreshed_tables_are_those_of_a_full_rebuild(
+    snapshot: Snapshot, data: st.DataObject
+) -> None:
     machine = data.draw(st.sampled_from(list(snapshot.machines)))
     keeper = RoutingTableKeeper(machine, Directory(snapshot).read, 0)
     for _ in range(3):
         before = list(keeper.table)
         changes: list[Change] = data.draw(changes_of(keeper.snapshot))
-        different = keeper.changed(changes)
-        fresh = Snapshot(keeper.snapshot.sites, keeper.snapshot.links, keeper.snapshot.machines)
-        rebuilt = RoutingTableKeeper(machine, Directory(fresh).read, 0)
+        after = applied(keeper.snapshot, changes)
+        different = keeper.refreshed(after, 0)
+        rebuilt = RoutingTableKeeper(machine, Directory(after).read, 0)
         assert list(keeper.table) == list(rebuilt.table)
         assert different == (before != list(keeper.table))
         if not keeper.snapshot.sites or not keeper.snapshot.machines:

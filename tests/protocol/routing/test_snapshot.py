@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DeletedObject, Scope
 from mqis.protocol.ports import Change
-from mqis.protocol.routing.changes import with_changes
 from mqis.protocol.routing.model import (
     PROPERTIES,
     Link,
@@ -186,46 +185,19 @@ def _varied(draw: st.DrawFn, obj: RoutingObject, snapshot: Snapshot) -> RoutingO
     return RoutingQueueManager(guid_of, f"{obj.name}2", homes, draw(st.booleans()))
 
 
-@unhurried
-@given(enterprises(), st.data())
-def test_changes_give_what_reading_anew_would(snapshot: Snapshot, data: st.DataObject) -> None:
-    stored = Snapshot.of(as_directory(everything(snapshot)))
-    assert derived(stored) == derived(snapshot)
-    changes = data.draw(changes_of(snapshot))
+def applied(snapshot: Snapshot, changes: list[Change]) -> Snapshot:
+    """The snapshot after these changes of the directory, as reading it anew gives it."""
     books: dict[Guid, RoutingObject] = {obj.id: obj for obj in everything(snapshot)}
     for change in changes:
         made = None if isinstance(change, DeletedObject) else routing_object(change)
         books.pop(change.id, None)
         if made is not None:
             books[change.id] = made
-
-    assert derived(with_changes(stored, changes)) == derived(Snapshot.make(books.values()))
-
-
-def test_changes_that_do_not_concern_routing_leave_the_snapshot() -> None:
-    world = World("A-B 1", a="A gate")
-    same = [as_stored(world.links[0]), as_stored(world.machines["a"])]
-
-    assert with_changes(world.snapshot, [builders.queue(), *same]) is world.snapshot
-    assert with_changes(world.snapshot, [gone(RoutingSite(guid("Z"), "Z"))]) is world.snapshot
+    return Snapshot.make(books.values())
 
 
-def test_only_what_is_known_is_carried_over() -> None:
-    """A snapshot that derived nothing yet has nothing to hand on."""
-    world = World("A-B 1", a="A gate")
-    assert "graph" not in world.snapshot.__dict__
-    changed = with_changes(world.snapshot, [gone(world.links[0])])
-    assert changed.graph.links == {}
-
-
-def test_a_machine_that_becomes_a_router_and_one_that_stops() -> None:
-    world = World("A-B 1 a,x", a="A router", x="A", b="B gate")
-    before = world.snapshot
-    graph = before.graph
-    assert (before.routers[guid("A")], before.gates[guid("A")]) == ((guid("a"),), (guid("a"),))
-    promoted = RoutingQueueManager(guid("x"), "x", (guid("A"),), True)
-    retired = RoutingQueueManager(guid("a"), "a", (guid("A"),), False)
-    changed = with_changes(before, [as_stored(promoted), as_stored(retired)])
-
-    assert changed.routers[guid("A")] == changed.gates[guid("A")] == (guid("x"),)
-    assert changed.graph is graph, "no link changed"
+@unhurried
+@given(enterprises())
+def test_a_snapshot_of_stored_objects(snapshot: Snapshot) -> None:
+    stored = Snapshot.of(as_directory(everything(snapshot)))
+    assert derived(stored) == derived(snapshot)

@@ -268,21 +268,10 @@ def test_a_call_that_was_not_sent_is_given_up_without_a_word() -> None:
     client, context = bound(FIRST_LAST)
     first, second = (client.request(context, n, b"") for n in (1, 2))
     client.data_to_send()
-    client.cancel(second)
     client.orphan(second)
     assert client.data_to_send() == b""
     client.receive(pdu(Response(0, b""), first))
     assert client.data_to_send() == b""
-
-
-def test_a_cancelled_call_is_answered() -> None:
-    client, (call,) = calling()
-    client.cancel(call)
-    client.cancel(99)
-    assert [p.body for p in split(client.data_to_send())] == [CoCancel()]
-    assert client.receive(pdu(Fault(0, FaultStatus.CANCEL), call)) == [
-        Faulted(call, FaultStatus.CANCEL, True)
-    ]
 
 
 @pytest.mark.parametrize("body", [Response(0, b"late"), Fault(0, 5)])

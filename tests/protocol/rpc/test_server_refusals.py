@@ -10,6 +10,7 @@ import pytest
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.negotiation import MAX_FRAG
+from mqis.testing.rpc import feature_syntax
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.dscomm import DSCOMM
@@ -17,7 +18,7 @@ from mqis.wire.mqds.dscomm2 import DSCOMM2
 from mqis.wire.rpc.bodies import BindAck, ContextElement, Fault, Request, Response
 from mqis.wire.rpc.header import FIRST_LAST, PacketType, PfcFlags
 from mqis.wire.rpc.operation import InterfaceDescription
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId, feature_syntax
+from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.rpc.trailer import AuthTrailer
 from tests.protocol.rpc.talk import (
     ECHO,

@@ -11,13 +11,14 @@ from mqis.protocol.rpc.calls import fragments
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.groups import AssociationGroups
+from mqis.testing.rpc import encode_verification, header_command
 from mqis.testing.security import SharedSecret
 from mqis.wire.rpc.bodies import Request, Response
 from mqis.wire.rpc.header import FIRST_LAST
 from mqis.wire.rpc.pdu import decode_pdu
 from mqis.wire.rpc.syntax import NDR20
 from mqis.wire.rpc.trailer import AuthTrailer
-from mqis.wire.rpc.verification import Verification, header_command
+from mqis.wire.rpc.verification import Verification
 from tests.protocol.rpc.talk import (
     ECHO,
     FIRST,
@@ -476,7 +477,7 @@ TRAILERS = [
 def test_the_verification_trailer(said: Verification, right: bool) -> None:
     talk = secure_talk()
     channel = authenticated(talk, INTEGRITY)
-    sent = signed(channel, Request(0, 1, b"stub" + said.encode()))
+    sent = signed(channel, Request(0, 1, b"stub" + encode_verification(said)))
     if right:
         assert answers(talk, channel, *sent) == b"STUB"
     else:
@@ -486,7 +487,7 @@ def test_the_verification_trailer(said: Verification, right: bool) -> None:
 def test_the_verification_trailer_where_headers_are_signed() -> None:
     talk = secure_talk()
     channel = authenticated(talk, INTEGRITY, flags=FIRST_LAST | SIGN)
-    stub = b"stub" + Verification(True).encode()
+    stub = b"stub" + encode_verification(Verification(True))
     sent = signed(channel, Request(0, 1, stub), sign_header=True)
     assert answers(talk, channel, *sent, sign_header=True) == b"STUB"
 
@@ -514,6 +515,6 @@ def test_verification_trailers_that_are_strange(commands: str, answer: list[str]
 
 def test_a_verification_trailer_over_two_fragments() -> None:
     talk = Talk().bound()
-    stub = b"stub" + RIGHT.encode()
+    stub = b"stub" + encode_verification(RIGHT)
     sent = request_pdu(stub[:20], flags=FIRST), request_pdu(stub[20:], flags=LAST)
     assert talk.say(*sent) == ["response STUB call 7"]

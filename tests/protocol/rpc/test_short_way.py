@@ -19,13 +19,14 @@ from mqis.protocol.rpc import server as machine
 from mqis.protocol.rpc.calls import Call, fragments, whole_answer
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.negotiation import PresentationContext
+from mqis.testing.rpc import encode_verification, header_command
 from mqis.testing.security import SharedSecret
 from mqis.wire.rpc.bodies import Request, Response
 from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
 from mqis.wire.rpc.pdu import STUB_OFFSET
 from mqis.wire.rpc.syntax import NDR20
 from mqis.wire.rpc.trailer import AuthTrailer
-from mqis.wire.rpc.verification import Verification, header_command
+from mqis.wire.rpc.verification import Verification
 from tests.protocol.rpc.talk import (
     ECHO,
     LAST,
@@ -43,8 +44,8 @@ from tests.protocol.rpc.talk import (
 TYPES = (AuthType.NTLM, AuthType.SPNEGO, AuthType.KERBEROS)
 LEVELS = (AuthLevel.CONNECT, AuthLevel.PACKET, AuthLevel.INTEGRITY, AuthLevel.PRIVACY)
 PROTECTED = LEVELS[1:]
-RIGHT = Verification(True, ECHO.syntax, NDR20, header_command(7, 0, 1)).encode()
-WRONG = Verification(True, ECHO.syntax, NDR20, header_command(8, 0, 1)).encode()
+RIGHT = encode_verification(Verification(True, ECHO.syntax, NDR20, header_command(7, 0, 1)))
+WRONG = encode_verification(Verification(True, ECHO.syntax, NDR20, header_command(8, 0, 1)))
 MANGLED = RIGHT[:-3]
 
 

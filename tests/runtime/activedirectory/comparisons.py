@@ -103,7 +103,7 @@ def check_equal(view: View, asked: Iterable[Query]) -> int:
         wanted = {
             obj.id
             for obj in everything[query.object_type]
-            if all(r.matches(obj, view) for r in query.restrictions)
+            if all(r.test(view)(obj) for r in query.restrictions)
         }
         answer = [obj.id for obj in query.matching(view) if obj is not None]
         assert set(answer) == wanted, " and ".join(map(str, query.restrictions))

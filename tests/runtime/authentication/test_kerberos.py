@@ -17,7 +17,7 @@ from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import MemoryAccounts
 from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
-from mqis.runtime.freeports import free_port
+from mqis.testing.ports import free_port
 from tests.runtime.authentication.pairs import ACCOUNTS, ALICE, PASSWORD, connect
 from tests.waiting import wait_until
 

@@ -7,7 +7,6 @@ import pytest
 from mqis.client.authentication import Callbacks
 from mqis.client.servers import ServerAddress, find_port
 from mqis.protocol.directory import signature
-from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.entropy import SystemEntropy
@@ -25,7 +24,6 @@ from tests.protocol.directory.world import (
     MACHINE,
     SITE,
     SITE_A,
-    SITE_B,
     World,
     blob,
     guid,
@@ -196,17 +194,3 @@ class TestBinding:
         async with serving() as served:
             with pytest.raises(RpcConnectionError, match="does not offer"):
                 await RpcClient.connect(HOST, served.port, [wrong])
-
-
-@pytest.mark.req("MQDS-1.5-01")
-@scenario
-async def test_a_server_checks_what_it_serves() -> None:
-    async with serving() as served:
-        with pytest.raises(DirectoryError, match="site"):
-            served.context.check_ready()
-        served.configure(own_site=SITE_B)
-        served.context.check_ready()
-    async with serving(World(empty=True)) as served:
-        served.configure(own_site=SITE_B)
-        with pytest.raises(DirectoryError, match="no enterprise"):
-            served.context.check_ready()

@@ -21,8 +21,8 @@ from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.tables import MessageIdCounter
-from mqis.runtime.freeports import free_port
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
+from mqis.testing.ports import free_port
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.internal import ConnectionParameters, EstablishConnection
 from mqis.wire.mqqb.packet import decode_packet
@@ -88,7 +88,7 @@ def test_ten_thousand_messages_both_ways_over_a_connection_that_keeps_breaking()
 
     async def feed(end: QueueingEndpoint, to: str) -> None:
         for n in range(total):
-            while not end.manager.has_room(to, 100):
+            while end.manager.queued(to) >= 500:
                 await asyncio.sleep(0.005)
             end.send(to, QueuedMessage(b"%d" % n, priority=n % 8))
             if n % 100 == 99:

@@ -114,9 +114,9 @@ def test_what_a_handler_knows_of_its_call(level: AuthLevel | None) -> None:
             assert known.level == (level or AuthLevel.NONE)
             assert (known.identity is None) is (level is None or level < AuthLevel.INTEGRITY)
             assert known.identity is None or known.identity.name == "me"
-            assert not known.cancelled
+            assert not known.call.cancelled
             task.cancel()
-            await until(lambda: known.cancelled)
+            await until(lambda: known.call.cancelled)
 
     run(main())
 

@@ -83,7 +83,7 @@ def test_a_stub_is_dropped_when_it_is_decoded_and_its_request_is_charged() -> No
             call = asyncio.ensure_future(invoke(client, DESK, WAIT, Number(900_000)))
             await until(lambda: desk.waiting is not None)
             assert desk.waiting is not None
-            assert desk.waiting.stub == b""
+            assert desk.waiting.call.stub == b""
             assert budgets.memory.used == driver.DECODED * 4
             desk.release.set()
             await call

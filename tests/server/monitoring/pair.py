@@ -14,13 +14,13 @@ from mqis.client.servers import ServerAddress
 from mqis.config.file import override
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
-from mqis.runtime.freeports import free_ports
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.founding import found
 from mqis.server.identity import seed_text
 from mqis.server.monitoring.status import ServerStatus
+from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mqis.runtime.freeports import free_ports
 from mqis.server.directory_server import DirectoryServer, ServeError
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
+from mqis.testing.ports import free_ports
 from mqis.wire.seqnum import SequenceNumber
 from tests.server.monitoring.pair import (
     Pair,

@@ -12,7 +12,7 @@ import pytest
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal import Journal
 from mqis.storage.journal import journal as journal_module
-from mqis.storage.journal.checking import journal_faults
+from mqis.storage.journal.checking import check_journal
 from mqis.storage.journal.files import segment_name, segments, snapshot_name
 from mqis.storage.journal.keeping import expendable, retain
 from mqis.storage.journal.reader import Segment, records
@@ -59,7 +59,7 @@ def test_records_are_appended_and_found(tmp_path: Path) -> None:
     assert [entry.lsn for entry in records(tmp_path, after=1)] == [2, 3]
     assert next(records(tmp_path, after=1)).record == record(2)
     assert next(records(tmp_path, after=3), None) is None
-    assert journal_faults(tmp_path) == []
+    assert [str(fault) for fault in check_journal(tmp_path).faults] == []
 
 
 def test_a_journal_goes_on_where_it_ended(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_torn_end_is_cut_back(tmp_path: Path, cut: int) -> None:
         assert (f"{130 - cut} bytes" in told and "torn" in told) == (cut < 130)
         opened.append(encoded(3, 4))
     assert held(tmp_path) == [1, 2, 3, 4]
-    assert journal_faults(tmp_path) == []
+    assert [str(fault) for fault in check_journal(tmp_path).faults] == []
 
 
 @pytest.mark.parametrize("rest", [bytes(4096), b"\xa5" * 300, encoded(4)[0][1][:-1] + b"?"])
@@ -178,7 +178,7 @@ def test_damage_in_the_middle_is_kept_and_named(tmp_path: Path) -> None:
         assert opened.mended == []
         opened.append(encoded(4))
     assert [entry.lsn for entry in records(tmp_path)] == [1, 3, 4]
-    corrupt, gap = journal_faults(tmp_path)
+    corrupt, gap = [str(fault) for fault in check_journal(tmp_path).faults]
     assert corrupt.startswith(f"{path.name}: offset {offset}: corrupt: ")
     assert "record 3 is where 2 belongs" in gap
 
@@ -192,7 +192,7 @@ def test_a_damaged_header_is_named(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(StorageError, match=r"segment-0000000001\.mqj.*checksum"):
         Journal(tmp_path, "PSC1", SERVER)
-    assert "checksum" in journal_faults(tmp_path)[0]
+    assert "checksum" in str(check_journal(tmp_path).faults[0])
 
 
 def test_cut_forgets_a_record_and_what_follows(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_full_disk_leaves_whole_records(tmp_path: Path) -> None:
             fill(opened)
         last = opened.last_lsn
         assert last > 50
-        assert journal_faults(disk) == []
+        assert [str(fault) for fault in check_journal(disk).faults] == []
         opened.sync()
         filler.unlink()
         opened.append(encoded(last + 1))
@@ -332,7 +332,7 @@ def test_retention_keeps_what_follows_the_oldest_kept_snapshot(tmp_path: Path) -
         assert second.exists()
         opened.append(encoded(22))
     assert held(tmp_path) == [21, 22]
-    assert journal_faults(tmp_path) == []
+    assert [str(fault) for fault in check_journal(tmp_path).faults] == []
 
 
 def test_retention_keeps_a_segment_that_a_snapshot_lies_in(tmp_path: Path) -> None:

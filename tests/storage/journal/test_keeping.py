@@ -12,7 +12,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal import Journal
 from mqis.storage.journal import appender as appender_module
-from mqis.storage.journal.checking import journal_faults
+from mqis.storage.journal.checking import check_journal
 from mqis.storage.journal.files import segments, snapshot_name, snapshots
 from mqis.storage.journal.keeping import Keeper
 from mqis.storage.journal.reader import Segment, records
@@ -56,7 +56,7 @@ def test_a_journal_begins_with_what_is_there(tmp_path: Path) -> None:
     assert Segment.load(segment).header.snapshot == snapshot_name(0)
     assert str(ENTERPRISE_PARTITION) in (tmp_path / snapshot_name(0)).read_text("ascii")
     assert [entry.lsn for entry in records(tmp_path)] == [1, 2, 3]
-    assert journal_faults(tmp_path) == []
+    assert [str(fault) for fault in check_journal(tmp_path).faults] == []
 
 
 def test_a_new_server_has_nothing_to_begin_with(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_what_lies_before_the_kept_ones_goes(tmp_path: Path) -> None:
             keeper.flush()
     assert list(snapshots(tmp_path)) == [40, 50]
     assert [entry.lsn for entry in records(tmp_path)] == list(range(41, 51))
-    assert journal_faults(tmp_path) == []
+    assert [str(fault) for fault in check_journal(tmp_path).faults] == []
 
 
 def test_one_that_fails_is_taken_the_next_time(

@@ -21,7 +21,6 @@ from mqis.storage.journal.checking import (
     JournalCheck,
     StoreEnd,
     check_journal,
-    journal_faults,
     server_id_of,
 )
 from mqis.storage.journal.files import segment_name, segments, snapshot_name
@@ -274,10 +273,13 @@ def test_without_a_key_segments_are_chained_all_the_same(tmp_path: Path) -> None
     with opened(tmp_path, None) as journal:
         journal.append(encoded(*range(1, 10)))
     assert [f.state for f in checked(tmp_path).findings] == [ChainState.UNSIGNED]
-    assert journal_faults(tmp_path) == []
+    assert [str(fault) for fault in check_journal(tmp_path).faults] == []
     path = tmp_path / segment_name(1)
     path.write_bytes(path.read_bytes().replace(b"x" * 10, b"y" * 10, 1))
-    assert any("perhaps the disk failed" in fault for fault in journal_faults(tmp_path))
+    assert any(
+        "perhaps the disk failed" in fault
+        for fault in [str(fault) for fault in check_journal(tmp_path).faults]
+    )
 
 
 # --- times and the store --------------------------------------------------------------------------

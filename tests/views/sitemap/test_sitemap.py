@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mqis.lab.estate import EstatePlan
 from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.views.sitemap import build
@@ -22,6 +21,7 @@ from mqis.views.sitemap.case import RouteCase
 from mqis.views.sitemap.model import SiteMap
 from mqis.views.sitemap.picture import picture
 from tests.strategies.routing import named
+from tests.web.network import EstatePlan
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqis.testing.cmp import user_message
 from mqis.wire.cmp.boxcar import (
     HEADER_SIZE,
     MAX_MESSAGES,
@@ -25,7 +26,7 @@ from tests.strategies.cmp import packets
 from tests.wire.cmp.vectors import BODY, VECTORS
 
 REQUEST = Packet.connection_req(1, 0x101)
-PROPAGATE = Packet.user_message(1, 0x2001, BODY, is_master=True)
+PROPAGATE = user_message(1, 0x2001, BODY, is_master=True)
 
 
 def boxcar(*packets: Packet) -> bytes:
@@ -33,7 +34,7 @@ def boxcar(*packets: Packet) -> bytes:
 
 
 def message(size: int, connection_id: int = 1) -> Packet:
-    return Packet.user_message(connection_id, 0x2001, b"m" * size, is_master=True)
+    return user_message(connection_id, 0x2001, b"m" * size, is_master=True)
 
 
 def with_header(data: bytes, *, total: int | None = None, count: int | None = None) -> bytes:
@@ -164,7 +165,7 @@ def test_3412_packets_fit_and_no_more() -> None:
 def test_user_messages_need_no_packet(size: int, is_master: bool) -> None:
     """Both ways to add one make the same bytes and stop at the same place."""
     body = b"m" * size
-    packet = Packet.user_message(7, 0x2001, body, is_master=is_master)
+    packet = user_message(7, 0x2001, body, is_master=is_master)
     one, other = BoxcarBuilder(), BoxcarBuilder()
     while one.has_room(size):
         one.add(packet)

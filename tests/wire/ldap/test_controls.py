@@ -12,7 +12,6 @@ from mqis.wire.ldap.controls import (
     DirSync,
     DirSyncFlags,
     LdapControl,
-    LdapSortKey,
     PagedResults,
     SdFlags,
     find_control,
@@ -25,11 +24,9 @@ from mqis.wire.ldap.sasl import TokenStream, frame
     [
         (controls.sd_flags(SdFlags(7)), "1.2.840.113556.1.4.801", "3003020107"),
         (controls.extended_dn(), "1.2.840.113556.1.4.529", "3003020101"),
-        (controls.whole_forest(), "1.2.840.113556.1.4.1340", "3003020102"),
         (controls.show_deleted, "1.2.840.113556.1.4.417", None),
         (controls.notification, "1.2.840.113556.1.4.528", None),
         (controls.tree_delete, "1.2.840.113556.1.4.805", None),
-        (controls.domain_scope, "1.2.840.113556.1.4.1339", None),
         (PagedResults(100, b"c").control(), "1.2.840.113556.1.4.319", "3006020164040163"),
         (
             DirSync(DirSyncFlags.OBJECT_SECURITY, 1, b"c").control(),
@@ -40,11 +37,6 @@ from mqis.wire.ldap.sasl import TokenStream, frame
             DirSync(DirSyncFlags.INCREMENTAL_VALUES).control(),
             "1.2.840.113556.1.4.841",
             "300b020480000000 0201000400",
-        ),
-        (
-            controls.server_sort(LdapSortKey("cn"), LdapSortKey("a", descending=True)),
-            "1.2.840.113556.1.4.473",
-            "300e 3004 0402636e 3006 040161 8101ff",
         ),
     ],
 )

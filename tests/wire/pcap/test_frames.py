@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqis.testing.pcap import Ends, conversation_frames, tcp_frame, udp_frame
 from mqis.wire.errors import WireError
-from mqis.wire.pcap.building import Ends, conversation_frames, tcp_frame, udp_frame
 from mqis.wire.pcap.captured import LinkType
 from mqis.wire.pcap.network import decode_ipv4
 from mqis.wire.pcap.transport import (

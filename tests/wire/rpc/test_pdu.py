@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from mqis.testing.rpc import feature_syntax
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.rpc import bodies
 from mqis.wire.rpc.header import DREP, Header, PacketType, PfcFlags
 from mqis.wire.rpc.pdu import Body, decode_pdu, encode_pdu
-from mqis.wire.rpc.syntax import (
-    NDR20,
-    NDR64,
-    SyntaxId,
-    feature_bits,
-    feature_syntax,
-)
+from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId, feature_bits
 from mqis.wire.rpc.trailer import AuthTrailer
 
 EPM = SyntaxId(Guid.parse("e1af8308-5d1f-11c9-91a4-08002b14a0fa"), 3)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.rpc.calls import fragments
+from mqis.testing.rpc import encode_verification
 from mqis.wire.errors import WireError
 from mqis.wire.ndr import Syntax
 from mqis.wire.rpc import epmapper, mgmt
@@ -173,7 +174,7 @@ def test_any_bytes_are_a_tower_or_a_wire_error(data: bytes) -> None:
 @given(st.binary(max_size=60), verifications)
 def test_verification_trailers_are_found(stub: bytes, said: Verification) -> None:
     padded = stub + bytes(-len(stub) % 4)
-    assert find_verification(padded + said.encode()) == (len(padded), said)
+    assert find_verification(padded + encode_verification(said)) == (len(padded), said)
 
 
 @given(st.binary(max_size=100), st.binary(max_size=100))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from mqis.testing.rpc import encode_verification, header_command
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.header import DREP
 from mqis.wire.rpc.syntax import NDR20, SyntaxId
-from mqis.wire.rpc.verification import Verification, find_verification, header_command
+from mqis.wire.rpc.verification import Verification, find_verification
 
 INTERFACE = SyntaxId(Guid.parse("77df7a80-f298-11d0-8358-00a024c480a8"), 1, 2)
 SIGNATURE = "8ae3137102f43671"
@@ -22,7 +23,8 @@ SAID = Verification(True, INTERFACE, NDR20, (0, DREP, 42, 1, 7))
 
 
 def test_bytes_both_ways() -> None:
-    assert Verification(True, INTERFACE, NDR20, header_command(42, 1, 7)).encode() == WHOLE
+    said = Verification(True, INTERFACE, NDR20, header_command(42, 1, 7))
+    assert encode_verification(said) == WHOLE
     assert find_verification(WHOLE) == (0, SAID)
 
 

@@ -96,10 +96,6 @@ class Forest:
         """A link is called by the 64 digits of its sites' GUIDs, the first site first."""
         return self.enterprise.child("CN", site1.big_endian.hex() + site2.big_endian.hex())
 
-    def guessed_computer(self, name: str) -> DistinguishedName:
-        """Most computers stand here; a search finds the others (E-MQDSSM-19)."""
-        return self.domain.child("CN", "Computers").child("CN", name)
-
 
 def change_number(text: str) -> int:
     """The number of a change (uSN), of 64 bits; ``ProtocolError`` for anything else."""

@@ -17,9 +17,8 @@ from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import Properties, PropertyBag
-from mqis.wire.propvariant import PropVariant, Value
+from mqis.wire.propvariant import Value
 from mqis.wire.seqnum import SequenceNumber
 
 #: The partition that enterprise-wide objects lie in (MC-MQDSRP 3.1.1.2.3).
@@ -28,8 +27,6 @@ ENTERPRISE_PARTITION = Guid.NULL
 #: The property that plays each part in an object, by the type of the object.
 IDENTIFIER_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.IDENTIFIER)
 NAME_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.NAME)
-SEQUENCE_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.SEQUENCE)
-PARTITION_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.PARTITION)
 SECURITY_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.SECURITY)
 
 
@@ -111,18 +108,6 @@ class DeletedObject:
     def __post_init__(self) -> None:
         if self.object_type is ObjectType.DELETEDOBJECT:
             raise ValueError("a tombstone tells the type that the object had")
-
-    def as_properties(self) -> dict[PropId, PropVariant]:
-        """Under the identifiers of MS-MQMQ 2.3.13."""
-        return props(
-            {
-                PropId.D_SEQNUM: self.seq.to_bytes(),
-                PropId.D_PARTITIONID: self.partition,
-                PropId.D_SCOPE: self.scope,
-                PropId.D_OBJTYPE: self.object_type,
-                PropId.D_IDENTIFIER: self.id,
-            }
-        )
 
 
 class PurgeState(IntEnum):

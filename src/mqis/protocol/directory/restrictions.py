@@ -90,10 +90,6 @@ class Restriction:
                 f"{entry.name} is {entry.vt}, compared with {self.constant.vt}",
             )
 
-    def matches(self, obj: DirectoryObject, view: View) -> bool:
-        """An object that has no value for the property matches nothing, not even NE."""
-        return PROPERTIES[self.propid].object_type is obj.type and self.test(view)(obj)
-
     def test(self, view: View) -> Callable[[DirectoryObject], bool]:
         """``matches`` for many objects, all of the property's type."""
         read, compare = reader_of(self.propid), _COMPARE[self.relation]

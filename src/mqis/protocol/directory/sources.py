@@ -109,9 +109,6 @@ class StoreSource:
         query = Query(object_type, tuple(columns), tuple(restrictions), tuple(sort))
         return [self.record(obj, columns) for obj in query.objects(self._view)]
 
-    def count(self, object_type: ObjectType) -> int:
-        return self._view.count(object_type)
-
     def record(self, obj: DirectoryObject, columns: Sequence[PropId]) -> Record:
         values = {propid: read_property(obj, propid, self._view) for propid in columns}
         return Record(obj.type, obj.id, obj.path, values, obj.partition, str(obj.seq))

@@ -85,10 +85,6 @@ class MessageReceived:
     packet: Packet
 
     @property
-    def message_type(self) -> int:
-        return self.packet.user_msg_type
-
-    @property
     def body(self) -> bytes | memoryview:
         return self.packet.data
 

@@ -64,9 +64,6 @@ from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.ping import Ping
 from mqis.wire.mqqb.properties import MessageClass
 
-#: An upper bound for all headers of an own packet, with a signature of 16384 bits.
-_OVERHEAD = 4096
-
 
 class Peers(Protocol):
     """The port that admits peers; ``machine`` is None if the peer connected to this side."""
@@ -225,13 +222,6 @@ class QueueingMachine:
         if self._closed:
             raise ValueError("the queue manager is closed")
         return identifier or MessageIdentifier(self.guid, self._message_ids.next())
-
-    def has_room(self, machine: str, size: int) -> bool:
-        """Returns whether a message with a body of this size fits into a machine's queue."""
-        destination = self._destinations.get(canonical(machine))
-        if destination is None:
-            return len(self._destinations) < self.limits.max_destinations
-        return destination.queue.fits(size + _OVERHEAD)
 
     def hurry(self, machine: str, now: float) -> None:
         """Retries a machine at once, because it has shown that it is alive."""

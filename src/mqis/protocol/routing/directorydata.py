@@ -7,14 +7,12 @@ table whenever the directory is briefly unavailable. Here the error is returned 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from mqis.protocol.directory.lookup_query import Query
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import View
 from mqis.wire.errors import MqisError
@@ -29,7 +27,7 @@ HandleT = TypeVar("HandleT")
 class DirectoryReads(Protocol[HandleT]):
     """Read Directory Begin, Next and End (MS-MQDMPR 3.1.7.1.21 to .23); errors are raised."""
 
-    def begin(self, object_type: ObjectType, filters: Sequence[Restriction]) -> HandleT: ...
+    def begin(self, object_type: ObjectType) -> HandleT: ...
 
     def next(self, handle: HandleT) -> DirectoryObject | None:
         """The next object; None for EndOfData."""
@@ -45,12 +43,10 @@ class DirectoryData:
     error: MqisError | None = None
 
 
-def get_directory_data(
-    reads: DirectoryReads[HandleT], object_type: ObjectType, filters: Sequence[Restriction] = ()
-) -> DirectoryData:
-    """All objects of a type that match every filter; none if a read fails halfway."""
+def get_directory_data(reads: DirectoryReads[HandleT], object_type: ObjectType) -> DirectoryData:
+    """All objects of a type; none if a read fails halfway. Routing reads them without a filter."""
     try:
-        handle = reads.begin(object_type, filters)
+        handle = reads.begin(object_type)
     except READ_ERRORS as error:
         return DirectoryData(None, error)
     found: list[DirectoryObject] = []
@@ -71,12 +67,8 @@ class ViewReads:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def begin(
-        self, object_type: ObjectType, filters: Sequence[Restriction]
-    ) -> Iterator[DirectoryObject]:
-        if not filters:
-            return self._view.objects(object_type)
-        return iter(Query(object_type, (), tuple(filters)).objects(self._view))
+    def begin(self, object_type: ObjectType) -> Iterator[DirectoryObject]:
+        return self._view.objects(object_type)
 
     def next(self, handle: Iterator[DirectoryObject]) -> DirectoryObject | None:
         return next(handle, None)

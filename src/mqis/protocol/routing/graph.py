@@ -42,25 +42,6 @@ class Graph:
             chosen[pair] = link.id
         return cls(ordered, index, tuple(costs), chosen)
 
-    def with_pairs(self, pairs: Iterable[Pair], links: Iterable[Link]) -> Graph:
-        """The graph with the edges of ``pairs`` replaced; ``links`` has all links between them."""
-        best = cheapest(links, self.index)
-        costs = list(self.costs)
-        chosen = dict(self.links)
-        for pair in pairs:
-            first, second = pair
-            link = best.get(pair)
-            for here, there in ((first, second), (second, first)):
-                changed = dict(costs[here])
-                changed.pop(there, None)
-                if link is not None:
-                    changed[there] = link.cost
-                costs[here] = changed
-            chosen.pop(pair, None)
-            if link is not None:
-                chosen[pair] = link.id
-        return Graph(self.sites, self.index, tuple(costs), chosen)
-
     def link_between(self, first: int, second: int) -> Guid:
         return self.links[pair_of(first, second)]
 

@@ -7,10 +7,8 @@ depends on. If the directory cannot be read, the table stays and the read is ret
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from mqis.protocol.ports import Change
-from mqis.protocol.routing.changes import with_changes
 from mqis.protocol.routing.directorydata import READ_ERRORS
 from mqis.protocol.routing.nexthops import Decision, is_site_gate, next_hops
 from mqis.protocol.routing.snapshot import Snapshot
@@ -43,7 +41,6 @@ class RoutingTableKeeper:
         self._machine = machine
         self._read = read
         self._due = now
-        self._is_read = False
         self.snapshot = Snapshot({}, {}, {})
         self.table = EMPTY
         #: The error of the last read of the directory; None if it succeeded.
@@ -71,7 +68,7 @@ class RoutingTableKeeper:
         """Rebuilds the table from a snapshot read elsewhere; returns whether it has changed."""
         self.error = None
         self._due = now + QUERY_PERIOD_S
-        return self._swap(snapshot, routing_table(snapshot, self._machine))
+        return self._swap(snapshot, routing_table(snapshot, self._machine, self.table))
 
     def failed(self, error: MqisError, now: float) -> None:
         """Notes a failed read: keeps the table and schedules a retry."""
@@ -79,25 +76,12 @@ class RoutingTableKeeper:
         self.failures += 1
         self._due = now + RETRY_S
 
-    def changed(self, changes: Iterable[Change]) -> bool:
-        """Applies committed changes, in order; returns whether the table has changed.
-
-        Changes before the first successful read are ignored: that read includes them.
-        """
-        if not self._is_read:
-            return False
-        snapshot = with_changes(self.snapshot, changes)
-        if snapshot is self.snapshot:
-            return False
-        return self._swap(snapshot, routing_table(snapshot, self._machine, self.table))
-
     def next_hops(self, destination: Guid) -> Decision:
         """The next hops of a message from this queue manager; ``NoRouteError`` if there is none."""
         return next_hops(self.snapshot, self.table, self._machine, destination)
 
     def _swap(self, snapshot: Snapshot, table: RoutingTable) -> bool:
         different = not table.same_rows(self.table)
-        self._is_read = True
         self.builds += 1
         self.snapshot, self.table = snapshot, table
         return different

@@ -30,7 +30,6 @@ from mqis.wire.rpc.bodies import (
     Bind,
     BindAck,
     BindNak,
-    CoCancel,
     ContextElement,
     ContextVerdict,
     Fault,
@@ -208,11 +207,6 @@ class ClientConnection:
             raise ValueError(f"call {call_id} was not called back")
         call.called_back = False
         return call
-
-    def cancel(self, call_id: int) -> None:
-        """Asks the server to end a call early; it is answered all the same."""
-        if call_id in self._calls and not self._unsent(call_id):
-            self._send(encode_pdu(CoCancel(), call_id=call_id, flags=FIRST_LAST))
 
     def orphan(self, call_id: int) -> None:
         """Abandons a call: its answer, if it comes, is dropped."""

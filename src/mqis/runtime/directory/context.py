@@ -24,7 +24,6 @@ from mqis.protocol.directory.guard import Denial, Guard
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
-from mqis.protocol.directory.readiness import check_ready
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import ChangedMeanwhile, StorageError
 from mqis.protocol.ports import AnswerMemory, Entropy, Store, Transaction, View, WatchedView
@@ -47,7 +46,6 @@ from mqis.wire.security.sid import Sid
 T = TypeVar("T")
 A = TypeVar("A")
 
-log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
 
 #: Attempts of one change of which others, by other servers, come in between.
@@ -116,11 +114,6 @@ class DirectoryContext:
             self.walks = LookupWalks(self.view, self.budgets.walks)
         else:
             self.walks = ThreadedWalks(self.store, self.readers, self.budgets.walks)
-
-    def check_ready(self) -> None:
-        """Raises ``DirectoryError`` unless there is a directory to serve (1.5)."""
-        with self.view() as view:
-            check_ready(view, self.settings.own_site)
 
     def reconfigure(self, settings: DirectorySettings) -> None:
         """Replaces the settings, from the next call on."""

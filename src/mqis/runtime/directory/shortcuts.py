@@ -12,13 +12,14 @@ The auth handle is no part of a question, but it has to be valid each time.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from mqis.protocol.directory.lookup_walk import LookupPages, LookupState
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import WatchedView
 from mqis.protocol.rpc.faults import RpcFault
+from mqis.runtime.directory.handles import HandleTable
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.shortstubs import (
@@ -32,9 +33,6 @@ from mqis.wire.mqds.shortstubs import (
 )
 from mqis.wire.ndr import ContextHandle, Syntax
 
-if TYPE_CHECKING:
-    from mqis.runtime.directory.context import DirectoryContext
-
 V = TypeVar("V")
 
 #: The longest request and answer, and the largest lookup, that are remembered.
@@ -43,10 +41,24 @@ MAX_REQUEST, MAX_ANSWER, MAX_LOOKUP = 2_048, 16_384, 512 * 1024
 PAGES = 4
 
 
+class Remembering(Protocol):
+    """A directory that remembers answers."""
+
+    @property
+    def handles(self) -> HandleTable: ...
+
+    @property
+    def rights(self) -> int:
+        """Another number if callers may see other things than before."""
+
+    def recall(self, question: Hashable) -> Any:
+        """The remembered answer to a question; None if it is not known."""
+
+
 class DirectoryShortcuts:
     """The shortcuts of dscomm over one directory."""
 
-    def __init__(self, directory: DirectoryContext) -> None:
+    def __init__(self, directory: Remembering) -> None:
         self._directory = directory
 
     def get_props(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:

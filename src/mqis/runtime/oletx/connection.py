@@ -6,19 +6,18 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from mqis.protocol.authentication import Identity
 from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.cmpo.session import CmpoSession
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.multiplexer import connection as multiplexed
 from mqis.protocol.multiplexer.errors import Congested, NotOpen
+from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.wire.cmp.packet import Packet
 from mqis.wire.cmpo.codes import result_text
 from mqis.wire.cmpo.versions import BoundVersionSet
-
-if TYPE_CHECKING:
-    from mqis.runtime.oletx.link import SessionLink
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +53,28 @@ class Message(NamedTuple):
     body: bytes
 
 
+class Link(Protocol):
+    """The session of a connection, and the multiplexer that carries it."""
+
+    session: CmpoSession
+    mux: Multiplexer
+    #: True if a send is scheduled.
+    touched: bool
+
+    @property
+    def identity(self) -> Identity | None: ...
+
+    def touch(self) -> None:
+        """Schedules a send at the end of this turn of the loop."""
+
+    async def drain(self) -> None:
+        """Waits until few enough boxcars wait, or the session is down."""
+
+    def resume(self, connection: OleTxConnection) -> None: ...
+
+    def disconnect(self, connection: OleTxConnection) -> None: ...
+
+
 class OleTxConnection:
     """One connection, from either end.
 
@@ -62,7 +83,7 @@ class OleTxConnection:
     lost. Only the opener may ``disconnect``; leaving ``async with`` does so.
     """
 
-    def __init__(self, link: SessionLink, raw: multiplexed.MultiplexedConnection) -> None:
+    def __init__(self, link: Link, raw: multiplexed.MultiplexedConnection) -> None:
         self._link = link
         self.raw = raw
         raw.interface, raw.sink = self, self._enqueue

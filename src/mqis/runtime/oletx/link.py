@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from math import inf
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mqis.protocol.authentication import Identity
 from mqis.protocol.cmpo.session import ENDING, CmpoSession
 from mqis.protocol.cmpo.session import SessionState as TransportState
-from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
+from mqis.protocol.multiplexer.connection import (
+    ConnectionState,
+    MultiplexedConnection,
+    Notification,
+)
 from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
     AskForConnections,
@@ -28,19 +32,30 @@ from mqis.protocol.multiplexer.events import (
 )
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
 from mqis.runtime.oletx.connection import BOXCARS_AHEAD, ConnectionClosed, OleTxConnection
+from mqis.runtime.oletx.transport import Transport
 from mqis.wire.cmpo.codes import CmResult, TeardownType, result_text
 from mqis.wire.errors import WireError
 
-if TYPE_CHECKING:
-    from mqis.runtime.oletx.endpoint import OleTxEndpoint
-
 log = logging.getLogger(__name__)
+
+
+class LinkOwner(Protocol):
+    """The partner whose sessions the links are."""
+
+    @property
+    def transport(self) -> Transport: ...
+
+    def wake_others(self) -> None:
+        """Lets links send that waited for memory."""
+
+    def requested(self, link: SessionLink, raw: MultiplexedConnection) -> None:
+        """Decides whether a connection that the session's partner wants is accepted."""
 
 
 class SessionLink:
     """Passes the multiplexer's effects to the session, and its events to the connections."""
 
-    def __init__(self, endpoint: OleTxEndpoint, session: CmpoSession, mux: Multiplexer) -> None:
+    def __init__(self, endpoint: LinkOwner, session: CmpoSession, mux: Multiplexer) -> None:
         self._endpoint = endpoint
         self._transport = endpoint.transport
         self._machine = endpoint.transport.machine
@@ -248,16 +263,17 @@ class SessionLink:
 
 
 def _notify(connection: OleTxConnection, event: Event) -> None:
+    interface: Notification = connection
     if isinstance(event, ConnectionOpened):
         connection.on_opened()
     elif isinstance(event, Writable):
         connection.writable()
     elif isinstance(event, Denied):
-        connection.denied(event.connection, event.reason)
+        interface.denied(event.connection, event.reason)
     elif isinstance(event, ConnectFailed):
         connection.lost(event.reason)
     elif isinstance(event, Disconnected):
         if event.session_down:
             connection.lost(f"the session with {connection.partner} is down")
         else:
-            connection.disconnected(event.connection)
+            interface.disconnected(event.connection)

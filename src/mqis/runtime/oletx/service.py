@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from mqis.protocol.authentication import Identity
 from mqis.protocol.cmpo.events import ContextAnswer
+from mqis.protocol.cmpo.partner import Partner
 from mqis.protocol.cmpo.security import admits
 from mqis.protocol.cmpo.session import CmpoSession
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.runtime.oletx.binding import Security
+from mqis.runtime.oletx.callers import Callers
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
-
-if TYPE_CHECKING:
-    from mqis.runtime.oletx.transport import Transport
 
 
 @dataclass(slots=True, eq=False)
@@ -30,13 +31,33 @@ class OpenCall:
     answer: asyncio.Future[Any]
 
 
+class Driver(Protocol):
+    """The driver of the partner that the calls are for."""
+
+    machine: Partner
+    security: Security
+    callers: Callers
+
+    def act(self) -> None:
+        """Carries out what the machine wants, after each use of it."""
+
+    def identify(self, session: CmpoSession, identity: Identity | None) -> None:
+        """Notes who the caller of a session is."""
+
+    def issue(self, session: CmpoSession, call: IncomingCall) -> Guid:
+        """Makes the handle of a session, in the caller's association."""
+
+    def revoke(self, session: CmpoSession) -> None:
+        """Closes the handle of a session."""
+
+
 class IXnRemoteService(TypedService):
     """The eight methods. Most calls other than BuildContext are answered at once."""
 
     #: Decode all stubs at once: they are octets, and the order of messages matters.
     decoded_at_once = 1 << 32
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Driver) -> None:
         self._transport = transport
         self._machine = transport.machine
         self._loop = asyncio.get_running_loop()

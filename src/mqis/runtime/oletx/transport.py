@@ -69,7 +69,7 @@ class Transport:
         self._resolve = resolve
         self._loop = asyncio.get_running_loop()
         self._service = IXnRemoteService(self)
-        self._server = RpcServer(
+        self._server: RpcServer = RpcServer(
             [self._service, ManagementService(lambda: self._server.endpoint)],
             entropy,
             authenticator=self.security.authenticator,

@@ -10,13 +10,15 @@ from collections.abc import Awaitable, Coroutine
 from math import inf
 from time import perf_counter
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from mqis.protocol.authentication import NOWHERE, Addresses
-from mqis.protocol.budget import Charge
+from mqis.protocol.budget import Charge, Shortage
 from mqis.protocol.rpc.calls import Call
+from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup
+from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.server import (
     CallbackFaulted,
     CallbackReturned,
@@ -25,11 +27,8 @@ from mqis.protocol.rpc.server import (
     ServerConnection,
 )
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.statistics import TIMED_EVERY, OperationStatistics
+from mqis.runtime.rpc.statistics import TIMED_EVERY, OperationStatistics, Served
 from mqis.wire.errors import WireError
-
-if TYPE_CHECKING:
-    from mqis.runtime.rpc.server import RpcServer
 
 log = logging.getLogger(__name__)
 
@@ -55,10 +54,31 @@ class _Running(NamedTuple):
     weight: int
 
 
+class ConnectionOwner(Protocol):
+    """The server that connections belong to: what it offers, and what it lets each of them use."""
+
+    endpoint: ServerEndpoint
+
+    def served(self, interface: Interface) -> Served:
+        """The service behind an interface, with its counters."""
+
+    def admit(self, connection: ServerProtocol) -> bool:
+        """Adds a connection; returns False if it exceeds a limit."""
+
+    def forget(self, connection: ServerProtocol) -> None:
+        """Removes a connection that has ended."""
+
+    def charge(self, connection: ServerProtocol, *, anonymous: bool = True) -> Charge:
+        """A charge for a connection's memory."""
+
+    def short_of_memory(self, peer: str, shortage: Shortage) -> None:
+        """Takes note of a call that was refused for lack of memory."""
+
+
 class ServerProtocol(asyncio.Protocol):
     """Passes bytes to the machine, its events to the services, and their answers back."""
 
-    def __init__(self, server: RpcServer) -> None:
+    def __init__(self, server: ConnectionOwner) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None

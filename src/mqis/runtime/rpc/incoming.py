@@ -54,10 +54,6 @@ class IncomingCall:
         return self.call.context.transfer
 
     @property
-    def stub(self) -> bytes:
-        return self.call.stub
-
-    @property
     def big_endian(self) -> bool:
         return self.call.big_endian
 
@@ -71,10 +67,6 @@ class IncomingCall:
         """The authentication level that protects this call."""
         channel = self.call.channel
         return AuthLevel.NONE if channel is None else channel.level
-
-    @property
-    def cancelled(self) -> bool:
-        return self.call.cancelled
 
     async def call_back(self, opnum: int, stub: bytes) -> tuple[bytes, bool]:
         """Calls the waiting client; returns its answer, and True if that is big-endian.

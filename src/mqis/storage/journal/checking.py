@@ -94,11 +94,6 @@ def check_journal(
     return JournalCheck(tuple(check.findings), len(paths), check.records, sealed)
 
 
-def journal_faults(directory: Path, keys: Sequence[RsaPublicKey] = ()) -> list[str]:
-    """All faults of the files: damage, missing and changed parts."""
-    return [str(fault) for fault in check_journal(directory, keys).faults]
-
-
 def server_id_of(directory: Path) -> Guid | None:
     """The identifier of the journal's server, by the first header that can be read."""
     for path in segments(directory).values():

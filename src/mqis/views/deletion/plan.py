@@ -77,10 +77,6 @@ class DeletePlan:
     #: The reason why no operator can mean this delete; None: nothing speaks against it.
     danger: str | None = None
 
-    @property
-    def gone(self) -> tuple[Dependent, ...]:
-        return (*self.first, *self.along)
-
 
 def counts(dependents: Sequence[Dependent]) -> dict[str, int]:
     """The number of dependents of each type, in the order of exports."""

@@ -84,12 +84,6 @@ class Packet(NamedTuple):
     def connection_req(cls, connection_id: int, connection_type: int) -> Packet:
         return cls(MsgTag.CONNECTION_REQ, 1, connection_id, connection_type)
 
-    @classmethod
-    def user_message(
-        cls, connection_id: int, message_type: int, body: bytes | memoryview, *, is_master: bool
-    ) -> Packet:
-        return cls(MsgTag.USER_MESSAGE, int(is_master), connection_id, message_type, body)
-
     @property
     def reason(self) -> int | None:
         """The reason of a CONNECTION_REQ_DENIED, its first four data bytes; None if too short."""
@@ -108,7 +102,3 @@ class Packet(NamedTuple):
             return PACKET.pack(tag, is_master, connection_id, user_msg_type, size, reserved)
         except struct_error as error:
             raise ValueError(f"{self!r} has a field that does not fit: {error}") from None
-
-    def to_bytes(self) -> bytes:
-        """The packet without filler, which the boxcar adds."""
-        return self.header() + self.data

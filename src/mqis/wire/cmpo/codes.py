@@ -11,10 +11,6 @@ class SessionRank(IntEnum):
     PRIMARY = 1
     SECONDARY = 2
 
-    @property
-    def other(self) -> SessionRank:
-        return SessionRank.SECONDARY if self is SessionRank.PRIMARY else SessionRank.PRIMARY
-
 
 class TeardownType(IntEnum):
     """TEARDOWN_TYPE (2.2.9): the reason for ending a session. 1 is undefined."""

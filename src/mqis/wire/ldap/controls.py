@@ -16,7 +16,7 @@ from typing import Final
 
 from mqis.wire.errors import WireError
 from mqis.wire.ldap import ber
-from mqis.wire.ldap.ber import CONTEXT, BerReader
+from mqis.wire.ldap.ber import BerReader
 
 PAGED_RESULTS: Final = "1.2.840.113556.1.4.319"
 SD_FLAGS: Final = "1.2.840.113556.1.4.801"
@@ -25,15 +25,9 @@ DIR_SYNC: Final = "1.2.840.113556.1.4.841"
 NOTIFICATION: Final = "1.2.840.113556.1.4.528"
 TREE_DELETE: Final = "1.2.840.113556.1.4.805"
 EXTENDED_DN: Final = "1.2.840.113556.1.4.529"
-SERVER_SORT: Final = "1.2.840.113556.1.4.473"
-DOMAIN_SCOPE: Final = "1.2.840.113556.1.4.1339"
-SEARCH_OPTIONS: Final = "1.2.840.113556.1.4.1340"
 
 #: Cookies of pages and of DirSync: Active Directory's have some hundred octets.
 MAXIMUM_COOKIE: Final = 1 << 20
-#: SERVER_SEARCH_FLAG_PHANTOM_ROOT (MS-ADTS 3.1.1.3.4.1.12)
-_PHANTOM_ROOT: Final = 2
-_REVERSE: Final = CONTEXT | 1
 
 
 class SdFlags(IntFlag):
@@ -139,18 +133,6 @@ def _cookie(reader: BerReader) -> bytes:
     return cookie
 
 
-@dataclass(frozen=True, slots=True)
-class LdapSortKey:
-    """One attribute to sort by (RFC 2891 1.1)."""
-
-    attribute: str
-    descending: bool = False
-
-    def encode(self) -> bytes:
-        reverse = ber.boolean(True, _REVERSE) if self.descending else b""
-        return ber.sequence(ber.text(self.attribute), reverse)
-
-
 def sd_flags(parts: SdFlags) -> LdapControl:
     """Reads or writes these parts of ``nTSecurityDescriptor`` only."""
     return LdapControl(SD_FLAGS, True, ber.sequence(ber.integer(parts)))
@@ -161,20 +143,9 @@ def extended_dn() -> LdapControl:
     return LdapControl(EXTENDED_DN, True, ber.sequence(ber.integer(1)))
 
 
-def server_sort(*keys: LdapSortKey) -> LdapControl:
-    return LdapControl(SERVER_SORT, True, ber.sequence(*(key.encode() for key in keys)))
-
-
-def whole_forest() -> LdapControl:
-    """Searches all naming contexts of the server below the empty base."""
-    return LdapControl(SEARCH_OPTIONS, True, ber.sequence(ber.integer(_PHANTOM_ROOT)))
-
-
 #: Finds deleted objects too.
 show_deleted: Final = LdapControl(SHOW_DELETED, True)
 #: Keeps a search open; the server sends each entry that changes.
 notification: Final = LdapControl(NOTIFICATION, True)
 #: Deletes an entry with everything below it.
 tree_delete: Final = LdapControl(TREE_DELETE, True)
-#: Asks for no references to other domains.
-domain_scope: Final = LdapControl(DOMAIN_SCOPE, True)

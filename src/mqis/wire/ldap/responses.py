@@ -192,9 +192,6 @@ class ExtendedResponse:
         return cls(result, name, value)
 
 
-#: The name of the answer, with message id 0, by which a server ends a connection (4.4.1).
-NOTICE_OF_DISCONNECTION: Final = "1.3.6.1.4.1.1466.20036"
-
 #: An answer with which an operation ends.
 FinalResponse = (
     BindResponse

@@ -59,12 +59,6 @@ class TaAddress:
         return cls(AddressType.IP, IPv4Address(text).packed)
 
     @classmethod
-    def ipx(cls, network: bytes, node: bytes) -> TaAddress:
-        if len(network) != 4 or len(node) != 6:
-            raise ValueError("an IPX address is a network of 4 bytes and a node of 6")
-        return cls(AddressType.IPX, network + node)
-
-    @classmethod
     def foreign(cls, network: Guid) -> TaAddress:
         """Makes the address of a foreign system: its connected network."""
         return cls(AddressType.FOREIGN, network.raw)

@@ -11,9 +11,6 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import VarType
 
-#: The first identifier that is private to servers (MS-MQDS 2.2.10.1).
-PRIVATE_FLOOR = 1000
-
 
 @dataclass(frozen=True, slots=True)
 class Property:
@@ -27,7 +24,3 @@ class Property:
     def name(self) -> str:
         """The specification's name, such as PROPID_Q_LABEL."""
         return f"PROPID_{self.id.name}"
-
-    @property
-    def private(self) -> bool:
-        return self.id >= PRIVATE_FLOOR

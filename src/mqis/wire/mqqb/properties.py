@@ -30,10 +30,7 @@ NO_CORRELATION: Final = bytes(20)
 class Acknowledge:
     """The flags for the administration acknowledgements that the sender requests."""
 
-    POSITIVE_ARRIVAL: Final = 0x01
-    POSITIVE_RECEIVE: Final = 0x02
     NEGATIVE_ARRIVAL: Final = 0x04
-    NEGATIVE_RECEIVE: Final = 0x08
 
 
 class MessageClass(IntEnum):

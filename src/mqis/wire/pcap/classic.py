@@ -15,20 +15,19 @@ Nothing marks the start of a packet, so a reader cannot continue behind a damage
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from struct import Struct
-from struct import error as struct_error
 
 from mqis.wire.errors import WireError
-from mqis.wire.pcap.captured import MAX_PACKET, Buffer, Captured, LinkType, Unreadable
+from mqis.wire.pcap.captured import MAX_PACKET, Buffer, Captured, Unreadable
 
 FILE_HEADER = 24
 RECORD_HEADER = 16
 #: The bits above give the length of a frame's checksum, which is not needed.
 _LINK_TYPE = 0x03FFFFFF
 
-_HEADER = "IHHiIII"
-_RECORD = "IIII"
+HEADER = "IHHiIII"
+RECORD = "IIII"
 #: The first four bytes: byte order, and the nanoseconds in one unit of the fraction.
 _MAGICS = {
     bytes.fromhex("d4c3b2a1"): ("<", 1000),
@@ -36,7 +35,6 @@ _MAGICS = {
     bytes.fromhex("4d3cb2a1"): ("<", 1),
     bytes.fromhex("a1b23c4d"): (">", 1),
 }
-_MICROSECONDS, _NANOSECONDS = 0xA1B2C3D4, 0xA1B23C4D
 
 
 def is_pcap(data: Buffer) -> bool:
@@ -46,7 +44,7 @@ def is_pcap(data: Buffer) -> bool:
 def walk_pcap(data: Buffer) -> Iterator[Captured | Unreadable]:
     """Yields all packets, and the unreadable rest if any; ``WireError`` for a bad header."""
     order, unit, link_type = _file_header(data)
-    unpack = Struct(order + _RECORD).unpack_from
+    unpack = Struct(order + RECORD).unpack_from
     at, size, number = FILE_HEADER, len(data), 0
     while at < size:
         number += 1
@@ -76,34 +74,7 @@ def _file_header(data: Buffer) -> tuple[str, int, int]:
     if len(data) < FILE_HEADER:
         raise WireError("the file ends within its header", len(data))
     order, unit = known
-    _, major, minor, _, _, _, link_type = Struct(order + _HEADER).unpack_from(data)
+    _, major, minor, _, _, _, link_type = Struct(order + HEADER).unpack_from(data)
     if major != 2:
         raise WireError(f"pcap version {major}.{minor} is unknown, only 2 is known", 4)
     return order, unit, link_type & _LINK_TYPE
-
-
-# --- writing --------------------------------------------------------------------------------------
-
-
-def write_pcap(
-    packets: Iterable[tuple[int, bytes]],
-    link_type: int = LinkType.ETHERNET,
-    *,
-    nanoseconds: bool = False,
-    big_endian: bool = False,
-    snap_length: int = MAX_PACKET,
-) -> bytes:
-    """Makes a file of these packets (time in ns, bytes); truncates them to the snap length."""
-    order, unit = ">" if big_endian else "<", 1 if nanoseconds else 1000
-    magic = _NANOSECONDS if nanoseconds else _MICROSECONDS
-    record = Struct(order + _RECORD)
-    parts = [Struct(order + _HEADER).pack(magic, 2, 4, 0, 0, snap_length, link_type)]
-    for time_ns, data in packets:
-        seconds, fraction = divmod(time_ns, 1_000_000_000)
-        kept = data[:snap_length]
-        try:
-            parts.append(record.pack(seconds, fraction // unit, len(kept), len(data)))
-        except struct_error as error:
-            raise ValueError(f"a time of {time_ns} ns does not fit: {error}") from None
-        parts.append(kept)
-    return b"".join(parts)

@@ -21,13 +21,3 @@ def walk_capture(data: Buffer) -> Iterator[Captured | Unreadable]:
             yield Unreadable(0, "this is neither a pcap nor a pcapng file")
     except WireError as error:
         yield Unreadable(error.offset, error.reason)
-
-
-def decode_capture(data: Buffer) -> tuple[Captured, ...]:
-    """Decodes all packets of a whole file; raises ``WireError`` at the first unreadable part."""
-    found: list[Captured] = []
-    for each in walk_capture(data):
-        if isinstance(each, Unreadable):
-            raise WireError(each.reason, each.offset)
-        found.append(each)
-    return tuple(found)

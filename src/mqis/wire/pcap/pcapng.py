@@ -18,7 +18,7 @@ from struct import Struct
 from mqis.wire.errors import WireError
 from mqis.wire.pcap.captured import MAX_PACKET, Buffer, Captured, Unreadable
 
-SECTION_HEADER, INTERFACE, SIMPLE_PACKET, ENHANCED_PACKET = 0x0A0D0D0A, 1, 3, 6
+INTERFACE, SIMPLE_PACKET, ENHANCED_PACKET = 1, 3, 6
 _MAGIC = bytes.fromhex("0a0d0d0a")
 _ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
 _SMALLEST = 12

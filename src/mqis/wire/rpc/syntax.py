@@ -40,17 +40,13 @@ NDR20 = SyntaxId(Guid.parse("8a885d04-1ceb-11c9-9fe8-08002b104860"), 2)
 NDR64 = SyntaxId(Guid.parse("71710533-beba-4937-8319-b5dbef9ccc36"), 1)
 
 #: Bind-time features (MS-RPCE 2.2.2.14): the last eight bytes of the UUID are a bit mask.
-_FEATURES = Guid.parse("6cb71c2c-9812-4540-0000-000000000000").raw[:8]
+FEATURES = Guid.parse("6cb71c2c-9812-4540-0000-000000000000").raw[:8]
 SECURITY_CONTEXT_MULTIPLEXING = 0x01
 KEEP_CONNECTION_ON_ORPHAN = 0x02
 
 
 def feature_bits(syntax: SyntaxId) -> int | None:
     """The features that a pseudo syntax requests; None for a real transfer syntax."""
-    if syntax.uuid.raw[:8] != _FEATURES or syntax.major != 1:
+    if syntax.uuid.raw[:8] != FEATURES or syntax.major != 1:
         return None
     return int.from_bytes(syntax.uuid.raw[8:], "little")
-
-
-def feature_syntax(bits: int) -> SyntaxId:
-    return SyntaxId(Guid(_FEATURES + bits.to_bytes(8, "little")), 1)

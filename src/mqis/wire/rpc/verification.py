@@ -17,13 +17,12 @@ from mqis.wire.reader import Reader
 from mqis.wire.rpc.fields import Fields
 from mqis.wire.rpc.header import DREP
 from mqis.wire.rpc.syntax import SyntaxId
-from mqis.wire.writer import Writer
 
 SIGNATURE = bytes.fromhex("8ae3137102f43671")
 #: The greatest distance of a trailer's start from the end; it holds three small commands.
 _REACH = 512
-_END = 0x4000
-_MUST_PROCESS = 0x8000
+END = 0x4000
+MUST_PROCESS = 0x8000
 
 
 class VerificationCommand(IntEnum):
@@ -42,37 +41,6 @@ class Verification:
     header: tuple[int, bytes, int, int, int] | None = None
     #: True if there is an unknown command that must be processed.
     unknown: bool = False
-
-    def encode(self) -> bytes:
-        """Encodes the trailer as a client sends it, with commands that must be processed."""
-        commands: list[tuple[VerificationCommand, bytes]] = []
-        if self.client_header_signing is not None:
-            flag = int(self.client_header_signing).to_bytes(4, "little")
-            commands.append((VerificationCommand.BITMASK_1, flag))
-        if self.interface is not None and self.transfer is not None:
-            writer = Writer()
-            self.interface.encode(writer)
-            self.transfer.encode(writer)
-            commands.append((VerificationCommand.PCONTEXT, writer.getvalue()))
-        if self.header is not None:
-            ptype, drep, call_id, context_id, opnum = self.header
-            writer = Writer()
-            writer.u32(ptype)
-            writer.bytes(drep)
-            writer.u32(call_id)
-            writer.u16(context_id)
-            writer.u16(opnum)
-            commands.append((VerificationCommand.HEADER2, writer.getvalue()))
-        result = Writer()
-        result.bytes(SIGNATURE)
-        for number, (command, value) in enumerate(commands, 1):
-            last = _END if number == len(commands) else 0
-            result.u16(
-                command | last | (0 if command is VerificationCommand.BITMASK_1 else _MUST_PROCESS)
-            )
-            result.u16(len(value))
-            result.bytes(value)
-        return result.getvalue()
 
 
 def find_verification(stub: bytes) -> tuple[int, Verification] | None:
@@ -105,17 +73,12 @@ def _decode(reader: Reader) -> Verification:
             ptype, drep = value.u32() & 0xFF, value.bytes(4, "drep")
             header = (ptype, drep, value.u32(), value.u16(), value.u16())
         else:  # skipped, unless it must be processed
-            unknown = unknown or bool(number & _MUST_PROCESS)
+            unknown = unknown or bool(number & MUST_PROCESS)
             value.bytes(size, "command")
         if value.remaining:
             raise WireError(f"verification command {command} cannot have {size} bytes", at)
-        if number & _END:
+        if number & END:
             return Verification(signing, interface, transfer, header, unknown)
-
-
-def header_command(call_id: int, context_id: int, opnum: int) -> tuple[int, bytes, int, int, int]:
-    """The contents of HEADER2 for a request that mqis sends."""
-    return (0, DREP, call_id, context_id, opnum)
 
 
 def drep_of(*, big_endian: bool) -> bytes:

@@ -1,4 +1,4 @@
-"""Frames around bytes that were exchanged, for exports and tests (Ethernet, IPv4).
+"""Captures of bytes that were exchanged (Ethernet, IPv4), as files of the classic format.
 
 Nothing is captured from an interface, so no privilege is needed. Sequence numbers and checksums
 are those that the packets would have had.
@@ -10,7 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from struct import Struct, unpack
+from struct import error as struct_error
 
+from mqis.wire.errors import WireError
+from mqis.wire.pcap.captured import MAX_PACKET, Buffer, Captured, LinkType, Unreadable
+from mqis.wire.pcap.classic import HEADER, RECORD
+from mqis.wire.pcap.file import walk_capture
 from mqis.wire.pcap.transport import TCP, UDP, TcpFlags
 
 #: The payload of an Ethernet segment, so that messages cross segment borders as they really do.
@@ -20,6 +25,7 @@ _IPV4 = Struct(">BBHHHBBH4s4s")
 _TCP = Struct(">HHIIBBHHH")
 _UDP = Struct(">HHHH")
 _DONT_FRAGMENT = 0x4000
+_MICROSECONDS, _NANOSECONDS = 0xA1B2C3D4, 0xA1B23C4D
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +123,37 @@ def _checksum(data: bytes) -> int:
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
+
+
+def write_pcap(
+    packets: Iterable[tuple[int, bytes]],
+    link_type: int = LinkType.ETHERNET,
+    *,
+    nanoseconds: bool = False,
+    big_endian: bool = False,
+    snap_length: int = MAX_PACKET,
+) -> bytes:
+    """Makes a file of these packets (time in ns, bytes); truncates them to the snap length."""
+    order, unit = ">" if big_endian else "<", 1 if nanoseconds else 1000
+    magic = _NANOSECONDS if nanoseconds else _MICROSECONDS
+    record = Struct(order + RECORD)
+    parts = [Struct(order + HEADER).pack(magic, 2, 4, 0, 0, snap_length, link_type)]
+    for time_ns, data in packets:
+        seconds, fraction = divmod(time_ns, 1_000_000_000)
+        kept = data[:snap_length]
+        try:
+            parts.append(record.pack(seconds, fraction // unit, len(kept), len(data)))
+        except struct_error as error:
+            raise ValueError(f"a time of {time_ns} ns does not fit: {error}") from None
+        parts.append(kept)
+    return b"".join(parts)
+
+
+def decode_capture(data: Buffer) -> tuple[Captured, ...]:
+    """Decodes all packets of a whole file; raises ``WireError`` at the first unreadable part."""
+    found: list[Captured] = []
+    for each in walk_capture(data):
+        if isinstance(each, Unreadable):
+            raise WireError(each.reason, each.offset)
+        found.append(each)
+    return tuple(found)
