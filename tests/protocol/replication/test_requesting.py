@@ -11,6 +11,7 @@ from mqis.protocol.queueing.events import Acknowledged, Nacked
 from mqis.protocol.queueing.message import QueuedMessage as Envelope
 from mqis.protocol.queueing.message import build_packet
 from mqis.protocol.queueing.names import MQIS_QUEUE_ID
+from mqis.protocol.replication.effects import RequestAnswered
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -278,7 +279,7 @@ def test_a_nack_ends_the_wait(enterprise: Enterprise) -> None:
     assert other not in pec.answers()
 
 
-@pytest.mark.req("MQDSRP-3.3.7.8-01", "MQDSRP-3.1.5.1-04")
+@pytest.mark.req("MQDSRP-3.3.7.8-01", "MQDSRP-3.1.5.1-04", "MQDSRP-3.3.7.1-04")
 @pytest.mark.parametrize("code", [c for c in MessageClass if is_nack(c)], ids=lambda c: c.name)
 def test_a_nack_of_any_class_ends_the_wait_at_once(
     enterprise: Enterprise, code: MessageClass
@@ -293,6 +294,9 @@ def test_a_nack_of_any_class_ends_the_wait_at_once(
     assert pec.answers() == {second: HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE}
     assert first not in pec.answers()
     assert enterprise.sent == []
+    enterprise.run(30)
+    answered = [e.request for e in pec.told if isinstance(e, RequestAnswered)]
+    assert answered == [second, first], "each ends once, the other when its time is over"
 
 
 @pytest.mark.req(

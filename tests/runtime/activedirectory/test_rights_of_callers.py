@@ -6,22 +6,20 @@ Everything runs with the account of the server, so Active Directory cannot tell 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from mqis.protocol.security.masks import UserRights
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 from mqis.wire.security.acl import Acl, allow
 from mqis.wire.security.descriptor import SecurityDescriptor
 from tests.runtime.activedirectory.passing import Through, through
 from tests.runtime.activedirectory.test_changes import LABEL, Given, create, delete, write
-from tests.runtime.activedirectory.test_passing_through import by_guid
-from tests.runtime.directory.serving import ALICE, BOB, OK, Caller, scenario
+from tests.runtime.activedirectory.test_told_apart import read
+from tests.runtime.directory.serving import ALICE, BOB, OK, scenario
 
 DENIED, NOT_FOUND = HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQDS_OBJECT_NOT_FOUND
 READ = UserRights.DS_READ_PROPERTY | UserRights.DS_LIST_CONTENTS
@@ -55,11 +53,6 @@ def place(passing: Through, guid: Guid) -> str:
     entry = passing.server.by_guid(guid)
     assert entry is not None
     return entry.name
-
-
-async def read(caller: Caller, kind: ObjectType, guid: Guid, propid: P) -> tuple[int, Any]:
-    got = await caller.call(dscomm.GET_PROPS_GUID, by_guid(caller, kind, guid, (propid,)))
-    return got.result, got.values[0].value if got.result == OK else None
 
 
 @pytest.mark.departs("MQDSSM-5.1.2-01")

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.ldap.changes import ModifyEntry
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts, digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 from tests.runtime.activedirectory.passing import Through, through
-from tests.runtime.activedirectory.test_changes import Given, create, refusing, values, write
+from tests.runtime.activedirectory.test_changes import (
+    Given,
+    changes,
+    create,
+    refusing,
+    values,
+    write,
+)
 from tests.runtime.activedirectory.test_passing_through import by_guid
-from tests.runtime.directory.serving import OK, scenario
+from tests.runtime.directory.serving import ALICE, OK, Caller, scenario
+from tests.runtime.directory.test_lookups import begin, end, following, wanted
+
+
+async def read(caller: Caller, kind: ObjectType, guid: Guid, propid: P) -> tuple[int, Any]:
+    got = await caller.call(dscomm.GET_PROPS_GUID, by_guid(caller, kind, guid, (propid,)))
+    return got.result, got.values[0].value if got.result == OK else None
+
 
 #: Settings, and where the machine's entry has the same.
 REPEATED = {
@@ -123,6 +141,95 @@ async def test_the_name_of_a_queue_is_put_together_again(cn: str, rest: str, nam
     async with through() as passing:
         more = {"mSMQQueueNameExt": rest.encode()} if rest else {}
         guid = passing.estate.add_queue(cn, **more)
-        asked = by_guid(passing.caller, ObjectType.QUEUE, guid, (P.Q_PATHNAME,))
-        got = await passing.caller.call(dscomm.GET_PROPS_GUID, asked)
-        assert (got.result, got.values[0].value) == (OK, f"srv1\\{name}".lower())
+        found = await read(passing.caller, ObjectType.QUEUE, guid, P.Q_PATHNAME)
+        assert found == (OK, f"srv1\\{name}".lower())
+
+
+@pytest.mark.req("MQDSSM-2.2.1-02")
+@scenario
+async def test_a_new_site_is_one_of_active_directorys_own() -> None:
+    async with through() as passing:
+        result, guid = await create(passing.caller, ObjectType.SITE, "Kiel", {P.S_INTERVAL1: 3})
+        assert result == OK
+        entry = passing.server.by_guid(guid)
+        assert entry is not None
+        assert entry.name == "CN=Kiel,CN=Sites,CN=Configuration,DC=corp,DC=example"
+        assert entry.values("objectClass") == (b"site",)
+
+
+@pytest.mark.parametrize(
+    ("stored", "answer"),
+    [
+        (b"0", (OK, 0)),
+        (b"1", (OK, 1)),
+        (b"2", (OK, 2)),
+        (b"3", (HResult.MQ_ERROR_DS_ERROR, None)),
+        (b"-1", (HResult.MQ_ERROR_DS_ERROR, None)),
+    ],
+)
+@pytest.mark.req("MQDSSM-3.1.6.1.2.4-01")
+@scenario
+async def test_there_are_three_levels_of_privacy(stored: bytes, answer: tuple[int, Any]) -> None:
+    async with through() as passing:
+        queue = passing.estate.add_queue("sealed", mSMQPrivacyLevel=stored)
+        found = await read(passing.caller, ObjectType.QUEUE, queue, P.Q_PRIV_LEVEL)
+        assert found == answer
+
+
+@pytest.mark.req("MQDSSM-3.1.6.11.1.3-01")
+@scenario
+async def test_routing_servers_out_and_in_are_two_lists_without_the_dead() -> None:
+    async with through() as passing:
+        server = passing.server
+        first, second, third = (server.add_computer(f"GATE{n}") for n in range(3))
+        gates = [
+            server.put(f"CN=msmq,{name}", objectClass=b"mSMQConfiguration")
+            for name in (first, second, third)
+        ]
+        machine = server.put(
+            f"CN=msmq,{server.add_computer('SRV9')}",
+            objectClass=b"mSMQConfiguration",
+            mSMQSites=passing.estate.berlin.raw,
+            mSMQOutRoutingServers=(f"CN=msmq,{first}".encode(), f"CN=msmq,{third}".encode()),
+            mSMQInRoutingServers=(f"CN=msmq,{second}".encode(), b"CN=msmq,CN=gone,DC=corp"),
+        )
+        for propid, listed in ((P.QM_OUTFRS, [gates[0], gates[2]]), (P.QM_INFRS, [gates[1]])):
+            result, found = await read(passing.caller, ObjectType.MACHINE, machine, propid)
+            assert (result, sorted(found)) == (OK, sorted(listed))
+
+
+@pytest.mark.req("MQDSSM-3.1.6.5-01")
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 9])
+@scenario
+async def test_each_row_of_a_lookup_is_taken_once(rows: int) -> None:
+    async with through() as passing:
+        for number in range(5):
+            passing.estate.add_queue(f"more{number}")
+        names = ["bills", *(f"more{number}" for number in range(5)), "orders"]
+        begun = await begin(
+            passing.caller, wanted(P.Q_PATHNAME, P.Q_LABEL, sort=((P.Q_PATHNAME, 0),))
+        )
+        taken: list[Any] = []
+        while page := (await following(passing.caller, begun.handle, 2 * rows)).values:
+            taken += [variant.value for variant in page[::2]]
+        assert taken == [f"srv1\\{name}" for name in names]
+        assert (await following(passing.caller, begun.handle, 2 * rows)).values == ()
+        await end(passing.caller, begun.handle)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.7.6.4-01")
+@scenario
+async def test_certificates_and_their_digests_are_written_at_once_in_one_order() -> None:
+    async with through() as passing:
+        anna = passing.server.add_user("alba", ALICE.sid.to_bytes())
+        octets = sorted((b"one", b"two", b"three", b"four"), key=digest_of, reverse=True)
+        listed = UserSignCerts(tuple(UserSignCert.of(each, Guid.NULL) for each in octets))
+        given: Given = {P.U_SIGN_CERT: listed.to_bytes()}
+        passing.server.received.clear()
+        assert await write(passing.caller, ObjectType.USER, anna, given) == OK
+        (message,) = changes(passing.server)
+        assert isinstance(message.operation, ModifyEntry)
+        assert {change.attribute: change.values for change in message.operation.changes} == {
+            "mSMQSignCertificates": (listed.to_bytes(),),
+            "mSMQDigests": tuple(map(digest_of, octets)),
+        }
