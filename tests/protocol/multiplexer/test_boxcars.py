@@ -169,6 +169,32 @@ def test_a_packet_that_finds_no_room_opens_a_boxcar() -> None:
     assert [p.tag for p in sent_by(machine)] == [MsgTag.USER_MESSAGE, MsgTag.DISCONNECT]
 
 
+@pytest.mark.req("CMP-3.1.7.1-01")
+def test_a_packet_joins_the_last_boxcar_though_an_earlier_one_has_room() -> None:
+    machine = started()
+    connection = machine.connect(1)
+    sent_by(machine)
+    machine.send(connection, 1, bytes(60_000))
+    machine.send(connection, 2, bytes(40_000))
+    machine.disconnect(connection)
+    assert [p.tag for p in sent_by(machine)] == [
+        MsgTag.USER_MESSAGE,
+        MsgTag.USER_MESSAGE,
+        MsgTag.DISCONNECT,
+    ]
+
+
+@pytest.mark.req("CMP-2.1.1.2-01")
+@pytest.mark.parametrize("count", [0, MAX_MESSAGES + 1, 4095])
+def test_a_boxcar_that_names_another_number_of_messages_is_refused(count: int) -> None:
+    machine = started()
+    data = bytearray(boxcar(Packet.ping())[0])
+    data[12:16] = pack("<I", count)
+    with pytest.raises(WireError, match=f"{count} messages, 1 to 3412"):
+        machine.receive(bytes(data), count, 0.0)
+    assert machine.statistics.refused == 1
+
+
 def test_early_messages_of_a_connection_go_with_its_request() -> None:
     link = Link().up()
     connection = link.a.multiplexer.connect(1)

@@ -117,6 +117,25 @@ def test_forgetting_for_want_of_room_lets_nothing_in_again() -> None:
 
 
 @pytest.mark.req("SEC-4-01")
+def test_requests_that_were_answered_out_of_order_are_all_forgotten_for_good(
+    enterprise: Enterprise,
+) -> None:
+    """The answer that is forgotten last belongs to the older request; the horizon stays."""
+    pec = enterprise.nodes["pec"]
+    older = created_and_deleted(enterprise)
+    newer = by_a_fast_clock(enterprise, older, 99)
+    executed_and_undone(enterprise, newer)
+    late = replace(newer, request_id=98, change=stamped(newer, before(newer)))
+    executed_and_undone(enterprise, late)
+    enterprise.now += 2 * DAY_S
+    forget(enterprise, "pec")
+    for request in (newer, late):
+        enterprise.inject("psc", "pec", request)
+        assert pec.find(QUEUE, "pec\\q") is None
+        assert "too old" in pec.refusals()[-1]
+
+
+@pytest.mark.req("SEC-4-01")
 def test_a_request_that_a_psc_passed_on_is_not_executed_again_by_another_way(
     enterprise: Enterprise,
 ) -> None:
@@ -157,6 +176,11 @@ def by_a_fast_clock(enterprise: Enterprise, parcel: Parcel, number_: int) -> Cha
     ahead = SequenceNumber(int((enterprise.at.unix + 200) * 1e6))
     change = stamped(parcel.message, ahead)
     return replace(parcel.message, request_id=number_, change=change)
+
+
+def before(request: ChangeRequest) -> SequenceNumber:
+    """A time that is a second earlier than the request's."""
+    return SequenceNumber(request.change.seq.value - 1_000_000)
 
 
 def executed_and_undone(enterprise: Enterprise, request: ChangeRequest) -> None:

@@ -8,6 +8,10 @@ import pytest
 
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import Acknowledged, Nacked
+from mqis.protocol.queueing.message import QueuedMessage as Envelope
+from mqis.protocol.queueing.message import build_packet
+from mqis.protocol.queueing.names import MQIS_QUEUE_ID
+from mqis.protocol.replication.effects import RequestAnswered
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -16,7 +20,9 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair, prop, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeReply, ChangeRequest
-from mqis.wire.mqqb.properties import MessageClass
+from mqis.wire.mqqb.packet import UserMessage, decode_packet
+from mqis.wire.mqqb.properties import Acknowledge, MessageClass, is_nack
+from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import (
@@ -273,6 +279,26 @@ def test_a_nack_ends_the_wait(enterprise: Enterprise) -> None:
     assert other not in pec.answers()
 
 
+@pytest.mark.req("MQDSRP-3.3.7.8-01", "MQDSRP-3.1.5.1-04", "MQDSRP-3.3.7.1-04")
+@pytest.mark.parametrize("code", [c for c in MessageClass if is_nack(c)], ids=lambda c: c.name)
+def test_a_nack_of_any_class_ends_the_wait_at_once(
+    enterprise: Enterprise, code: MessageClass
+) -> None:
+    """A request that was refused for its signature is not sent again either."""
+    pec = enterprise.nodes["pec"]
+    enterprise.crash("psc")
+    first, second = (enterprise.create_queue(pec, f"psc\\{name}") for name in "rs")
+    parcels = [p for p in enterprise.sent if isinstance(p.message, ChangeRequest)]
+    enterprise.sent.clear()
+    nack(enterprise, pec, parcels[1], code)
+    assert pec.answers() == {second: HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE}
+    assert first not in pec.answers()
+    assert enterprise.sent == []
+    enterprise.run(30)
+    answered = [e.request for e in pec.told if isinstance(e, RequestAnswered)]
+    assert answered == [second, first], "each ends once, the other when its time is over"
+
+
 @pytest.mark.req(
     "MQDSRP-3.3.7.6-01", "MQDSRP-3.1.7.1.1-01", "MQDSRP-3.1.7.1.1-07", "MQDSRP-3.3.7.1-04"
 )
@@ -309,6 +335,34 @@ def test_a_bad_signature_is_answered_by_sending_again_three_times(
     for _ in range(5):
         nack(enterprise, pec, parcel, MessageClass.NACK_BAD_SIGNATURE)
     assert [(p.machine, p.body) for p in enterprise.sent] == [("psc", parcel.body)] * 3
+
+
+def again(enterprise: Enterprise, node: Node, parcel: Parcel) -> Parcel:
+    """What follows when a message was refused for its signature."""
+    enterprise.sent.clear()
+    nack(enterprise, node, parcel, MessageClass.NACK_BAD_SIGNATURE)
+    [sent] = enterprise.sent
+    assert (sent.machine, sent.body) == (parcel.machine, parcel.body)
+    return sent
+
+
+@pytest.mark.req("MQDSRP-3.3.7.9-03")
+@pytest.mark.parametrize("kind", [ChangePropagation, ChangeReply], ids=lambda kind: kind.__name__)
+def test_what_is_sent_again_has_ten_seconds(enterprise: Enterprise, kind: type) -> None:
+    """One had 1,200 seconds and no acknowledgement before, the other the highest priority."""
+    enterprise.create_queue(enterprise.nodes["psc"], "pec\\x")
+    enterprise.run(5)
+    parcel = next(p for p in enterprise.sent if isinstance(p.message, kind) and p.sender == "pec")
+    pec = enterprise.nodes["pec"]
+    sent = again(enterprise, pec, parcel)
+    assert sent.envelope == Envelope(sent.body, priority=3, lifetime_s=10, acknowledge=True)
+    packet = build_packet(sent.envelope, sent.identifier, sent.machine, 0, None)
+    message = decode_packet(packet)
+    assert isinstance(message, UserMessage)
+    assert (message.priority, message.time_to_reach_queue) == (3, 10)
+    assert message.properties.acknowledge == Acknowledge.NEGATIVE_ARRIVAL
+    assert message.header.admin == QueueName.at_source(MQIS_QUEUE_ID)
+    assert message.header.response == QueueName.SAME_AS_ADMIN
 
 
 @pytest.mark.req("MQDSRP-3.1.5.1-06")

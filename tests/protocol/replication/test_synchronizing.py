@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from mqis.protocol.directory.objects import PurgeState
-from mqis.protocol.directory.partitions import mark
+from mqis.protocol.directory.objects import Partition, PurgeState
+from mqis.protocol.directory.partitions import mark, objects_of
+from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.remains import INCOMPLETE
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.mqds.objecttype import ObjectType
@@ -430,6 +432,46 @@ def test_everything_is_marked_and_what_stays_marked_goes(enterprise: Enterprise,
     assert label(psc, "new") == "new"
     assert label(psc, "kept") is None
     assert psc.find(ObjectType.MACHINE, "pec") is not None
+
+
+@pytest.mark.req("MQDSRP-3.1.1.2.3-03")
+def test_the_purge_state_goes_through_its_four_numbers(
+    enterprise: Enterprise, psc: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1 before all is marked, 2 while replies come, 3 before the sweep, 0 after it (E39)."""
+    last = psc.last(SITE_A)
+    answer(enterprise, last, last + 2, queue("old", last + 1), queue("older", last + 2))
+    enterprise.restart("psc")
+    seen: list[tuple[int, int, int]] = []
+    with psc.store.write() as tx:
+        kind: Any = type(tx)
+    put = kind.put_partition
+
+    def noting(tx: Transaction, partition: Partition) -> None:
+        if partition.id == SITE_A:
+            numbers = [obj.seq for obj in objects_of(tx, SITE_A)]
+            seen.append((int(partition.purge_state), len(numbers), numbers.count(MIN)))
+        put(tx, partition)
+
+    monkeypatch.setattr(kind, "put_partition", noting)
+    with psc.store.read() as view:
+        held = len(list(objects_of(view, SITE_A)))
+    purge(enterprise, last + 50)
+    # (purge state, objects, marked objects)
+    assert seen == [(1, held, 0), (2, held, held)]
+    seen.clear()
+    answer(enterprise, 0, last + 55, _machine(last + 55), purged=last + 50, sync0=Sync0.MORE)
+    assert {state for state, _, _ in seen} == {2}
+    seen.clear()
+    answer(
+        enterprise, last + 55, last + 60, queue("new", last + 60), purged=last + 50,
+        sync0=Sync0.COMPLETE,
+    )  # fmt: skip
+    came = 2
+    assert [entry for entry in seen if entry[0] != 2] == [
+        (3, held - 1 + came, held - 1),
+        (0, came, 0),
+    ]
 
 
 def _deletion() -> tuple[tuple[int, PropVariant], ...]:

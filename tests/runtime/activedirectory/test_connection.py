@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -149,15 +149,49 @@ def test_after_a_failure_calls_fail_at_once_for_a_while() -> None:
     connected(test, retry_s=NEVER_S)
 
 
+def timers(link: ForestConnection) -> list[object]:
+    """What would act later by itself: timers and tasks in the connection's loop, and threads."""
+    loop: Any = link._loop._loop
+
+    async def scheduled() -> list[object]:
+        waiting = [handle for handle in loop._scheduled if not handle.cancelled()]
+        return [*waiting, *(asyncio.all_tasks() - {asyncio.current_task()})]
+
+    threads = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+    return [*link._loop.run(scheduled()), *threads]
+
+
+def has_socket(link: ForestConnection) -> bool:
+    """Returns whether the loop listens to more than to other threads."""
+    loop: Any = link._loop._loop
+
+    async def sockets() -> int:
+        return len(loop._selector.get_map()) - 1
+
+    return link._loop.run(sockets()) > 0
+
+
 @pytest.mark.req("MQDSSM-3.1.2-01")
-def test_nothing_connects_again_before_somebody_asks() -> None:
+def test_no_timer_runs_and_nothing_connects_again_before_somebody_asks() -> None:
     def test(link: ForestConnection, estate: Estate) -> None:
-        queues(link)
-        estate.server.disconnect()
-        time.sleep(0.3)
-        assert estate.server.connections == 1
+        assert timers(link) == []
         assert queues(link) == 2
-        assert estate.server.connections == 2
+        assert timers(link) == []
+        assert has_socket(link)
+        estate.server.disconnect()
+        assert wait_until(lambda: not has_socket(link), "the connection is lost")
+        assert timers(link) == []
+        assert estate.server.connections == 1
+        estate.server.on_message = closing
+        with pytest.raises(DirectoryNotConnected):
+            queues(link)
+        assert wait_until(lambda: not has_socket(link))
+        assert timers(link) == []
+        tried = estate.server.connections
+        estate.server.on_message = None
+        assert queues(link) == 2
+        assert estate.server.connections == tried + 1
+        assert timers(link) == []
 
     connected(test, retry_s=AT_ONCE_S)
 

@@ -111,6 +111,22 @@ def crowded(queues: int) -> World:
     return world
 
 
+@pytest.mark.req("MQDS-3.1.6.8-02")
+@pytest.mark.parametrize("size", [3, 4, 5, 6, 7, 11])
+@scenario
+async def test_a_page_has_whole_objects_whatever_the_buffer_holds(size: int) -> None:
+    async with serving(crowded(9)) as served, served.caller() as caller:
+        request = wanted(105, 103, 101, where=((108, EQ, text("label 1")),), sort=((105, 0),))
+        begun = await begin(caller, request)
+        found: list[Value] = []
+        while values := (await following(caller, begun.handle, size)).values:
+            assert len(values) % 3 == 0
+            assert len(values) <= size
+            found += [variant.value for variant in values]
+        assert found[1::3] == ["C15\\q001", "C15\\q004", "C15\\q007"]
+        await end(caller, begun.handle)
+
+
 class TestResults:
     @pytest.mark.req("MQDS-3.1.4.17-03", "MQDS-2.2-01")
     @pytest.mark.parametrize("transfer", [NDR20, NDR64])

@@ -476,6 +476,15 @@ def test_one_more_than_there_are(name: str, at: int) -> None:
         decode_message(bytes(octets))
 
 
+@pytest.mark.req("MQDSRP-2.2.6.9-01")
+@pytest.mark.parametrize("count", [255, 256, 1000])
+def test_the_count_of_changes_has_two_bytes(count: int) -> None:
+    message = ChangePropagation(S1, (UPDATE,) * count, HEARTBEAT)
+    octets = encode_message(message)
+    assert octets[19:21] == count.to_bytes(2, "little")
+    assert decode_message(octets) == message
+
+
 @pytest.mark.parametrize("name", VECTORS)
 def test_surplus_bytes_are_ignored(name: str) -> None:
     for surplus in (b"\0", b"\xff" * 7):

@@ -14,7 +14,7 @@ from mqis.wire.mqqb.properties import MessageClass
 
 TransportEvent = Written | Acknowledged | Nacked | Dropped | Refused
 
-#: A message that was refused for its signature is signed anew and sent again this often.
+#: A message that was refused for its signature is signed anew and sent again this often (E50).
 MAX_RESENDS = 3
 _REMEMBERED = 256
 
@@ -44,10 +44,10 @@ def _undelivered(work: Work, event: Nacked | Dropped) -> None:
     A sync request that did not arrive is repeated in its own time (E05).
     """
     message = decode_message(event.message.body)
-    if event.message_class == MessageClass.NACK_BAD_SIGNATURE and _may_resend(work, event):
-        work.send(event.machine, message, acknowledge=event.message.acknowledge)
-    elif isinstance(message, ChangeRequest):
+    if isinstance(message, ChangeRequest):
         requests.receive_nack(work, message)
+    elif event.message_class == MessageClass.NACK_BAD_SIGNATURE and _may_resend(work, event):
+        work.send(event.machine, message, again=True)
 
 
 def _may_resend(work: Work, event: Nacked | Dropped) -> bool:

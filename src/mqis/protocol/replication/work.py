@@ -64,15 +64,22 @@ class Work:
 
     # --- what goes out ----------------------------------------------------------------------------
 
-    def send(self, machine: str, message: ReplicationMessage, *, acknowledge: bool = False) -> None:
-        """Send Replication Message (3.1.7.2.1)."""
+    def send(
+        self,
+        machine: str,
+        message: ReplicationMessage,
+        *,
+        acknowledge: bool = False,
+        again: bool = False,
+    ) -> None:
+        """Send Replication Message (3.1.7.2.1); ``again``: with the attributes of 3.3.7.9."""
         urgent = isinstance(message, (ChangeRequest, ChangeReply))
         body = encode_message(message)
         outgoing = QueuedMessage(
             body,
-            priority=REQUEST_PRIORITY if urgent else 3,
-            lifetime_s=REQUEST_LIFETIME_S if urgent else REPLICATION_LIFETIME_S,
-            acknowledge=acknowledge or urgent,
+            priority=REQUEST_PRIORITY if urgent and not again else 3,
+            lifetime_s=REQUEST_LIFETIME_S if urgent or again else REPLICATION_LIFETIME_S,
+            acknowledge=acknowledge or urgent or again,
         )
         neighbor = self.memory.neighbor(machine)
         if neighbor is not None:
