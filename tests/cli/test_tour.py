@@ -94,7 +94,11 @@ def test_a_step_that_does_not_hold_ends_it(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(tour_file._ROLES, "PSC", 3)
     result = run("tour", "--store", tmp_path / "t.db")
     assert isinstance(result.exception, TourError)
-    assert str(result.exception).startswith("step 2: this does not hold: five directory")
+    assert str(result.exception) == (
+        "step 2, Sites: this does not hold: five directory servers: 1 PEC, 3 PSC, 2 BSC; "
+        "saw {'BSC': 2, 'PEC': 1, 'PSC': 2}, expected {'PEC': 1, 'PSC': 3, 'BSC': 2}"
+    )
+    assert result.exit_code != 0
     assert "3. " not in result.stdout
 
 

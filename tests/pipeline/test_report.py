@@ -136,6 +136,24 @@ def test_single_rules() -> None:
     assert "1 place could not be read and 1 journal or export" in unread.sentence
 
 
+def test_a_server_that_was_healed_is_told_and_is_no_fault() -> None:
+    """Only one that was told of a purge: a new authority copies partitions before it serves."""
+    rounds = [
+        {"server": "psc", "peer": "bsc", "already_purged": 1, "sync0_rounds": 0},
+        {"server": "bsc", "peer": "psc", "already_purged": 0, "sync0_rounds": 2},
+        {"server": "psc", "peer": "pec", "already_purged": 0, "sync0_rounds": 1},
+    ]
+    (healed,) = findings(ReportContent(MOMENT, tables={"rounds": rounds}))
+    assert healed.urgency is Urgency.FINE
+    assert healed.action == ""
+    assert healed.sentence == (
+        "bsc missed changes that psc had purged, and has copied everything since "
+        "(2 full synchronisations)."
+    )
+    not_yet = {"rounds": [*rounds[:1], *rounds[2:]]}
+    assert findings(ReportContent(MOMENT, tables=not_yet)) == []
+
+
 def test_differences_of_the_input_alone_are_no_alarm() -> None:
     (doubtful, *_) = findings(with_rows(divergence=[difference("export_older")]))
     assert doubtful.urgency is Urgency.LOOK
