@@ -102,6 +102,25 @@ def test_a_step_that_does_not_hold_ends_it(tmp_path: Path, monkeypatch: pytest.M
     assert "3. " not in result.stdout
 
 
+def test_a_table_that_leaves_a_row_out_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tick is about the table on the screen, not about the answer behind it."""
+    shown = tour_file.rows_as_table
+    monkeypatch.setattr(tour_file, "rows_as_table", lambda found, *more: shown(found[1:], *more))
+    result = run("tour", "--store", tmp_path / "t.db")
+    assert isinstance(result.exception, TourError)
+    assert str(result.exception).startswith("step 6, Lookup: this does not hold: 6 queues")
+    assert "expected [['chi-app2" in str(result.exception)
+
+
+def test_links_at_other_costs_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(tour_file.LINKS, frozenset({"Amsterdam", "Berlin"}), 11)
+    result = run("tour", "--store", tmp_path / "t.db")
+    assert isinstance(result.exception, TourError)
+    assert str(result.exception).startswith("step 3, Routing links: this does not hold")
+
+
 def test_a_server_that_lets_everybody_in_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

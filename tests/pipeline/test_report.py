@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from mqis.cli.tour.reading import read_page
 from mqis.pipeline.report.content import ReportContent
 from mqis.pipeline.report.findings import Urgency, findings
 from mqis.pipeline.report.page import headings, html_page
-from mqis.pipeline.report.wording import ADVICE, CAUSES, duration, number_of
+from mqis.pipeline.report.wording import ADVICE, CAUSES, TABLES, duration, number_of
 from mqis.pipeline.transforms.causes import Cause
 
 MOMENT = datetime(2026, 11, 16, 8, 30, tzinfo=UTC)
@@ -90,6 +91,20 @@ def test_all_is_well() -> None:
     assert [found.urgency for found in made] == [Urgency.FINE] * 3
     assert made[0].sentence == "All 5 servers hold the same directory."
     assert not any(found.action for found in made)
+
+
+def test_the_tour_reads_the_page_as_it_is() -> None:
+    """Its ticks about the report rest on what it reads here."""
+    page = read_page(html_page(WELL))
+    assert (page.verdict, page.tone) == ("In order", "good")
+    assert page.sentences == [finding.sentence for finding in findings(WELL)]
+    assert page.tiles["differences"] == "0"
+    gap = {"kind": "gap", "server": "a", "certain": True}
+    page = read_page(html_page(with_rows(gaps=[gap])))
+    assert (page.verdict, page.tone) == ("Needs attention", "warn")
+    assert page.sentences[0] == "Replicas skipped changes in 1 place, most often a."
+    assert page.tiles["skipped or repeated"] == "1"
+    assert page.tables[TABLES["gaps"]] == [{"kind": "gap", "server": "a", "certain": "yes"}]
 
 
 def test_the_most_urgent_comes_first_whatever_else_there_is() -> None:

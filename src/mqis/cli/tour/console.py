@@ -12,6 +12,8 @@ from urllib.request import HTTPCookieProcessor, OpenerDirector, ProxyHandler, bu
 from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.reading import ShownPage, read_page
 from mqis.cli.tour.site import Tour
+from mqis.config.nodes import NodePlace
+from mqis.enterprise.status import MemberState
 
 
 async def open_console(guide: Guide, tour: Tour, seconds: float, *, once: bool) -> None:
@@ -36,9 +38,9 @@ async def open_console(guide: Guide, tour: Tour, seconds: float, *, once: bool) 
             (status.summary, "good", ()),
         )
         guide.confirm_equal(
-            "it lists every server, and all are up",
-            [tuple(row[c] for c in ("Server", "Role", "Site")) for row in page.tables["Servers"]],
-            [(node.name, node.role.upper(), node.site) for node in tour.nodes],
+            "it lists every server; all are up, and one was restarted",
+            [tuple(row.values())[:4] for row in page.tables["Servers"]],
+            [(node.name, node.role.upper(), node.site, _state(node)) for node in tour.nodes],
         )
         replicas = await asyncio.to_thread(_read, opener, urljoin(url, "/replication"))
         guide.confirm_equal(
@@ -66,6 +68,12 @@ def _start(stack: ExitStack, tour: Tour) -> str:
 def _read(opener: OpenerDirector, url: str) -> ShownPage:
     with opener.open(url, timeout=30) as answer:
         return read_page(answer.read().decode("utf-8"))
+
+
+def _state(node: NodePlace) -> str:
+    """The state of a server that is up, as the console tells it."""
+    text = MemberState.READY.text
+    return f"{text} restarted {node.restarts} ×" if node.restarts else text
 
 
 def matrix(page: ShownPage) -> dict[str, int]:

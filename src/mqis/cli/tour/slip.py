@@ -90,7 +90,7 @@ def _delete(guide: Guide, tour: Tour) -> int:
         for text in shown:
             guide.line(f"   {text}", "yellow")
         guide.confirm_equal(
-            "it is asked first whether its queues may go too, by name",
+            "the plan names the queues of the machine, which go first",
             named_queues(shown),
             _queues(tour),
         )
