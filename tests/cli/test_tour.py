@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mqis.cli.query import rows_as_table
 from mqis.cli.tour import file as tour_file
 from mqis.cli.tour.guide import TourError
 from mqis.config.file import override
@@ -106,8 +107,9 @@ def test_a_table_that_leaves_a_row_out_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tick is about the table on the screen, not about the answer behind it."""
-    shown = tour_file.rows_as_table
-    monkeypatch.setattr(tour_file, "rows_as_table", lambda found, *more: shown(found[1:], *more))
+    monkeypatch.setattr(
+        tour_file, "rows_as_table", lambda found, *more: rows_as_table(found[1:], *more)
+    )
     result = run("tour", "--store", tmp_path / "t.db")
     assert isinstance(result.exception, TourError)
     assert str(result.exception).startswith("step 6, Lookup: this does not hold: 6 queues")
