@@ -33,7 +33,7 @@ def changes_in(records: DataFrame, *states: RecordState) -> DataFrame:
 
 
 def accepted(records: DataFrame, operation: MessageOperation) -> DataFrame:
-    """The messages that were received and not refused."""
+    """The messages that were received and not refused; select what you need of them."""
     return not_refused(records.filter(~dropped_unread()), operation)
 
 
@@ -57,7 +57,7 @@ def not_refused(records: DataFrame, operation: MessageOperation) -> DataFrame:
     together = Window.partitionBy("server", "message_source", "message_ordinal").orderBy("lsn")
     following = chosen.withColumn("following", F.lead("state").over(together))
     is_refused = F.coalesce(F.col("following") == int(RecordState.REFUSED), F.lit(False))
-    return following.filter(came & ~is_refused).drop("following")
+    return following.filter(came & ~is_refused)
 
 
 @step
