@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mqis.cli.query import rows_as_table
 from mqis.cli.tour import file as tour_file
 from mqis.cli.tour.guide import TourError
 from mqis.config.file import override
@@ -94,8 +95,32 @@ def test_a_step_that_does_not_hold_ends_it(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(tour_file._ROLES, "PSC", 3)
     result = run("tour", "--store", tmp_path / "t.db")
     assert isinstance(result.exception, TourError)
-    assert str(result.exception).startswith("step 2: this does not hold: five directory")
+    assert str(result.exception) == (
+        "step 2, Sites: this does not hold: five directory servers: 1 PEC, 3 PSC, 2 BSC; "
+        "saw {'BSC': 2, 'PEC': 1, 'PSC': 2}, expected {'PEC': 1, 'PSC': 3, 'BSC': 2}"
+    )
+    assert result.exit_code != 0
     assert "3. " not in result.stdout
+
+
+def test_a_table_that_leaves_a_row_out_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tick is about the table on the screen, not about the answer behind it."""
+    monkeypatch.setattr(
+        tour_file, "rows_as_table", lambda found, *more: rows_as_table(found[1:], *more)
+    )
+    result = run("tour", "--store", tmp_path / "t.db")
+    assert isinstance(result.exception, TourError)
+    assert str(result.exception).startswith("step 6, Lookup: this does not hold: 6 queues")
+    assert "expected [['chi-app2" in str(result.exception)
+
+
+def test_links_at_other_costs_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(tour_file.LINKS, frozenset({"Amsterdam", "Berlin"}), 11)
+    result = run("tour", "--store", tmp_path / "t.db")
+    assert isinstance(result.exception, TourError)
+    assert str(result.exception).startswith("step 3, Routing links: this does not hold")
 
 
 def test_a_server_that_lets_everybody_in_ends_it(

@@ -77,10 +77,17 @@ def _kinds(message: Message) -> Iterable[str]:
 
 
 def _taken(journals: Journals) -> Iterable[tuple[str, str, Message]]:
-    refused = {(s, r.message) for s, r in journals if r.state is RecordState.REFUSED}
-    for server, record in journals:
-        if record.state is RecordState.RECEIVED and (server, record.message) not in refused:
-            yield server, record.peer, decode_message(record.body)
+    """The messages that were not refused when they came; they may come, and be refused, again."""
+    came: dict[tuple[str, object], int] = {}
+    taken: dict[int, tuple[str, JournalRecord]] = {}
+    for place, (server, record) in enumerate(journals):
+        if record.state is RecordState.RECEIVED:
+            came[server, record.message] = place
+            taken[place] = server, record
+        elif record.state is RecordState.REFUSED:
+            taken.pop(came.get((server, record.message), -1), None)
+    for server, record in taken.values():
+        yield server, record.peer, decode_message(record.body)
 
 
 def acked(journals: Journals) -> dict[tuple[str, str, str], int]:
@@ -93,33 +100,50 @@ def acked(journals: Journals) -> dict[tuple[str, str, str], int]:
     return dict(found)
 
 
+Spans = defaultdict[tuple[str, str], set[tuple[int, int]]]
+
+
 def gaps(directory: Path) -> set[tuple[str, str, int, int]]:
     """(server, partition, first, last) of the numbers that no change and no reply brought.
 
-    A journal starts from its oldest snapshot, or from nothing.
+    A journal starts from its oldest snapshot, or from nothing. What the server decided itself is no
+    gap, nor is what is missing before it.
     """
-    spans: defaultdict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
+    spans: Spans = defaultdict(set)
+    own: Spans = defaultdict(set)
     for place in sorted(path for path in directory.iterdir() if path.is_dir()):
         for oldest in sorted(place.glob("snapshot-*.jsonl"))[:1]:
             first = oldest.read_text("ascii").partition("\n")[0]
             for state in parse_header(first).partitions:
                 spans[place.name, str(state.id)].add((1, state.last_seq.value))
         for server, record in _changes(place):
-            seq = record.seq.value
-            spans[server, str(record.partition)].add((seq, seq))
+            _add_change(spans, own, (server, str(record.partition)), record)
     for server, _, message in _taken(of(directory)):
         if isinstance(message, SyncReply):
             span = message.from_seq.value + 1, message.to_seq.value
             if max(span) < _NOBODYS:
                 spans[server, str(message.partition)].add(span)
-    found = set()
-    for key, listed in spans.items():
-        reached = 0
-        for first_seq, last_seq in sorted(listed):
-            if first_seq > reached + 1:
-                found.add((*key, reached + 1, first_seq - 1))
-            reached = max(reached, last_seq)
-    return found
+    return {(*key, *gap) for key, listed in spans.items() for gap in _uncovered(listed, own[key])}
+
+
+def _add_change(spans: Spans, own: Spans, key: tuple[str, str], record: JournalRecord) -> None:
+    seq = record.seq.value
+    if record.state is RecordState.APPLIED:
+        spans[key].add((seq, seq))
+    elif record.state is RecordState.LOCAL:
+        own[key].add((seq, seq))
+    elif record.state is RecordState.SKIPPED:
+        own[key].add((record.previous_seq.value + 1, seq))
+
+
+def _uncovered(
+    listed: set[tuple[int, int]], own: set[tuple[int, int]]
+) -> Iterable[tuple[int, int]]:
+    reached = 0
+    for span in sorted(listed | own):
+        if span[0] > reached + 1 and span not in own:
+            yield reached + 1, span[0] - 1
+        reached = max(reached, span[1])
 
 
 def _changes(directory: Path) -> Iterable[tuple[str, JournalRecord]]:
@@ -127,5 +151,5 @@ def _changes(directory: Path) -> Iterable[tuple[str, JournalRecord]]:
         data = path.read_bytes()
         header, start = segment_header(data)
         for entry in walk(data, start):
-            if isinstance(entry, Whole) and entry.record.state is RecordState.APPLIED:
+            if isinstance(entry, Whole) and entry.record.kind is RecordKind.CHANGE:
                 yield header.server, entry.record

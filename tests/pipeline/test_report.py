@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from mqis.cli.tour.reading import read_page
 from mqis.pipeline.report.content import ReportContent
 from mqis.pipeline.report.findings import Urgency, findings
 from mqis.pipeline.report.page import headings, html_page
-from mqis.pipeline.report.wording import ADVICE, CAUSES, duration, number_of
+from mqis.pipeline.report.wording import ADVICE, CAUSES, TABLES, duration, number_of
 from mqis.pipeline.transforms.causes import Cause
 
 MOMENT = datetime(2026, 11, 16, 8, 30, tzinfo=UTC)
@@ -92,6 +93,20 @@ def test_all_is_well() -> None:
     assert not any(found.action for found in made)
 
 
+def test_the_tour_reads_the_page_as_it_is() -> None:
+    """Its ticks about the report rest on what it reads here."""
+    page = read_page(html_page(WELL))
+    assert (page.verdict, page.tone) == ("In order", "good")
+    assert page.sentences == [finding.sentence for finding in findings(WELL)]
+    assert page.tiles["differences"] == "0"
+    gap = {"kind": "gap", "server": "a", "certain": True}
+    page = read_page(html_page(with_rows(gaps=[gap])))
+    assert (page.verdict, page.tone) == ("Needs attention", "warn")
+    assert page.sentences[0] == "Replicas skipped changes in 1 place, most often a."
+    assert page.tiles["skipped or repeated"] == "1"
+    assert page.tables[TABLES["gaps"]] == [{"kind": "gap", "server": "a", "certain": "yes"}]
+
+
 def test_the_most_urgent_comes_first_whatever_else_there_is() -> None:
     content = with_rows(
         divergence=[difference(), difference(), difference("refused", "chi-dir1")],
@@ -134,6 +149,24 @@ def test_single_rules() -> None:
     assert purged.sentence.startswith("ber-dir1 missed changes")
     (unread, *_) = findings(with_rows(errors=[{}], evidence=[evidence("missing_end")]))
     assert "1 place could not be read and 1 journal or export" in unread.sentence
+
+
+def test_a_server_that_was_healed_is_told_and_is_no_fault() -> None:
+    """Only one that was told of a purge: a new authority copies partitions before it serves."""
+    rounds = [
+        {"server": "psc", "peer": "bsc", "already_purged": 1, "sync0_rounds": 0},
+        {"server": "bsc", "peer": "psc", "already_purged": 0, "sync0_rounds": 2},
+        {"server": "psc", "peer": "pec", "already_purged": 0, "sync0_rounds": 1},
+    ]
+    (healed,) = findings(ReportContent(MOMENT, tables={"rounds": rounds}))
+    assert healed.urgency is Urgency.FINE
+    assert healed.action == ""
+    assert healed.sentence == (
+        "bsc missed changes that psc had purged, and has copied everything since "
+        "(2 full synchronisations)."
+    )
+    not_yet = {"rounds": [*rounds[:1], *rounds[2:]]}
+    assert findings(ReportContent(MOMENT, tables=not_yet)) == []
 
 
 def test_differences_of_the_input_alone_are_no_alarm() -> None:

@@ -105,7 +105,9 @@ def sound(**changes: object) -> bytes:
 @pytest.mark.parametrize(
     "octets",
     [
-        pytest.param(sound(at24=2), id="version"),
+        pytest.param(sound(at24=2), id="state of version 1 in version 2"),
+        pytest.param(sound(at24=3), id="version"),
+        pytest.param(sound(at26=9), id="state of version 2 in version 1"),
         pytest.param(sound(at25=9), id="kind"),
         pytest.param(sound(at26=0), id="state"),
         pytest.param(sound(at27=2), id="flags"),

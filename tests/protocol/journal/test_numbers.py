@@ -35,6 +35,13 @@ def test_a_restored_authority_skips_numbers_on_purpose() -> None:
     assert gaps(ChangeNumbers(), change(5), change(6 + 2 * SKIPPED)) == []
 
 
+def test_a_record_tells_which_numbers_an_authority_skipped() -> None:
+    """However few they are; those behind it are changes again."""
+    numbers = ChangeNumbers()
+    assert gaps(numbers, change(5), change(8, RecordState.SKIPPED), change(9)) == []
+    assert gaps(numbers, change(11)) == [(10, 10)]
+
+
 @pytest.mark.parametrize("state", [RecordState.APPLIED, RecordState.REFUSED])
 def test_changes_of_others_have_gaps(state: RecordState) -> None:
     """A synchronisation leaves out what was replaced; a refused change counts for nothing."""

@@ -12,6 +12,7 @@ from mqis.protocol.replication.jumps import jumps_of
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.storage.memory import MemoryStore
 from mqis.wire.hresult import HResult
+from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
@@ -208,7 +209,11 @@ def test_a_restored_authority_asks_before_it_serves() -> None:
     assert psc.last(SITE_B) >= highest + (1 << 20)
     with psc.store.read() as view:
         ((before, after),) = jumps_of(view, SITE_B)
+        records = [record for _, record in view.outbox(0, 10**6)]
     assert (before.value, after.value - before.value) == (highest, 1 << 20), "not a million changes"
+    (told,) = (record for record in records if record.state is RecordState.SKIPPED)
+    assert (told.kind, told.partition) == (RecordKind.CHANGE, SITE_B)
+    assert (told.previous_seq, told.seq) == (before, after), "its journal says so too"
     assert psc.find(ObjectType.QUEUE, "psc\\after") is not None
     assert psc.find(ObjectType.QUEUE, "psc\\deleted") is None
     recovered = psc.recovered()[-1]

@@ -64,6 +64,14 @@ def test_vector_both_ways() -> None:
     assert decode_record(VECTOR) == (LSN, RECORD)
 
 
+def test_a_skipped_range_is_a_record_of_version_2() -> None:
+    """A reader of version 1 does not know the state, so it must not take the record."""
+    skipped = replace(RECORD, kind=RecordKind.CHANGE, state=RecordState.SKIPPED)
+    encoded = sealed(COVERED[:16] + b"\x02\x02\x09" + COVERED[19:])
+    assert encode_record(LSN, skipped) == encoded
+    assert decode_record(encoded) == (LSN, skipped)
+
+
 @given(lsns, records())
 def test_round_trip(lsn: int, record: JournalRecord) -> None:
     encoded = encode_record(lsn, record)
@@ -128,11 +136,13 @@ def patched(offset: int, value: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (patched(24, b"\2"), "version 2"),
+        (patched(24, b"\3"), "version 3, mqis reads 1 and 2"),
+        (patched(24, b"\2"), "version 2 cannot have state 8"),
+        (patched(26, b"\x09"), "version 1 cannot have state 9"),
         (patched(25, b"\0"), "0 is not a kind"),
-        (patched(26, b"\x09"), "9 is not a state"),
-        (patched(27, b"\3"), "bits that version 1 does not define"),
-        (patched(116, b"\1"), "bits that version 1 does not define"),
+        (patched(26, b"\x0a"), "10 is not a state"),
+        (patched(27, b"\3"), "bits that no version defines"),
+        (patched(116, b"\1"), "bits that no version defines"),
         (patched(27, b"\0"), "flag for one is not set"),
         (patched(108, b"\6"), "do not add up"),
         (patched(112, b"\xff\xff\xff\xff"), "do not add up"),

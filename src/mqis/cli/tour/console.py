@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import ExitStack
 from importlib.util import find_spec
-from urllib.request import HTTPCookieProcessor, ProxyHandler, build_opener
+from urllib.parse import urljoin
+from urllib.request import HTTPCookieProcessor, OpenerDirector, ProxyHandler, build_opener
 
 from mqis.cli.tour.guide import Guide
+from mqis.cli.tour.reading import ShownPage, read_page
 from mqis.cli.tour.site import Tour
+from mqis.config.nodes import NodePlace
+from mqis.enterprise.status import MemberState
 
 
 async def open_console(guide: Guide, tour: Tour, seconds: float, *, once: bool) -> None:
@@ -22,9 +27,27 @@ async def open_console(guide: Guide, tour: Tour, seconds: float, *, once: bool) 
         return
     with ExitStack() as stack:
         url = await asyncio.to_thread(_start, stack, tour)
-        page = await asyncio.to_thread(_read, url)
+        opener = build_opener(ProxyHandler({}), HTTPCookieProcessor())
+        page = await asyncio.to_thread(_read, opener, url)
         name = tour.plan.enterprise.name
-        guide.confirm(f"{url} shows {name}", name in page)
+        guide.confirm_equal(f"{url} shows {name}", page.heading, name)
+        status = await tour.converged()
+        guide.confirm_equal(
+            f"it says what the servers say: {page.verdict}",
+            (page.verdict, page.tone, status.findings),
+            (status.summary, "good", ()),
+        )
+        guide.confirm_equal(
+            "it lists every server; all are up, and one was restarted",
+            [tuple(row.values())[:4] for row in page.tables["Servers"]],
+            [(node.name, node.role.upper(), node.site, _state(node)) for node in tour.nodes],
+        )
+        replicas = await asyncio.to_thread(_read, opener, urljoin(url, "/replication"))
+        guide.confirm_equal(
+            "its page of replication shows every partition equal at every server",
+            matrix(replicas),
+            {server.name: 4 for server in tour.plan.servers},
+        )
         guide.line("")
         guide.line(f"The tour took {seconds:.0f} s; every line with a tick was checked.", "bold")
         if not once:
@@ -42,10 +65,25 @@ def _start(stack: ExitStack, tour: Tour) -> str:
     return stack.enter_context(running_console(settings))
 
 
-def _read(url: str) -> str:
-    opener = build_opener(ProxyHandler({}), HTTPCookieProcessor())
+def _read(opener: OpenerDirector, url: str) -> ShownPage:
     with opener.open(url, timeout=30) as answer:
-        return str(answer.read().decode("utf-8"))
+        return read_page(answer.read().decode("utf-8"))
+
+
+def _state(node: NodePlace) -> str:
+    """The state of a server that is up, as the console tells it."""
+    text = MemberState.READY.text
+    return f"{text} restarted {node.restarts} ×" if node.restarts else text
+
+
+def matrix(page: ShownPage) -> dict[str, int]:
+    """The number of partitions that the matrix calls the authority's or equal, by server."""
+    counts: Counter[str] = Counter()
+    for row in page.tables.get("Partitions by servers", ()):
+        for head, text in row.items():
+            if text.startswith(("authority", "equal")):
+                counts[head.split()[0]] += 1
+    return dict(counts)
 
 
 def _invite(guide: Guide, tour: Tour, url: str) -> None:

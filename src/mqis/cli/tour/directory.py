@@ -17,7 +17,7 @@ from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.discovery.responder import PORT
-from mqis.wire.hresult import HResult, name_of
+from mqis.wire.hresult import name_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -25,7 +25,7 @@ from mqis.wire.propvariant import PropVariant
 
 QUEUE = ObjectType.QUEUE
 #: The queue, a backup controller of another site, and the authority for the queue.
-_PATH, _AT, _AUTHORITY = "C14\\testq", "ber-dir2", "chi-dir1"
+MADE, _AT, _AUTHORITY = "C14\\testq", "ber-dir2", "chi-dir1"
 _LABEL = "Made far away"
 _ATTEMPTS = 10
 _DISCOVERY_S = 3.0
@@ -59,16 +59,24 @@ async def _discovery(guide: Guide, tour: Tour) -> NodePlace:
     guide.confirm(
         f"{where}: {ours[0].address if ours else 'nobody'} answers, and lists {listed}",
         bool(ours) and found.finished.success and _is_complete(found, tour),
+        saw=f"answers of {[str(r.source) for r in found.responders]}, a list of {listed or 'none'}",
+        expected="an answer of ours, and all servers of one of our sites",
     )
     return ours[0]
 
 
 def _is_complete(found: Discovered, tour: Tour) -> bool:
     """True if the list holds exactly the servers of one of our sites."""
-    sites: dict[str, set[str]] = {}
-    for node in tour.nodes:
-        sites.setdefault(node.site, set()).add(name_key(node.name))
-    return set(map(name_key, found.queue_manager.directory_servers)) in sites.values()
+    listed = sorted(map(name_key, found.queue_manager.directory_servers))
+    return listed in [sorted(map(name_key, names)) for names in _by_site(tour).values()]
+
+
+def _by_site(tour: Tour) -> dict[str, list[str]]:
+    """The names of our servers, by site."""
+    sites: dict[str, list[str]] = {}
+    for node in sorted(tour.nodes, key=lambda node: node.name):
+        sites.setdefault(node.site, []).append(node.name)
+    return sites
 
 
 async def _discover(tour: Tour, *, broadcasts: bool) -> Discovered:
@@ -86,27 +94,29 @@ async def _logon(guide: Guide, tour: Tour, found: NodePlace) -> None:
     async with await DirectoryClient.connect([address]) as nobody:
         sites = await nobody.known_servers()
         listed = ", ".join(f"{site.site_name} {len(site.servers)}" for site in sites)
-        guide.confirm(
+        guide.confirm_equal(
             f"its endpoint mapper (port {found.mapper_port}) tells the port; the directory servers "
             f"by site: {listed}",
-            sorted(len(site.servers) for site in sites) == [1, 2, 2],
+            {site.site_name: sorted(server.name for server in site.servers) for site in sites},
+            _by_site(tour),
         )
         code = await _refusal(nobody)
-    guide.confirm(
-        f"an anonymous user cannot create a queue: {name_of(code)}",
-        code == HResult.MQ_ERROR_ACCESS_DENIED,
+    refused = name_of(code)
+    guide.confirm_equal(
+        f"an anonymous user cannot create a queue: {refused}", refused, "MQ_ERROR_ACCESS_DENIED"
     )
     async with tour.client(found.name) as client:
         port = await client.server_port()
-    guide.confirm(
+    guide.confirm_equal(
         f"{tour.user} logs on by NTLM; calls are encrypted, and {found.name} signs its answers",
-        port == found.rpc_port,
+        port,
+        found.rpc_port,
     )
 
 
 async def _refusal(nobody: DirectoryClient) -> int:
     try:
-        await nobody.create(QUEUE, _PATH, _labelled(_LABEL))
+        await nobody.create(QUEUE, MADE, _labelled(_LABEL))
     except DirectoryError as error:
         return error.hresult
     return 0
@@ -118,7 +128,7 @@ async def _refusal(nobody: DirectoryClient) -> int:
 async def _create_far_away(guide: Guide, tour: Tour) -> None:
     guide.step(
         "A queue far away",
-        f"{_PATH} belongs to Chicago, and is created at {_AT}, a backup in Berlin",
+        f"{MADE} belongs to Chicago, and is created at {_AT}, a backup in Berlin",
     )
     before = (await tour.status(_AT)).counters["forwarded"]
     made_before = (await tour.status(_AUTHORITY)).counters["changes_made"]
@@ -131,29 +141,42 @@ async def _create_far_away(guide: Guide, tour: Tour) -> None:
         }
         async with tour.client(_AT) as client:
             began = monotonic()
-            made = await client.create(QUEUE, _PATH, _labelled(_LABEL))
+            made = await client.create(QUEUE, MADE, _labelled(_LABEL))
             answered = monotonic() - began
         times = await asyncio.gather(
             *(_wait_for_queue(reader, began) for reader in readers.values())
         )
+        read = {name: await _identity(reader) for name, reader in readers.items()}
     forwarded = (await tour.status(_AT)).counters["forwarded"] - before
     decided = (await tour.status(_AUTHORITY)).counters["changes_made"] - made_before
-    guide.confirm(
+    guide.confirm_equal(
         f"{_AT} forwarded it, {_AUTHORITY} decided, and the client had its answer after "
         f"{answered * 1000:.0f} ms: {made}",
-        made is not None and forwarded == 1 and decided == 1,
+        {"forwarded": forwarded, "decided": decided},
+        {"forwarded": 1, "decided": 1},
     )
     shown = table(*readers)
     shown.add_row(*(cell(f"{seconds * 1000:.0f} ms") for seconds in times))
     guide.show(shown)
-    guide.confirm(
-        f"all five have it {max(times) * 1000:.0f} ms after the client asked", max(times) < WAIT_S
+    guide.confirm_equal(
+        f"all five have it {max(times) * 1000:.0f} ms after the client asked, with its label",
+        read,
+        dict.fromkeys(readers, (made, _LABEL)),
     )
+
+
+async def _identity(reader: DirectoryClient) -> tuple[object, object] | None:
+    """The identifier and the label of the queue at one server; None if it is not there."""
+    try:
+        found = await reader.get(QUEUE, [PropId.Q_INSTANCE, PropId.Q_LABEL], path=MADE)
+    except DirectoryError:
+        return None
+    return found[PropId.Q_INSTANCE].value, found[PropId.Q_LABEL].value
 
 
 async def _wait_for_queue(reader: DirectoryClient, began: float) -> float:
     """Waits until this server has the queue; returns the seconds since the request."""
-    while not await has(reader, QUEUE, _PATH) and monotonic() < began + WAIT_S:
+    while not await has(reader, QUEUE, MADE) and monotonic() < began + WAIT_S:
         await asyncio.sleep(0.002)
     return monotonic() - began
 

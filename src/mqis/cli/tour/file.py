@@ -15,7 +15,8 @@ from mqis.cli.output import counted, table
 from mqis.cli.query import object_as_table, rows_as_table
 from mqis.cli.store import counts_of
 from mqis.cli.tour.activedirectory import from_ldif
-from mqis.cli.tour.guide import Guide, TourError
+from mqis.cli.tour.guide import Guide
+from mqis.cli.tour.reading import table_rows
 from mqis.cli.tour.routing import routes
 from mqis.cli.tour.wire import over_the_wire
 from mqis.config.stores import open_store
@@ -42,7 +43,22 @@ _EXPECTED = {
     "queue": 60,
     "partition": 4,
 }
+_OPERATIONS = 96
 _ROLES = {"PEC": 1, "PSC": 2, "BSC": 2}
+#: The links of the demonstration enterprise by their sites, with their costs.
+LINKS = {
+    frozenset({"Amsterdam", "Berlin"}): 10,
+    frozenset({"Berlin", "Chicago"}): 20,
+    frozenset({"Amsterdam", "Chicago"}): 50,
+}
+_OWNERS = {
+    "(enterprise)": "ams-dir1",
+    "Amsterdam": "ams-dir1",
+    "Berlin": "ber-dir1",
+    "Chicago": "chi-dir1",
+}
+#: The machines with a queue of orders, the last path first.
+_WITH_ORDERS = ("chi-app2", "chi-app1", "ber-app2", "ber-app1", "ams-app2", "ams-app1")
 
 
 def whole(guide: Guide, store: Path) -> None:
@@ -116,9 +132,13 @@ def _build(guide: Guide, store: Store, path: Path) -> None:
     writer = demo.build(store)
     counts = counts_of(store)
     summary = ", ".join(counted(number, label) for label, number in counts.items())
-    guide.confirm(summary, counts == _EXPECTED)
+    guide.confirm_equal(summary, counts, _EXPECTED)
     commits = counted(writer.commits, "commit")
-    guide.confirm(f"{writer.operations} operations, made durable by {commits}", writer.commits > 0)
+    guide.confirm_equal(
+        f"{writer.operations} operations, made durable by {commits}",
+        {"operations": writer.operations, "is durable": writer.commits > 0},
+        {"operations": _OPERATIONS, "is durable": True},
+    )
 
 
 def _sites(guide: Guide, view: View) -> None:
@@ -136,9 +156,14 @@ def _sites(guide: Guide, view: View) -> None:
         queues = sum(1 for m in machines for _ in view.owned_by(ObjectType.QUEUE, m.id))
         psc = str(site.value(PropId.S_PSC))
         made.add_row(site.path, psc, ", ".join(sorted(servers)), str(len(machines)), str(queues))
-    guide.show(made)
+    shown = table_rows(guide.show(made))
     expected = ", ".join(f"{count} {role}" for role, count in _ROLES.items())
-    guide.confirm(f"five directory servers: {expected}", roles == _ROLES)
+    guide.confirm_equal(f"five directory servers: {expected}", dict(roles), _ROLES)
+    guide.confirm_equal(
+        "every machine and every queue is at one site",
+        [sum(int(row[column]) for row in shown) for column in (-2, -1)],
+        [_EXPECTED["machine"], _EXPECTED["queue"]],
+    )
 
 
 def _links(guide: Guide, view: View) -> None:
@@ -155,17 +180,20 @@ def _links(guide: Guide, view: View) -> None:
         assert isinstance(cost.value, int)
         costs[frozenset(ends)] = cost.value
         made.add_row(*ends, str(cost.value), str(link.value(PropId.L_DESCRIPTION)))
-    guide.show(made)
+    told = {frozenset(row[:2]): int(row[2]) for row in table_rows(guide.show(made))}
+    guide.confirm_equal("three links, each with its cost", told, LINKS)
     direct = costs[frozenset({"Amsterdam", "Chicago"})]
     around = costs[frozenset({"Amsterdam", "Berlin"})] + costs[frozenset({"Berlin", "Chicago"})]
     guide.confirm(
         f"Amsterdam to Chicago has two routes: {direct} direct, {around} through Berlin",
         around < direct,
+        saw=f"{direct} direct, {around} through Berlin",
+        expected="the way through Berlin is cheaper",
     )
 
 
 def _routes(guide: Guide, view: View) -> None:
-    routes(guide, view, "ams-desk1", "chi-app1")
+    routes(guide, view, "ams-desk1", "chi-app1", LINKS)
 
 
 def _partitions(guide: Guide, view: View) -> None:
@@ -180,8 +208,16 @@ def _partitions(guide: Guide, view: View) -> None:
         changes = list(view.changes(partition.id, partition.purged_seq))
         whole &= bool(name and partition.owner) and changes[-1].seq == partition.last_seq
         made.add_row(name, partition.owner, str(partition.last_seq), str(len(changes)))
-    guide.show(made)
-    guide.confirm("every last number is that of the newest change", whole)
+    shown = table_rows(guide.show(made))
+    guide.confirm_equal(
+        "four partitions, each with its authority", dict(r[:2] for r in shown), _OWNERS
+    )
+    guide.confirm(
+        "every last number is that of the newest change",
+        whole,
+        saw=shown,
+        expected="the number of the newest change in each row",
+    )
 
 
 def _lookup(guide: Guide, view: View) -> None:
@@ -196,11 +232,11 @@ def _lookup(guide: Guide, view: View) -> None:
         [parse_condition(kind, text, source) for text in conditions],
         [SortKey(PropId.Q_PATHNAME, Order.DESCENDING)],
     )
-    guide.show(rows_as_table(found, columns, source))
-    paths = [record.path or "" for record in found]
-    guide.confirm(
+    shown = table_rows(guide.show(rows_as_table(found, columns, source)))
+    guide.confirm_equal(
         f"{len(found)} queues, found by the index of labels; case does not matter",
-        len(found) == 6 and paths == sorted(paths, reverse=True),
+        [row[:2] for row in shown],
+        [[f"{machine}\\orders", "Incoming orders"] for machine in _WITH_ORDERS],
     )
 
 
@@ -208,12 +244,14 @@ def _queue(guide: Guide, view: View) -> None:
     guide.step("One queue", "all stored properties of ams-app1\\payments")
     source = StoreSource(view)
     record = source.get(ObjectType.QUEUE, "AMS-APP1\\Payments")
-    guide.show(object_as_table(record, source))
+    rows = table_rows(guide.show(object_as_table(record, source)))
+    shown = dict(row[:2] for row in rows if len(row) > 1)
     queue = view.get(ObjectType.QUEUE, record.id)
     host = None if queue is None else view.get(ObjectType.MACHINE, queue.value(PropId.Q_QMID))  # type: ignore[arg-type]
-    guide.confirm(
+    guide.confirm_equal(
         "it is in the partition of its machine's site; case does not matter in names",
-        host is not None and host.partition == record.partition,
+        (shown.get("path"), record.partition),
+        ("ams-app1\\payments", None if host is None else host.partition),
     )
 
 
@@ -230,20 +268,23 @@ def _round_trip(guide: Guide, store: Store) -> None:
             second.close()
         size = file.stat().st_size
         same = first.getvalue() == file.read_bytes()
-    guide.confirm(
+    guide.confirm_equal(
         f"{lines} lines, {size:,} bytes: {sum(result.objects.values())} objects and "
         f"{result.tombstones} tombstone restored into a second store",
-        lines == sum(result.objects.values()) + result.tombstones,
+        (sum(result.objects.values()), result.tombstones),
+        (lines - 1, 1),
     )
-    guide.confirm("the second store exports the same bytes", same)
+    guide.confirm(
+        "the second store exports the same bytes",
+        same,
+        saw=f"{len(first.getvalue()):,} other bytes",
+        expected=f"the {size:,} bytes of the first",
+    )
 
 
 def _check(guide: Guide, store: Store) -> None:
     guide.step("Check", "consistency of the store: rows, indexes, sequence numbers, partitions")
-    faults = store.check()
-    if faults:
-        raise TourError("; ".join(faults))
-    guide.confirm("nothing is wrong", True)
+    guide.confirm_equal("nothing is wrong", store.check(), [])
 
 
 def _next(guide: Guide, path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import StringIO
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -24,23 +25,41 @@ class Guide:
     def __init__(self, target: Console) -> None:
         self._console = target
         self._number = 0
+        self._title = ""
 
     def step(self, title: str, what: str) -> None:
         self._number += 1
+        self._title = title
         heading = Text(f"\n{self._number}. ", style="bold cyan")
         heading.append(title, style="bold").append(f"  {what}", style="default")
         self._console.print(heading)
 
-    def show(self, renderable: RenderableType) -> None:
-        self._console.print(Padding(renderable, (0, 0, 0, 3), expand=False))
+    def show(self, renderable: RenderableType) -> list[str]:
+        """Prints something; returns its lines as they are on the screen, without styles."""
+        padded = Padding(renderable, (0, 0, 0, 3), expand=False)
+        self._console.print(padded)
+        plain = Console(width=self._console.width, file=StringIO(), color_system=None)
+        with plain.capture() as captured:
+            plain.print(padded)
+        return [line.strip() for line in captured.get().splitlines()]
 
     def line(self, text: str, style: str = "") -> None:
         self._console.print(cell(text, style), soft_wrap=True)
 
-    def confirm(self, text: str, holds: bool) -> None:
-        """Prints a statement with a tick; raises TourError if it does not hold."""
+    def confirm_equal(self, text: str, saw: object, expected: object) -> None:
+        """Prints a statement with a tick; raises TourError if the two are not equal."""
+        self.confirm(text, saw == expected, saw=saw, expected=expected)
+
+    def confirm(self, text: str, holds: bool, *, saw: object, expected: object) -> None:
+        """Prints a statement with a tick; raises TourError if it does not hold.
+
+        The error says what the tour ``saw`` and what it ``expected``.
+        """
         if not holds:
-            raise TourError(f"step {self._number}: this does not hold: {text}")
+            raise TourError(
+                f"step {self._number}, {self._title}: this does not hold: {text}; "
+                f"saw {saw}, expected {expected}"
+            )
         self._console.print(Text("   ✓ ", style="green").append_text(cell(text, "default")))
 
     @contextmanager

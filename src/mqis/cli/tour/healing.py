@@ -20,7 +20,6 @@ from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.server.monitoring.status import PartitionStatus
 from mqis.storage.journal.reader import records
-from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -43,7 +42,9 @@ class Episode:
     #: A time between the creates and the deletes.
     moment: datetime
     queues: int
-    partition: Guid
+    #: The server that was away, and the one from which it copied a partition.
+    away: str
+    source: str
 
 
 async def healing(guide: Guide, tour: Tour) -> Episode:
@@ -55,16 +56,26 @@ async def healing(guide: Guide, tour: Tour) -> Episode:
     supervisor = tour.enterprise.supervisor
     pid = await supervisor.kill(_AWAY, stay=True)
     last = _last_seq(tour)
-    guide.confirm(f"kill -9 {pid}: {_AWAY} is gone, its copy ends at {last:x}", last > 0)
+    guide.confirm(
+        f"kill -9 {pid}: {_AWAY} is gone, its copy ends at {last:x}",
+        last > 0 and tour.node(_AWAY).pid is None,
+        saw=f"number {last:x}, process {tour.node(_AWAY).pid}",
+        expected="a number, and no process",
+    )
+    made = (await tour.status(_PSC)).counters["changes_made"]
     began = monotonic()
     moment = await _create_and_delete(guide, tour)
     seconds = monotonic() - began
     berlin = await _purged(tour, last)
     purged = int(berlin.purged_seq, 16)
+    made = (await tour.status(_PSC)).counters["changes_made"] - made
+    guide.confirm_equal(f"{2 * QUEUES} changes in {seconds:.1f} s", made, 2 * QUEUES)
     guide.confirm(
-        f"{2 * QUEUES} changes in {seconds:.1f} s; {_PSC} keeps the last "
-        f"{DEFAULTS.purge_buffer:,} and has purged everything up to {purged:x}",
-        purged > last,
+        f"{_PSC} keeps the last {DEFAULTS.purge_buffer:,} and has purged everything up to "
+        f"{purged:x}",
+        last < purged <= int(berlin.last_seq, 16) - DEFAULTS.purge_buffer,
+        saw=f"last number {berlin.last_seq}, purged number {purged:x}",
+        expected=f"more than {last:x} is purged, and {DEFAULTS.purge_buffer:,} numbers are kept",
     )
     await _lose_messages(guide, tour)
     began = monotonic()
@@ -73,18 +84,21 @@ async def healing(guide: Guide, tour: Tour) -> Episode:
         await supervisor.ready([_AWAY], WAIT_S)
         status = await tour.converged()
     healed = await tour.status(_AWAY)
-    guide.confirm(
+    guide.confirm_equal(
         f"{_AWAY} is back and agrees with all others after {monotonic() - began:.1f} s",
-        status.converged,
+        status.findings,
+        (),
     )
     rounds = int(healed.counters["sync0_rounds"])
     gone = _already_purged(Path(tour.node(_AWAY).journal))[_PSC]
     guide.confirm(
         f"it learned that the changes are purged ({counted(gone, 'message')} in its journal) "
         f"and synchronised the whole partition ({counted(rounds, 'sync0 round')})",
-        gone > 0 and rounds > 0,
+        gone > 0 and rounds == 1,
+        saw=f"{gone} messages, {rounds} rounds",
+        expected="at least one message, and one round",
     )
-    return Episode(moment, QUEUES, Guid.parse(berlin.id))
+    return Episode(moment, QUEUES, _AWAY, _PSC)
 
 
 async def _lose_messages(guide: Guide, tour: Tour) -> None:
@@ -94,10 +108,11 @@ async def _lose_messages(guide: Guide, tour: Tour) -> None:
     with guide.waiting(f"{_PSC} is restarted"):
         pid = await supervisor.kill(_PSC)
         await supervisor.ready([_PSC], WAIT_S)
-    guide.confirm(
+    guide.confirm_equal(
         f"kill -9 {pid}: with {_PSC} the messages that waited for {_AWAY} are lost; the supervisor "
         "has restarted it",
-        tour.node(_PSC).restarts == restarts + 1,
+        tour.node(_PSC).restarts,
+        restarts + 1,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from mqis.cli.tour.guide import Guide
-from mqis.cli.tour.site import Tour
+from mqis.cli.tour.site import Tour, has
 from mqis.enterprise.configs import ACCOUNTS
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.directory.service import ServiceBits
@@ -25,6 +25,7 @@ from mqis.wire.security.sid import Sid
 
 MACHINE, USER, QUEUE = ObjectType.MACHINE, ObjectType.USER, ObjectType.QUEUE
 _SERVER, _DESK, _CLERK, _ADMIN = "ams-dir1", "ams-desk1", "clerk", "admin"
+_RELAYED = "C14\\relayed"
 _LABEL: dict[int, PropVariant] = props({PropId.Q_LABEL: "relayed"})
 #: The shortest bytes that pass as an X.509 certificate.
 _CERTIFICATE = bytes.fromhex("300430020500")
@@ -36,6 +37,7 @@ async def hostile(guide: Guide, tour: Tour) -> None:
         f"{_CLERK} has an account without rights, and tries to act as a server and as another user",
     )
     sids = _sids(tour)
+    before = await _digests(tour)
     async with tour.client(_SERVER, account=_CLERK) as clerk:
         role: dict[int, PropVariant] = props({PropId.QM_SERVICE: int(ServiceBits.BSC)})
         await _refused(guide, f"make {_DESK} a controller", clerk.set(MACHINE, role, path=_DESK))
@@ -45,14 +47,27 @@ async def hostile(guide: Guide, tour: Tour) -> None:
         await _refused(guide, f"replace the key of {_SERVER}", forged)
         stolen = clerk.create(USER, None, _registration(sids[_ADMIN]))
         await _refused(guide, f"register a certificate as {_ADMIN}", stolen)
+        guide.confirm_equal(
+            f"nothing of that is in the directory: its digests at {_SERVER} are as before",
+            await _digests(tour),
+            before,
+        )
         own = await _result(clerk.create(USER, None, _registration(sids[_CLERK])))
-        guide.confirm(f"{_CLERK} may register a certificate of its own", own == HResult.MQ_OK)
+        guide.confirm_equal(
+            f"{_CLERK} may register a certificate of its own", name_of(own), "MQ_OK"
+        )
     async with tour.client(_SERVER, level=AuthLevel.CONNECT) as relayed:
         await _refused(
             guide,
             f"create a queue by a relayed logon of {_ADMIN}, whose calls are not signed",
-            relayed.create(QUEUE, "C14\\relayed", _LABEL),
+            relayed.create(QUEUE, _RELAYED, _LABEL),
         )
+        guide.confirm_equal("there is no such queue", await has(relayed, QUEUE, _RELAYED), False)
+
+
+async def _digests(tour: Tour) -> dict[str, str]:
+    """The digest of each partition at the server that is attacked."""
+    return {part.name: part.digest for part in (await tour.status(_SERVER)).partitions}
 
 
 def _sids(tour: Tour) -> dict[str, Sid]:
@@ -73,7 +88,8 @@ def _registration(sid: Sid) -> dict[int, PropVariant]:
 
 async def _refused(guide: Guide, attempt: str, call: Awaitable[object]) -> None:
     code = await _result(call)
-    guide.confirm(f"attempt to {attempt}: {name_of(code)}", code == HResult.MQ_ERROR_ACCESS_DENIED)
+    told = name_of(code)
+    guide.confirm_equal(f"attempt to {attempt}: {told}", told, "MQ_ERROR_ACCESS_DENIED")
 
 
 async def _result(call: Awaitable[object]) -> int:

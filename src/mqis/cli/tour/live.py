@@ -22,10 +22,12 @@ from mqis.cli.tour.healing import Episode, healing
 from mqis.cli.tour.hostile import hostile
 from mqis.cli.tour.oletx import partners
 from mqis.cli.tour.pipeline import pipeline
+from mqis.cli.tour.reading import table_rows
 from mqis.cli.tour.routing import routes
 from mqis.cli.tour.site import Tour
-from mqis.cli.tour.slip import slip
-from mqis.config.nodes import FILE, NodesError
+from mqis.cli.tour.slip import Slip, slip
+from mqis.config.file import load
+from mqis.config.nodes import FILE, NodePlace, NodesError
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
 from mqis.enterprise.control import LOCK
@@ -70,11 +72,11 @@ async def _walk(guide: Guide, directory: Path, *, once: bool) -> None:
     async with _enterprise(guide, directory) as tour:
         await directory_steps(guide, tour)
         await hostile(guide, tour)
-        await slip(guide, tour)
+        mistake = await slip(guide, tour)
         episode = await healing(guide, tour)
         await asyncio.to_thread(_routes, guide, tour)
         await asyncio.to_thread(partners, guide)
-        await _pipeline(guide, tour, episode)
+        await _pipeline(guide, tour, mistake, episode)
         await asyncio.to_thread(briefly, guide, directory / "enterprise.db")
         took = monotonic() - began
         await open_console(guide, tour, took, once=once)
@@ -104,14 +106,21 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
         for text in messages:
             guide.line(f"   {text}", "dim")
         _show_servers(guide, tour)
-        ready = all(c.state is ProcessState.READY for c in enterprise.supervisor.children.values())
-        guide.confirm(
-            f"five processes serve after {monotonic() - began:.1f} s; they accept only messages "
-            "that the sender's key has signed",
-            ready and plan.options["replication"]["signing"] == "require",
+        guide.confirm_equal(
+            f"five processes serve after {monotonic() - began:.1f} s",
+            {child.state for child in enterprise.supervisor.children.values()},
+            {ProcessState.READY},
         )
-        held = [len(server.replicas) for server in status.servers]
-        guide.confirm("each has all four partitions, up to the last change", held == [4] * 5)
+        guide.confirm_equal(
+            "they accept only messages that the sender's key has signed",
+            {node.name: _signing(node) for node in tour.nodes},
+            {node.name: "require" for node in tour.nodes},
+        )
+        guide.confirm_equal(
+            "each has all four partitions, up to the last change",
+            ({server.name: len(server.replicas) for server in status.servers}, status.findings),
+            ({server.name: 4 for server in plan.servers}, ()),
+        )
         yield tour
 
 
@@ -139,6 +148,11 @@ def _on_signal(tour: Tour, task: asyncio.Task[object]) -> Callable[[], None]:
     return end
 
 
+def _signing(node: NodePlace) -> str:
+    """What the server's own configuration says of the messages that it accepts."""
+    return load(Path(node.config)).replication.signing.value
+
+
 def _show_servers(guide: Guide, tour: Tour) -> None:
     made = table("server", "role", "site", "address", "RPC", "mapper", "queues", "process")
     for node in tour.nodes:
@@ -146,17 +160,23 @@ def _show_servers(guide: Guide, tour: Tour) -> None:
             *map(cell, (node.name, node.role, node.site, node.address)),
             *map(str, (node.rpc_port, node.mapper_port, node.queue_port, node.pid)),
         )
-    guide.show(made)
+    shown = [row[:3] for row in table_rows(guide.show(made))]
+    guide.confirm_equal(
+        "the servers are those of the enterprise file, each with an address of its own",
+        (sorted(shown), len({node.address for node in tour.nodes})),
+        (sorted([s.name, str(s.role), s.site] for s in tour.plan.servers), len(shown)),
+    )
 
 
 def _routes(guide: Guide, tour: Tour) -> None:
     """Explains routes from the copy of a running backup controller."""
+    costs = {frozenset(link.sites): link.cost for link in tour.plan.links}
     with closing(open_store(tour.node("ber-dir2").store)) as store, store.read() as view:
-        routes(guide, view, "ams-desk1", "C14")
+        routes(guide, view, "ams-desk1", "C14", costs)
 
 
-async def _pipeline(guide: Guide, tour: Tour, episode: Episode) -> None:
+async def _pipeline(guide: Guide, tour: Tour, mistake: Slip, episode: Episode) -> None:
     status = await tour.converged()
     if not status.converged:
-        raise TourError("the replicas do not agree yet, so the audit would fail")
-    await asyncio.to_thread(pipeline, guide, tour, episode)
+        raise TourError(f"the replicas do not agree yet, so the audit would fail: {status.summary}")
+    await asyncio.to_thread(pipeline, guide, tour, mistake, episode)

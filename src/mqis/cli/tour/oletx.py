@@ -21,7 +21,13 @@ def partners(guide: Guide) -> None:
     answers = asyncio.run(_exchange())
     wanted = [[_body(c, m) for m in range(_MESSAGES)] for c in range(_CONNECTIONS)]
     amount = f"{_CONNECTIONS} connections, {_MESSAGES} messages on each"
-    guide.confirm(f"{amount}: every answer came, in order", answers == wanted)
+    missing = sum(got != want for got, want in zip(answers, wanted, strict=True))
+    guide.confirm(
+        f"{amount}: every answer came, in order",
+        answers == wanted,
+        saw=f"{missing} connections with other answers",
+        expected="none",
+    )
 
 
 async def _exchange() -> list[list[bytes]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
 from mqis.cli import remote
 from mqis.cli.credentials import Login
 from mqis.cli.output import counted
+from mqis.cli.tour.directory import MADE
 from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.site import WAIT_S, Tour
 from mqis.client.remote import Remote
@@ -29,7 +31,14 @@ from mqis.wire.mqds.objecttype import ObjectType
 _MACHINE, _SITE, _AUTHORITY = "C14", "Chicago", "chi-dir1"
 
 
-async def slip(guide: Guide, tour: Tour) -> None:
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """The objects that were deleted and brought back."""
+
+    objects: int
+
+
+async def slip(guide: Guide, tour: Tour) -> Slip:
     guide.step(
         "A slip undone",
         f"an administrator deletes the machine {_MACHINE} by mistake, and brings it back from the "
@@ -44,20 +53,27 @@ async def slip(guide: Guide, tour: Tour) -> None:
         f"{counted(deleted, 'object')} deleted: the digest of {_SITE} is another one, and the same "
         "at all servers",
         len(without) == 1 and without.isdisjoint(before),
+        saw=f"{before} before, {without} now",
+        expected="one digest of all servers, and another one than before",
     )
     began = monotonic()
     restored = await asyncio.to_thread(_undelete, tour)
     await tour.converged()
-    guide.confirm(
+    guide.confirm_equal(
         f"{counted(restored, 'object')} brought back in {monotonic() - began:.1f} s, as new "
         "changes of the authority",
-        restored == deleted,
+        restored,
+        deleted,
     )
+    now = await _digests(tour)
     guide.confirm(
         f"identifiers, properties and permissions are as before: the digest of {_SITE} is the old "
         f"one at all {len(tour.nodes.nodes)} servers",
-        len(before) == 1 and await _digests(tour) == before,
+        len(before) == 1 and now == before,
+        saw=now,
+        expected=before,
     )
+    return Slip(restored)
 
 
 async def _digests(tour: Tour) -> set[str]:
@@ -70,10 +86,28 @@ def _delete(guide: Guide, tour: Tour) -> int:
     """Deletes the machine as 'mqis delete' does; returns the number of deleted objects."""
     with _authority(tour) as server:
         plan = plan_delete(server, ObjectType.MACHINE, _MACHINE)
-        for title, lines in sections(plan):
-            guide.line(f"   {title}: {', '.join(lines)}", "yellow")
+        shown = [f"{title}: {', '.join(lines)}" for title, lines in sections(plan)]
+        for text in shown:
+            guide.line(f"   {text}", "yellow")
+        guide.confirm_equal(
+            "the plan names the queues of the machine, which go first",
+            named_queues(shown),
+            _queues(tour),
+        )
         delete(server, plan)
     return len(plan.first) + 1
+
+
+def _queues(tour: Tour) -> list[str]:
+    """The queues of the machine: those of the enterprise file, and the one that was created."""
+    planned = [queue.path for queue in tour.plan.queues]
+    return sorted(path for path in [*planned, MADE] if path.startswith(f"{_MACHINE}\\"))
+
+
+def named_queues(lines: Sequence[str]) -> list[str]:
+    """The queues that the sentences about a deletion name as those that go first."""
+    first = (line.partition(": ")[2] for line in lines if "will be deleted first" in line)
+    return sorted(name.removeprefix("queue ") for text in first for name in text.split(", "))
 
 
 def _undelete(tour: Tour) -> int:

@@ -29,15 +29,21 @@ from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInit
 from mqis.runtime.rpc.client import Credentials
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
-from mqis.wire.hresult import HResult, name_of
+from mqis.wire.hresult import name_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.descriptor import SecurityDescriptor
-from mqis.wire.security.sid import ADMINISTRATORS
+from mqis.wire.security.sid import ADMINISTRATORS, ANONYMOUS
 
 _QUEUE = "ams-app1\\tour"
+#: The directory servers of the demonstration enterprise, by site.
+_SERVERS = {
+    "Amsterdam": ["ams-dir1", "ams-dir2"],
+    "Berlin": ["ber-dir1", "ber-dir2"],
+    "Chicago": ["chi-dir1"],
+}
 _LABEL = "Made over the wire"
 _PROPERTIES: dict[int, PropVariant] = props({PropId.Q_LABEL: _LABEL})
 
@@ -83,9 +89,10 @@ async def _walk(guide: Guide, config: Config, account: Account, password: str) -
         async with await DirectoryClient.connect(
             [address], credentials=credentials, gss=initiator
         ) as client:
-            guide.confirm(
+            guide.confirm_equal(
                 f"{account} logs on by NTLM; every call is encrypted, every answer signed",
-                await client.server_port() == ready.port,
+                await client.server_port(),
+                ready.port,
             )
             await _change(guide, client, account)
 
@@ -96,44 +103,51 @@ async def _refused(guide: Guide, address: ServerAddress) -> None:
         async with await DirectoryClient.connect([address]) as nobody:
             sites = await nobody.known_servers()
             listed = ", ".join(f"{site.site_name} {len(site.servers)}" for site in sites)
-            guide.confirm(
+            guide.confirm_equal(
                 f"the endpoint mapper on port {address.mapper_port} tells a client the port; the "
                 f"server tells it the directory servers by site: {listed}",
-                [len(site.servers) for site in sites] == [2, 2, 1],
+                {site.site_name: sorted(server.name for server in site.servers) for site in sites},
+                _SERVERS,
             )
             code = None
             try:
                 await nobody.create(ObjectType.QUEUE, _QUEUE, _PROPERTIES)
             except DirectoryError as error:
                 code = error.hresult
-    guide.confirm(
-        f"an anonymous user cannot create a queue: {name_of(code or 0)}",
-        code == HResult.MQ_ERROR_ACCESS_DENIED,
+    refused = name_of(code or 0)
+    guide.confirm_equal(
+        f"an anonymous user cannot create a queue: {refused}", refused, "MQ_ERROR_ACCESS_DENIED"
     )
-    guide.confirm(f"audit trail: {'; '.join(trail)}", len(trail) == 1 and _QUEUE in trail[0])
+    guide.confirm_equal(
+        f"audit trail: {'; '.join(trail)}",
+        trail,
+        [f"denied: {ANONYMOUS} may not create queue {_QUEUE}"],
+    )
 
 
 async def _change(guide: Guide, client: DirectoryClient, account: Account) -> None:
     made = await client.create(ObjectType.QUEUE, _QUEUE, _PROPERTIES)
-    guide.confirm(f"created {_QUEUE} ({made})", made is not None)
+    guide.confirm(f"created {_QUEUE} ({made})", made is not None, saw=made, expected="a GUID")
     wanted = [PropId.Q_LABEL, PropId.Q_INSTANCE]
     read = await client.get(ObjectType.QUEUE, wanted, path=_QUEUE.upper())
-    guide.confirm(
+    guide.confirm_equal(
         f"read back with a valid signature: label {read[PropId.Q_LABEL].value!r}",
-        read[PropId.Q_LABEL].value == _LABEL and read[PropId.Q_INSTANCE].value == made,
+        (read[PropId.Q_LABEL].value, read[PropId.Q_INSTANCE].value),
+        (_LABEL, made),
     )
     data = await client.get_security(ObjectType.QUEUE, int(SecurityInformation.OWNER), path=_QUEUE)
     owner = SecurityDescriptor.from_bytes(data).owner
-    guide.confirm(f"its owner is the user who created it: {owner}", owner == account.sid)
+    guide.confirm_equal(f"its owner is the user who created it: {owner}", owner, account.sid)
     found = [queue.path async for queue in client.queues(label=_LABEL)]
-    guide.confirm(f"found by a lookup of that label: {len(found)} queue", found == [_QUEUE])
+    guide.confirm_equal(f"found by a lookup of that label: {len(found)} queue", found, [_QUEUE])
     await client.delete(ObjectType.QUEUE, path=_QUEUE)
     code = None
     try:
         await client.get(ObjectType.QUEUE, wanted, path=_QUEUE)
     except DirectoryError as error:
         code = error.hresult
-    guide.confirm(f"deleted, and gone: {name_of(code or 0)}", code == HResult.MQDS_OBJECT_NOT_FOUND)
+    gone = name_of(code or 0)
+    guide.confirm_equal(f"deleted, and gone: {gone}", gone, "MQDS_OBJECT_NOT_FOUND")
 
 
 @contextmanager

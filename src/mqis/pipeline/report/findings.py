@@ -163,6 +163,20 @@ def _margins(content: ReportContent) -> Found:
         yield ReportFinding(Urgency.LOOK, f"{names} {text}", action)
 
 
+def _healed(content: ReportContent) -> Found:
+    """Servers that were away for too long, and have copied a partition as a whole since."""
+    rows = content.tables.get("rounds", ())
+    told = {(row["peer"], row["server"]) for row in rows if row["already_purged"]}
+    copied = {(row["server"], row["peer"]): row["sync0_rounds"] for row in rows}
+    for server, source in sorted(told):
+        if count := copied.get((server, source)):
+            yield ReportFinding(
+                Urgency.FINE,
+                f"{server} missed changes that {source} had purged, and has copied everything "
+                f"since ({number_of(count, 'full synchronisation')}).",
+            )
+
+
 def _lag(content: ReportContent) -> Found:
     rows = content.tables.get("lag")
     if not rows:
@@ -202,6 +216,7 @@ def _input(content: ReportContent) -> Found:
 _RULES: tuple[Callable[[ReportContent], Found], ...] = (
     _forgery,
     _divergence,
+    _healed,
     _unreachable,
     _margins,
     _single_failures,

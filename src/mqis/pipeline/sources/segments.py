@@ -24,7 +24,7 @@ from mqis.wire.journal.layout import (
     HAS_MESSAGE,
     HEADER_SIZE,
     MAX_RECORD,
-    VERSION,
+    VERSIONS,
     length_and_crc,
     length_of_parts,
 )
@@ -209,7 +209,11 @@ def _damage(data: bytes, offset: int, last: bool) -> Damage:
 
 
 _KINDS = [int(kind) for kind in RecordKind]
-_STATES = [int(state) for state in RecordState]
+#: The states of the records of each version.
+_STATES = {
+    version: [int(state) for state in RecordState if VERSIONS[state] == version]
+    for version in sorted(set(VERSIONS.values()))
+}
 NO_GUID = np.zeros(1, "V16")[0]
 
 
@@ -219,13 +223,16 @@ def _valid(found: Scan) -> Mask:
     unnamed = headers["flags"] == 0
     parts = HEADER_SIZE + found.peer_length + found.reason_length + found.body_length
     no_message = (headers["message_ordinal"] == 0) & (headers["message_source"] == NO_GUID)
+    states = [
+        (headers["version"] == version) & np.isin(headers["state"], known)
+        for version, known in _STATES.items()
+    ]
     sound: Mask = (
-        (headers["version"] == VERSION)
+        np.logical_or.reduce(states)
         & ((headers["flags"] & ~np.uint8(HAS_MESSAGE)) == 0)
         & (headers["reserved"] == 0)
         & (~unnamed | no_message)
         & np.isin(headers["kind"], _KINDS)
-        & np.isin(headers["state"], _STATES)
         & (parts == headers["length"])
     )
     if not _is_ascii(found, sound):

@@ -17,7 +17,12 @@ from mqis.pipeline.transforms.expressions import (
     shaped,
     type_label,
 )
-from mqis.pipeline.transforms.records import accepted, changes_in, messages
+from mqis.pipeline.transforms.records import (
+    changes_in,
+    dropped_unread,
+    messages,
+    not_refused,
+)
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.change import Command
@@ -29,7 +34,7 @@ KEPT = (
     *("object_id", "message_source", "message_ordinal", "digest", "from_seq", "to_seq"),
 )
 #: The columns of the journal that are read for them.
-READ = (*KEPT[:-3], "body", "error")
+READ = (*KEPT[:-3], "peer", "body", "error")
 #: The columns of the table ``live``.
 _STANDING = (
     *("server", "partition", "authority", "made_seq", "had_seq", "behind", "changes", "last"),
@@ -51,7 +56,7 @@ def kept(records: DataFrame) -> DataFrame:
 
     about = F.when(reply, body_octets(layout.SYNC_REPLY_PARTITION_AT, 16))
     return shaped(
-        records.filter(F.col("error").isNull() & chosen),
+        records.filter(F.col("error").isNull() & chosen & ~dropped_unread()),
         KEPT,
         partition=about.otherwise(F.col("partition")),
         digest=F.when(F.length("body") > 0, F.xxhash64("body")),
@@ -77,7 +82,7 @@ def without_strangers(seen: DataFrame) -> DataFrame:
 
 def _synchronized(seen: DataFrame) -> DataFrame:
     """The spans that accepted sync replies covered: (server, partition, from_seq, to_seq)."""
-    came = accepted(seen, MessageOperation.SYNC_REPLY).filter(F.col("to_seq") >= 0)
+    came = not_refused(seen, MessageOperation.SYNC_REPLY).filter(F.col("to_seq") >= 0)
     return came.select("server", "partition", "from_seq", "to_seq")
 
 

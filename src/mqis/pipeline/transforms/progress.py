@@ -77,13 +77,17 @@ def lag_by_minute(arrivals: DataFrame) -> DataFrame:
 def gaps(used_records: DataFrame, journals: DataFrame, snapshot_partitions: DataFrame) -> DataFrame:
     """Numbers that a replica never got, or changes that it applied more than once.
 
+    A number that the server gave out itself, or skipped as the authority, is none of them: it may
+    have decided about the partition before, or stood in for who does.
+
     ``certain`` is false if the replica's journal is not whole, as records may be missing.
     """
     applied = changes_in(used_records, RecordState.APPLIED)
     spans = _applied_spans(applied).unionByName(_reply_spans(used_records))
-    spans = spans.unionByName(_started(snapshot_partitions))
+    brought = spans.unionByName(_started(snapshot_partitions)).withColumn("own", F.lit(False))
+    spans = brought.unionByName(_own_spans(used_records).withColumn("own", F.lit(True)))
     whole = journals.select("server", "complete")
-    found = _uncovered(spans, whole).unionByName(_duplicates(applied))
+    found = _uncovered(spans, whole).unionByName(_duplicates(used_records, applied))
     shown = shaped(
         found.join(F.broadcast(whole), "server", "left"),
         schemas.GAPS.names,
@@ -104,6 +108,13 @@ def _applied_spans(applied: DataFrame) -> DataFrame:
     return applied.select("server", "partition", begin.alias("begin"), F.col("seq").alias("end"))
 
 
+def _own_spans(records: DataFrame) -> DataFrame:
+    """The same of what the server decided as the authority: its changes, and what it skipped."""
+    decided = changes_in(records, RecordState.LOCAL, RecordState.SKIPPED)
+    begin = F.least("previous_seq", F.col("seq") - 1)
+    return decided.select("server", "partition", begin.alias("begin"), F.col("seq").alias("end"))
+
+
 def _reply_spans(records: DataFrame) -> DataFrame:
     """The same of sync replies, which cover all numbers after From and up to To."""
     return replies(records).select(
@@ -120,7 +131,11 @@ def _started(snapshot_partitions: DataFrame) -> DataFrame:
 
 
 def _uncovered(spans: DataFrame, journals: DataFrame) -> DataFrame:
-    """The numbers between spans that no span covers, whichever came first."""
+    """The numbers between spans that no span covers, whichever came first.
+
+    Numbers before a change of the server itself are not among them: ``missing_changes`` judges
+    those, and a journal of an earlier version has no record of what an authority skipped.
+    """
     before = (
         Window.partitionBy("server", "partition")
         .orderBy("begin", "end")
@@ -133,7 +148,7 @@ def _uncovered(spans: DataFrame, journals: DataFrame) -> DataFrame:
     start = F.when(F.col("complete"), F.lit(0))
     known: Column = F.coalesce("reached", start)
     return shaped(
-        numbered.filter(F.col("begin") > known),
+        numbered.filter((F.col("begin") > known) & ~F.col("own")),
         _FOUND,
         kind=F.lit("gap"),
         first_seq=known + 1,
@@ -142,10 +157,16 @@ def _uncovered(spans: DataFrame, journals: DataFrame) -> DataFrame:
     )
 
 
-def _duplicates(applied: DataFrame) -> DataFrame:
-    """Changes that were applied more than once, except objects that a synchronisation repeated."""
+def _duplicates(records: DataFrame, applied: DataFrame) -> DataFrame:
+    """Changes that were applied more than once.
+
+    A synchronisation repeats objects, and the deletions that the authority still knows.
+    """
+    message = ["server", "message_source", "message_ordinal"]
+    synchronized = messages(records, RecordState.RECEIVED, MessageOperation.SYNC_REPLY)
     grouped = (
         applied.filter(F.col("operation") != int(Command.SYNC))
+        .join(synchronized.select(*message), message, "left_anti")
         .groupBy("server", "partition", "seq", "operation")
         .agg(F.count("*").alias("times"))
         .filter(F.col("times") > 1)

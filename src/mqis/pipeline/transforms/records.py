@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
@@ -13,6 +13,9 @@ from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp import layout
 from mqis.wire.mqdsrp.messages import MessageOperation
+
+#: The states of changes that tell how far a server has come in a partition.
+_ADVANCING = (RecordState.LOCAL, RecordState.APPLIED, RecordState.SKIPPED)
 
 
 def messages(records: DataFrame, state: RecordState, *operations: MessageOperation) -> DataFrame:
@@ -30,12 +33,31 @@ def changes_in(records: DataFrame, *states: RecordState) -> DataFrame:
 
 
 def accepted(records: DataFrame, operation: MessageOperation) -> DataFrame:
-    """The messages that were received and not refused."""
-    refused = messages(records, RecordState.REFUSED).select(
-        "server", "message_source", "message_ordinal"
-    )
-    came = messages(records, RecordState.RECEIVED, operation)
-    return came.join(refused, ["server", "message_source", "message_ordinal"], "left_anti")
+    """The messages that were received and not refused; select what you need of them."""
+    return not_refused(records.filter(~dropped_unread()), operation)
+
+
+def dropped_unread() -> Column:
+    """True for a message that the queue manager refused, which is before it is received.
+
+    It knows no server, so the record has no peer.
+    """
+    refused = F.col("state") == int(RecordState.REFUSED)
+    return refused & (F.col("kind") == int(RecordKind.MESSAGE)) & (F.col("peer") == "")
+
+
+def not_refused(records: DataFrame, operation: MessageOperation) -> DataFrame:
+    """``accepted`` of records without those that ``dropped_unread`` tells.
+
+    A message that comes again is refused then: that does not undo its first arrival.
+    """
+    came = (F.col("state") == int(RecordState.RECEIVED)) & (F.col("operation") == int(operation))
+    refused = F.col("state") == int(RecordState.REFUSED)
+    chosen = records.filter((F.col("kind") == int(RecordKind.MESSAGE)) & (came | refused))
+    together = Window.partitionBy("server", "message_source", "message_ordinal").orderBy("lsn")
+    following = chosen.withColumn("following", F.lead("state").over(together))
+    is_refused = F.coalesce(F.col("following") == int(RecordState.REFUSED), F.lit(False))
+    return following.filter(came & ~is_refused)
 
 
 @step
@@ -43,7 +65,7 @@ def extents(records: DataFrame) -> DataFrame:
     """The records of each file, divided by partition (of changes) and by sender (of messages)."""
     change = F.col("kind") == int(RecordKind.CHANGE)
     local = change & (F.col("state") == int(RecordState.LOCAL))
-    advancing = local | (change & (F.col("state") == int(RecordState.APPLIED)))
+    advancing = change & F.col("state").isin([int(state) for state in _ADVANCING])
     received = ~change & (F.col("state") == int(RecordState.RECEIVED))
     time, ordinal = F.col("time_us"), F.col("message_ordinal")
     keyed = records.select(
@@ -127,9 +149,10 @@ def unrecorded(records: DataFrame, makers: DataFrame) -> DataFrame:
     """The numbers before own changes that no record has: (server, partition, first, last).
 
     ``makers`` are the (server, partition) to look at. A change that the server applied counts as
-    well: it may have taken office behind it. Larger jumps are made on purpose.
+    well: it may have taken office behind it, and so do the numbers that it skipped on purpose.
+    Larger jumps are those of journals without a record of that.
     """
-    advancing = changes_in(records, RecordState.LOCAL, RecordState.APPLIED)
+    advancing = changes_in(records, *_ADVANCING)
     changes = advancing.join(F.broadcast(makers), ["server", "partition"], "left_semi")
     earlier = (
         Window.partitionBy("server", "partition")

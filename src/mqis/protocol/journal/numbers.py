@@ -2,7 +2,8 @@
 
 A number that is in no record is a change that was made around the journal: by a program that wrote
 into the store, or in a part of the journal that is not there. An authority that was restored, or
-took office, skips numbers on purpose, but then very many (``restore_jump`` of the settings).
+took office, skips numbers on purpose: a record says so. In journals of earlier versions only the
+size of the jump tells it, which is very large (``restore_jump`` of the settings).
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ class ChangeNumbers:
         if record.kind is not RecordKind.CHANGE:
             return None
         seq, known = record.seq.value, self._last.get(record.partition, self._start)
-        if record.state not in (RecordState.LOCAL, RecordState.APPLIED):
+        if record.state not in (RecordState.LOCAL, RecordState.APPLIED, RecordState.SKIPPED):
             return None
         self._last[record.partition] = max(seq, known or 0)
-        if record.state is RecordState.APPLIED or known is None:
+        if record.state is not RecordState.LOCAL or known is None:
             return None
         return NumberGap(record.partition, known + 1, seq - 1) if are_missing(known, seq) else None
 

@@ -1,7 +1,8 @@
 """The ranges of numbers that an authority skipped, so that nobody takes them for changes.
 
 A restored or promoted authority goes on far behind all numbers that anybody may have seen
-(``survivors``). The last few ranges are kept in its store, for status and messages alone.
+(``survivors``). The last few ranges are kept in its store, for status and messages alone; its
+journal has a record of each.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from mqis.protocol.ports import View
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.reader import Reader
 from mqis.wire.seqnum import SequenceNumber
 
@@ -24,6 +26,16 @@ def jumped(work: Work, partition: Guid, before: SequenceNumber, after: SequenceN
     kept = [*jumps_of(work.tx, partition), (before, after)][-MAX_JUMPS:]
     value = b"".join(low.to_bytes() + high.to_bytes() for low, high in kept)
     work.tx.put_state(_FAMILY, partition.raw, value)
+    work.record(
+        JournalRecord(
+            work.at.unix_us,
+            RecordKind.CHANGE,
+            RecordState.SKIPPED,
+            partition=partition,
+            seq=after,
+            previous_seq=before,
+        )
+    )
 
 
 def jumps_of(view: View, partition: Guid) -> list[Jump]:

@@ -1,4 +1,4 @@
-"""The bytes of a journal record, version 1 (docs/journal.md), in the outbox and in segments.
+"""The bytes of a journal record, versions 1 and 2 (docs/journal.md), in the outbox and in segments.
 
 The header has a fixed size and its fields have fixed offsets, little-endian throughout, so that
 the headers of a whole segment can be read as one array. Peer and reason (UTF-8) and body follow.
@@ -20,7 +20,8 @@ from mqis.wire.seqnum import SequenceNumber
 
 E = TypeVar("E", RecordKind, RecordState)
 
-VERSION = 1
+#: The version of each record: a reader of version 1 refuses the states that it does not know.
+VERSIONS = {state: 2 if state is RecordState.SKIPPED else 1 for state in RecordState}
 #: Far above the size of any message; a greater length means damage.
 MAX_RECORD = 1 << 24
 
@@ -83,7 +84,7 @@ def encode_record(lsn: int, record: JournalRecord) -> bytes:
                 _COVERED.pack(
                     lsn,
                     record.time_us,
-                    VERSION,
+                    VERSIONS[record.state],
                     record.kind,
                     record.state,
                     0 if message is None else HAS_MESSAGE,
@@ -182,18 +183,21 @@ def _fields(covered: bytes, at: int) -> tuple[int, JournalRecord]:
         _,
         reserved,
     ) = _COVERED.unpack_from(covered)
-    if version != VERSION:
-        raise WireError(f"the journal record has version {version}, mqis reads {VERSION}", at)
+    if version not in VERSIONS.values():
+        raise WireError(f"the journal record has version {version}, mqis reads 1 and 2", at)
     if flags & ~HAS_MESSAGE or reserved:
-        raise WireError("the journal record sets bits that version 1 does not define", at)
+        raise WireError("the journal record sets bits that no version defines", at)
     if not flags and (ordinal or source != _NO_MESSAGE):
         raise WireError("the journal record has a message id, but its flag for one is not set", at)
+    known_state = _known(RecordState, state, "state", at)
+    if version != VERSIONS[known_state]:
+        raise WireError(f"a journal record of version {version} cannot have state {state}", at)
     reason_at = _COVERED.size + peer_length
     body_at = reason_at + reason_length
     return lsn, JournalRecord(
         time_us,
         _known(RecordKind, kind, "kind", at),
-        _known(RecordState, state, "state", at),
+        known_state,
         _text(covered[_COVERED.size : reason_at], "peer", at),
         MessageIdentifier(Guid(source), ordinal) if flags else None,
         session,

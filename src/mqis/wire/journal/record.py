@@ -40,6 +40,8 @@ class RecordState(IntEnum):
     APPLIED = 7
     #: A message or change was refused, and ``reason`` says why.
     REFUSED = 8
+    #: This server, the authority, gives out no number above ``previous_seq``, up to ``seq``.
+    SKIPPED = 9
 
 
 @dataclass(frozen=True, slots=True)
