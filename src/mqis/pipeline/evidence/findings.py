@@ -32,10 +32,12 @@ class EvidenceKind(StrEnum):
     MISNAMED_EXPORT = "misnamed_export"
     #: An export that was made before the others.
     OLDER_EXPORT = "older_export"
-    #: The clock of a server was ahead of those of most servers that it sent messages to.
+    #: The clock of a server was ahead of those of at least two thirds of the servers.
     CLOCK_AHEAD = "clock_ahead"
     #: The clock of a server was behind.
     CLOCK_BEHIND = "clock_behind"
+    #: The clock of a server differs from others, and too few agree to tell who is right.
+    CLOCKS_DISAGREE = "clocks_disagree"
 
 
 @dataclass(frozen=True, slots=True)

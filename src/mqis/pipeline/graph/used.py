@@ -12,7 +12,11 @@ from mqis.pipeline import schemas
 from mqis.pipeline.evidence.findings import EvidenceKind
 from mqis.pipeline.registry import step, view
 
-CLOCKS = (EvidenceKind.CLOCK_AHEAD.value, EvidenceKind.CLOCK_BEHIND.value)
+CLOCKS = (
+    EvidenceKind.CLOCK_AHEAD.value,
+    EvidenceKind.CLOCK_BEHIND.value,
+    EvidenceKind.CLOCKS_DISAGREE.value,
+)
 _UNUSED = (EvidenceKind.STRANGER.value, EvidenceKind.MISNAMED_EXPORT.value)
 
 
