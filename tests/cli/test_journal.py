@@ -199,6 +199,22 @@ def test_show_what_is_not_there(directory: Path, tmp_path: Path) -> None:
     assert run("journal", "show", directory, "four").exit_code == 2
 
 
+def test_check_tells_a_segment_under_another_name(directory: Path) -> None:
+    """Nobody reads such a file, and the journal seems whole without the copy."""
+    (path,) = segments(directory).values()
+    copy = directory / "segment-1 (old).mqj"
+    copy.write_bytes(path.read_bytes())
+    (directory / "notes.txt").write_text("no segment", "ascii")
+    (directory / f"{segment_name(2)}.part").write_bytes(path.read_bytes())
+    done = run("journal", "check", directory, "--json")
+    assert done.exit_code == 1
+    (fault,) = json.loads(done.stdout)["faults"]
+    assert copy.name in str(fault)
+    assert "is segment 1 under another name: the file was copied or renamed" in str(fault)
+    copy.unlink()
+    assert run("journal", "check", directory).exit_code == 0
+
+
 def test_check(directory: Path) -> None:
     sound = run("journal", "check", directory)
     assert sound.exit_code == 0

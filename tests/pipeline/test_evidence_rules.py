@@ -176,6 +176,57 @@ def test_small_differences_of_clocks_are_usual() -> None:
     assert told(("a", "b", 0, HOUR), ("b", "a", 0, HOUR)) == []
 
 
+def test_three_wrong_clocks_of_five_accuse_nobody() -> None:
+    """Three clocks are an hour behind, by one mistake; the two right ones are not called wrong."""
+    wrong, right = ("a", "b", "c"), ("d", "e")
+
+    def at(server: str) -> int:
+        return 5 * HOUR - (HOUR if server in wrong else 0)
+
+    everybody = [*wrong, *right]
+    mesh = [(x, y, at(x), at(y) + 5) for x in everybody for y in everybody if x != y]
+    star = [message for message in mesh if "d" in message[:2]]
+    for messages in (mesh, star):
+        found = list(wrong_clocks(SentAndReceived(*message) for message in messages))
+        assert [(f.server, f.kind.value) for f in found] == [
+            (server, "clocks_disagree") for server in everybody
+        ]
+        texts = {f.server: f.explanation for f in found}
+        assert texts["d"] == (
+            "its clock is 0:59:59 ahead of a, b and c, at least, and agrees with e; fewer than two "
+            "thirds of 5 servers agree, so none of them is called wrong"
+        )
+        assert texts["a"].startswith(
+            "its clock is 0:59:59 behind d and e, at least, and agrees with b and c; "
+        )
+
+
+def test_two_servers_cannot_tell_whose_clock_is_wrong() -> None:
+    assert told(("a", "b", 2 * HOUR, HOUR)) == [("a", "clocks_disagree"), ("b", "clocks_disagree")]
+
+
+def test_several_wrong_clocks_are_told_if_most_agree() -> None:
+    offsets = {"a": HOUR, "b": -3 * HOUR}
+
+    def at(server: str) -> int:
+        return 5 * HOUR + offsets.get(server, 0)
+
+    mesh = [(x, y, at(x), at(y)) for x in "abcdef" for y in "abcdef" if x != y]
+    (one, other) = wrong_clocks(SentAndReceived(*message) for message in mesh)
+    assert [(f.server, f.kind.value) for f in (one, other)] == [
+        ("a", "clock_ahead"),
+        ("b", "clock_behind"),
+    ]
+    assert (
+        one.explanation == "its clock is 1:00:00 ahead of those of 4 servers that agree, at least"
+    )
+    assert other.explanation.startswith("its clock is 3:00:00 behind those of 4 servers")
+
+
+def test_a_clock_that_was_set_between_two_messages() -> None:
+    assert told(("a", "b", 2 * HOUR, HOUR), ("b", "a", 2 * HOUR, HOUR)) == []
+
+
 # --- Java -----------------------------------------------------------------------------------------
 
 

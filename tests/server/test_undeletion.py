@@ -278,3 +278,23 @@ def test_even_the_enterprise_comes_back(tmp_path: Path) -> None:
     enterprise.run(1300)
     assert content(pec, ObjectType.ENTERPRISE, "E") == before
     enterprise.check_converged()
+
+
+def test_an_empty_descriptor_comes_back(enterprise: Enterprise, tmp_path: Path) -> None:
+    """A server that stored an empty value has it in its record; only replicas drop such values."""
+    psc = enterprise.nodes["psc"]
+    nothing = prop(PropId.Q_SECURITY, b"")
+    for name in ("bare", "stripped"):
+        enterprise.create_queue(psc, f"app\\{name}", label=text(name), security=nothing)
+    enterprise.label(psc, "app\\stripped", "later")
+    before = [content(psc, QUEUE, f"app\\{name}") for name in ("bare", "stripped")]
+    for name in ("bare", "stripped"):
+        enterprise.delete(psc, QUEUE, f"app\\{name}")
+    enterprise.run(30)
+    for one in planned(psc, tmp_path, under="app"):
+        assert one.obj is not None
+        assert one.obj.value(PropId.Q_SECURITY) == b""
+        restore(enterprise, psc, one.obj)
+    enterprise.run(30)
+    assert [content(psc, QUEUE, f"app\\{name}") for name in ("bare", "stripped")] == before
+    enterprise.check_converged()

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from mqis.protocol.directory.export_format import ORDER, ExportHeader
+from mqis.protocol.directory.export_format import ORDER, ExportedServer, ExportHeader
 from mqis.protocol.directory.objects import (
     NAME_PROPERTY,
     DeletedObject,
@@ -113,4 +113,5 @@ headers = st.builds(
     st.none() | texts,
     st.lists(partitions, max_size=3, unique_by=lambda partition: partition.id).map(tuple),
     st.none() | st.integers(0, 1 << 40),
+    st.none() | st.builds(ExportedServer, guids, texts),
 )

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from time import time, time_ns
 from typing import BinaryIO
@@ -32,8 +32,9 @@ from mqis.protocol.directory.export_format import (
     format_entry,
     format_header,
     parse_entry,
+    sealed,
 )
-from mqis.protocol.directory.export_lines import exported_lines
+from mqis.protocol.directory.export_lines import exported_lines, remember_server
 from mqis.protocol.directory.export_reading import ExportLines
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import (
@@ -66,29 +67,28 @@ def silent(_done: int, _total: int) -> None: ...
 
 
 def export_store(store: Store, out: BinaryIO, progress: Progress = silent) -> int:
-    """Writes the store as one view shows it; returns the number of lines after the first."""
+    """Writes the store as one view shows it; returns the number of objects and tombstones."""
     with store.read() as view:
         total, lines = exported_lines(view)
-        out.write(f"{next(lines)}\n".encode("ascii"))
         done = 0
         while batch := list(islice(lines, _LINES_A_WRITE)):
             out.write(("\n".join(batch) + "\n").encode("ascii"))
             done += len(batch)
-            progress(done, total)
+            progress(min(done, total), total)
     return total
 
 
 def export_objects(objects: Iterable[DirectoryObject], out: BinaryIO) -> int:
     """Writes objects that a server told, in the order of exports; returns their number.
 
-    There are no partitions in the first line: a server tells no sequence numbers.
+    There are no partitions in the first line, because a server tells no sequence numbers, and no
+    server: it does not tell which one it is.
     """
     held = list(objects)
     names = (obj.path for obj in held if obj.type is ObjectType.ENTERPRISE)
-    header = ExportHeader(next(names, None), (), len(held))
-    out.write(f"{format_header(header)}\n".encode("ascii"))
-    for obj in held:
-        out.write(f"{format_entry(obj)}\n".encode("ascii"))
+    header = ExportHeader(next(names, None), (), len(held) + 1)
+    for line in sealed(chain([format_header(header)], map(format_entry, held))):
+        out.write(f"{line}\n".encode("ascii"))
     return len(held)
 
 
@@ -117,6 +117,8 @@ class ImportResult:
     tombstones: int = 0
     #: Lines that were read and have no effect: tombstones, an existing enterprise.
     skipped: int = 0
+    #: The reason to doubt that the file is as mqis wrote it; "": none.
+    doubt: str = ""
 
 
 def import_file(
@@ -128,11 +130,12 @@ def import_file(
         with path.open("rb") as file, store.write() as tx:
             lines = ExportLines(file, ReadBytes(progress, path.stat().st_size))
             header = lines.header()
-            take = _Restore(tx, header) if restore else CreatingImport(tx, header)
+            take = _Restore(tx, header) if restore else _CreateOnce(tx, header)
             for number, text in lines:
                 take.entry(parse_entry(text, number), number)
             lines.expect(header)
             take.finish()
+            take.result.doubt = lines.doubt
     except (ExportError, DirectoryError) as error:
         raise _located(error, str(path), lines.number if lines else 0) from error
     except OSError as error:
@@ -274,6 +277,21 @@ class CreatingImport:
                 self._tx.put_partition(replace(partition, owner=owner))
 
 
+class _CreateOnce(CreatingImport):
+    """Creates the objects of a file, and refuses a line that stands there twice."""
+
+    def __init__(self, tx: Transaction, header: ExportHeader) -> None:
+        super().__init__(tx, header)
+        self._seen = _Seen(tx)
+
+    def entry(self, entry: Change, line: int) -> None:
+        if isinstance(entry, DeletedObject):
+            self._seen.dead(entry, line)
+        else:
+            self._seen.living(entry, line)
+        super().entry(entry, line)
+
+
 def is_journaled(view: View) -> bool:
     """Returns whether the store's server has written records, so that each change needs one."""
     return isinstance(view, NumberedOutbox) and view.last_lsn() > 0
@@ -295,6 +313,8 @@ class _Restore:
         self._last: dict[Guid, SequenceNumber] = {}
         if tx.partitions() or any(tx.count(object_type) for object_type in ObjectType):
             raise StorageError("the store is not empty; --restore needs a new one")
+        if header.server is not None:
+            remember_server(tx, header.server)
         for partition in header.partitions:
             tx.put_partition(partition)
             self._last[partition.id] = partition.last_seq

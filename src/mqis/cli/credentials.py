@@ -57,7 +57,7 @@ def password(user: str) -> str:
     password_file = os.environ.get(PASSWORD_FILE)
     if password_file:
         try:
-            return _first_line(Path(password_file).read_text(encoding="utf-8"))
+            return _first_line(Path(password_file).read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise LoginError(f"{password_file}: the password cannot be read: {reason}") from error

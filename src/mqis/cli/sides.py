@@ -10,6 +10,7 @@ from pathlib import Path
 from mqis.cli.enterprise import DEFAULT_RUN
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import refuse_password
+from mqis.cli.output import print_warning
 from mqis.config.nodes import FILE as NODES
 from mqis.config.nodes import NodePlace, load_nodes
 from mqis.config.stores import is_sqlite_file
@@ -88,7 +89,7 @@ def opened_side(text: str, servers: ServerSides) -> Iterator[DirectorySide]:
         with servers.opened(text.removeprefix(SERVER)) as side:
             yield side
     else:
-        with exported_side(Path(text)) as side:
+        with exported_side(Path(text), print_warning) as side:
             yield side
 
 

@@ -89,6 +89,8 @@ def import_(
     else:
         say(_summary(result.imported))
         show_notes(result.notes)
+    if result.imported.doubt:
+        print_warning(f"{sources[0]}: it was {result.imported.doubt}")
 
 
 def _reader(
@@ -223,6 +225,7 @@ def _as_json(result: ImportResult) -> dict[str, object]:
         "objects": {kind.label: count for kind, count in result.objects.items()},
         "tombstones": result.tombstones,
         "skipped": result.skipped,
+        "doubt": result.doubt or None,
     }
 
 

@@ -82,7 +82,7 @@ def up(
         print(EXAMPLE, end="")
         return
     path = _file(file, run)
-    plan, text = load_plan(path), path.read_text(encoding="utf-8")
+    plan, text = load_plan(path), path.read_text(encoding="utf-8-sig")
     own = False if one_address else None
     what = Launch(plan, run, administer, text, path.absolute().parent, own_addresses=own)
     if detach:

@@ -48,7 +48,7 @@ def load(path: Path) -> Config:
 def read(path: Path) -> Config:
     """Reads and checks a configuration; paths in it stay as written."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         reason = error.strerror or error
         raise ConfigError(f"{path}: cannot be read: {reason}; 'mqis init' writes one") from error

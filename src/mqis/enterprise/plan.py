@@ -229,7 +229,7 @@ _LISTS: dict[str, tuple[str, type[Any]]] = {
 
 def load_plan(path: Path) -> RunPlan:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         reason = error.strerror or error
         raise PlanError(

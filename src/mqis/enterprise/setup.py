@@ -93,7 +93,7 @@ def _given_password(account: AccountPlan, base: Path) -> str | None:
 
 def _first_line(path: Path) -> str:
     try:
-        line = path.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+        line = path.read_text(encoding="utf-8-sig").partition("\n")[0].rstrip("\r")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PlanError(f"{path}: the password cannot be read: {reason}") from error

@@ -65,8 +65,9 @@ DIRECTORY = _schema(
 
 #: ``mqis.directory`` with ``rows=partitions``: the partitions in the first lines of exports.
 PARTITIONS = _schema(
-    "server text, enterprise text, partition binary, owner text, last_seq long, purged_seq long, "
-    "allowed_purge_seq long, purge_state text, file text, error text"
+    "server text, exporter text, exporter_id binary, enterprise text, partition binary, "
+    "owner text, last_seq long, purged_seq long, allowed_purge_seq long, purge_state text, "
+    "file text, error text"
 )
 
 #: ``mqis.directory`` with ``rows=lines``: the lines of exports unchanged, for a rebuild.

@@ -139,7 +139,7 @@ class AccountsFile:
         try:
             with self.path.open("rb") as file:
                 self._check_private(os.fstat(file.fileno()))
-                content = tomllib.loads(file.read().decode("utf-8"))
+                content = tomllib.loads(file.read().decode("utf-8-sig"))
         except OSError as error:
             raise self._unreadable(error) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

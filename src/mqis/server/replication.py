@@ -18,6 +18,8 @@ from mqis.config.replication import ReplicationSection
 from mqis.config.sections import Config
 from mqis.places import parse_place
 from mqis.protocol.directory.change_notification import LocalQueueManager
+from mqis.protocol.directory.export_format import ExportedServer
+from mqis.protocol.directory.export_lines import remember_server, server_of_store
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.readiness import check_ready
@@ -224,6 +226,10 @@ async def start_replication(
     check_signing(config)
     with store.read() as view:
         me = identify(config, view)
+        remembered = server_of_store(view)
+    if remembered != (named := ExportedServer(me.id, me.name)):
+        with store.write() as tx:
+            remember_server(tx, named)
     seeds = {seed.id: seed for seed in seeds_of(config)}
     policy = section.signing
     members = Members(store, seeds, keys_required=policy is SigningPolicy.REQUIRE)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mqis.protocol.directory.export_format import (
     ORDER,
+    ExportedServer,
     ExportError,
     ExportHeader,
     check_against_catalogue,
@@ -77,10 +78,14 @@ def test_a_tombstone_is_written_as_documented() -> None:
 
 def test_the_header_is_written_as_documented() -> None:
     header = ExportHeader(
-        "Ent", (Partition(SITE, "psc", SequenceNumber(9), SequenceNumber(3)),), 12
+        "Ent",
+        (Partition(SITE, "psc", SequenceNumber(9), SequenceNumber(3)),),
+        12,
+        ExportedServer(ID, "Psc"),
     )
     line = (
-        '{"format":"mqis-directory","version":1,"enterprise":"Ent","partitions":['
+        '{"format":"mqis-directory","version":2,'
+        '"server":{"id":"a1b2c3d4-0001-0002-0304-05060708090a","name":"Psc"},"enterprise":"Ent","partitions":['
         '{"id":"00000000-0000-0000-0000-0000000000aa","owner":"psc",'
         '"last_seq":"0000000000000009","purged_seq":"0000000000000003",'
         '"allowed_purge_seq":"0000000000000000","purge_state":"normal"}],"lines":12}'
@@ -91,7 +96,7 @@ def test_the_header_is_written_as_documented() -> None:
 
 def test_a_header_may_leave_the_count_away() -> None:
     line = '{"format":"mqis-directory","version":1,"enterprise":null,"partitions":[]}'
-    assert parse_header(line) == ExportHeader(None, ())
+    assert parse_header(line) == ExportHeader(None, (), version=1)
 
 
 @given(directory_objects())
@@ -248,7 +253,12 @@ _PARTITION = json.loads(format_header(ExportHeader(None, (Partition(SITE, "psc")
     ("changes", "message"),
     [
         ({"format": "csv"}, "line 1, format: this is not an export of mqis"),
-        ({"version": 2}, "line 1, version: 2 is not version 1, which this mqis reads"),
+        ({"version": 3}, "line 1, version: 3 is not version 1 or 2, which this mqis reads"),
+        ({"version": 2}, "line 1, server: is missing"),
+        ({"version": 2, "server": 5}, "line 1, server: wants an object in braces or null, got 5"),
+        ({"version": 2, "server": {"id": "x"}}, "line 1, server.name: is missing"),
+        ({"version": 2, "server": {"id": "x", "name": "y"}}, "line 1, server.id: "),
+        ({"server": None}, "line 1, server: is not a key of this line"),
         ({"enterprise": 5}, "line 1, enterprise: wants text or null, got 5"),
         ({"partitions": 5}, "line 1, partitions: wants a list, got 5"),
         ({"partitions": [5]}, "line 1, partitions[0]: wants an object in braces, got 5"),

@@ -24,6 +24,7 @@ from mqis.protocol.activedirectory.importing import (
     type_of,
 )
 from mqis.protocol.activedirectory.view import References
+from mqis.protocol.directory.export_format import BYTE_ORDER_MARK
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.wire.errors import WireError
@@ -49,7 +50,7 @@ _ORDER = (
 _COMPUTER_ATTRIBUTES = ("dNSHostName", "mSMQSignCertificates", "servicePrincipalName")
 _LINES_A_REPORT = 10_000
 _SUFFIXES = (".ldif", ".ldf")
-_BEGINNINGS = (b"dn:", b"version:", b"#", b"\xef\xbb\xbf", b"\xff\xfe")
+_BEGINNINGS = (b"dn:", b"version:", b"#", BYTE_ORDER_MARK, b"\xff\xfe")
 
 
 def is_ldif(path: Path) -> bool:
@@ -58,9 +59,12 @@ def is_ldif(path: Path) -> bool:
         return True
     try:
         with path.open("rb") as file:
-            return file.read(16).lower().startswith(_BEGINNINGS)
+            begin = file.read(16).lower()
     except OSError:
         return False
+    # An export may begin with a byte order mark as well.
+    is_export = begin.removeprefix(BYTE_ORDER_MARK).startswith(b"{")
+    return begin.startswith(_BEGINNINGS) and not is_export
 
 
 def import_ldif(store: Store, paths: Sequence[Path], progress: Progress = silent) -> EstateResult:

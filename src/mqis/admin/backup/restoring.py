@@ -115,7 +115,7 @@ def _configuration(archive: Archive, small: dict[str, bytes], request: RestoreRe
     if request.store_only or not archive.manifest.holds(Content.CONFIG):
         return load(request.config)
     try:
-        content = tomllib.loads(small[Content.CONFIG].decode("utf-8"))
+        content = tomllib.loads(small[Content.CONFIG].decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BackupError(f"{archive.path}: its {Content.CONFIG} is not TOML: {error}") from error
     return relative(parse(content, f"{archive.path}: {Content.CONFIG}"), request.config)

@@ -9,7 +9,14 @@ from random import Random
 
 from mqis.lab.generate.faults import PlantedState
 from mqis.lab.generate.plan import ENTERPRISE_NAME, PlannedServer
-from mqis.protocol.directory.export_format import ORDER, ExportHeader, format_entry, format_header
+from mqis.protocol.directory.export_format import (
+    ORDER,
+    ExportedServer,
+    ExportHeader,
+    format_entry,
+    format_header,
+    sealed,
+)
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
 from mqis.protocol.ports import View
 from mqis.protocol.replication.changes import scope_of
@@ -58,8 +65,10 @@ class Exports:
     def text(self, member: PlannedServer, random: Random) -> str:
         """The export of one server."""
         lines = list(self._lines(member, random))
-        header = ExportHeader(ENTERPRISE_NAME, tuple(self._view.partitions()), len(lines))
-        return "\n".join([format_header(header), *lines, ""])
+        server = ExportedServer(member.id, member.name)
+        states = tuple(self._view.partitions())
+        header = ExportHeader(ENTERPRISE_NAME, states, len(lines) + 1, server)
+        return "\n".join([*sealed([format_header(header), *lines]), ""])
 
     def _lines(self, member: PlannedServer, random: Random) -> Iterator[str]:
         base = (

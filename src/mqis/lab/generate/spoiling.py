@@ -120,7 +120,8 @@ def garble_line(path: Path, id_: Guid) -> JournalDamage:
 def cut_export(path: Path) -> tuple[JournalDamage, list[DirectoryObject]]:
     """Removes the last lines of an export; returns the objects in them."""
     lines = path.read_text(encoding="ascii").splitlines(keepends=True)
-    kept, lost = lines[:-_CUT], lines[-_CUT:]
+    # The line behind them has the digest.
+    kept, lost = lines[: -_CUT - 1], lines[-_CUT - 1 : -1]
     path.write_text("".join(kept), encoding="ascii")
     entries = [parse_entry(line, 0) for line in lost]
     objects = [entry for entry in entries if isinstance(entry, DirectoryObject)]

@@ -19,6 +19,12 @@ class ExportedPartition:
     partition: bytes
     owner: str
     last_seq: int
+    #: The server that the first line names; None: it names none.
+    exporter: str | None = None
+
+    @property
+    def is_misnamed(self) -> bool:
+        return self.exporter is not None and self.exporter.lower() != self.server.lower()
 
 
 #: The numbers that journals reached, by server and partition.
@@ -32,12 +38,23 @@ def misnamed(
 ) -> Iterator[EvidenceFinding]:
     """The exports of other servers than their file names say.
 
-    ``own`` are the (file, partition) whose objects have properties that only the authority stores,
-    ``made`` the (server, partition) of which the server's journal has changes of its own: a former
-    authority keeps such properties.
+    An export says whose it is in its first line. One of version 1 does not. For it, ``own`` are the
+    (file, partition) whose objects have properties that only the authority stores, ``made`` the
+    (server, partition) of which the server's journal has changes of its own: a former authority
+    keeps such properties.
     """
     owners: dict[tuple[str, str], set[str]] = defaultdict(set)
+    told: set[str] = set()
     for state in states:
+        if state.exporter is not None:
+            if state.is_misnamed and state.file not in told:
+                told.add(state.file)
+                text = (
+                    f"the file is named after {state.server}, but its first line says that it is "
+                    f"an export of {state.exporter}"
+                )
+                yield EvidenceFinding(EvidenceKind.MISNAMED_EXPORT, state.server, text, state.file)
+            continue
         is_own = (state.file, state.partition) in own
         if is_own and (state.server, state.partition) not in made and state.owner:
             owners[state.server, state.file].add(state.owner)
@@ -49,6 +66,45 @@ def misnamed(
                 "properties that only that server stores"
             )
             yield EvidenceFinding(EvidenceKind.MISNAMED_EXPORT, server, text, file)
+
+
+def duplicates(states: Iterable[ExportedPartition]) -> Iterator[EvidenceFinding]:
+    """The second exports of servers; the one with the later changes is used."""
+    files: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for state in states:
+        files[state.server][state.file] += state.last_seq
+    for server, numbers in sorted(files.items()):
+        kept, *others = sorted(numbers, key=lambda file: (-numbers[file], file))
+        for file in others:
+            text = f"{kept} is an export of the same server; this one is not used"
+            yield EvidenceFinding(EvidenceKind.DUPLICATE_EXPORT, server, text, file)
+
+
+def edited(server: str, file: str, reason: str) -> EvidenceFinding:
+    return EvidenceFinding(EvidenceKind.EDITED_EXPORT, server, reason, file)
+
+
+@dataclass(frozen=True, slots=True)
+class DoubledLines:
+    """The lines of an export that stand there twice; ``first`` and ``last`` are offsets."""
+
+    server: str
+    file: str
+    count: int
+    first: int
+    last: int
+    #: The identifier of the object in the first of them.
+    id: bytes
+
+    @property
+    def finding(self) -> EvidenceFinding:
+        lines = "1 line stands" if self.count == 1 else f"{self.count:,} lines stand"
+        text = (
+            f"{lines} there twice, the first at byte {self.first:,}, with the identifier "
+            f"{Guid(self.id)}; the file was edited, and what comes first is used"
+        )
+        where = self.file, None, self.first, self.last
+        return EvidenceFinding(EvidenceKind.DOUBLED_LINES, self.server, text, *where)
 
 
 def older(states: Collection[ExportedPartition], reached: Reached) -> Iterator[EvidenceFinding]:

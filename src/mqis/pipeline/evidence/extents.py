@@ -143,6 +143,12 @@ def repeated(copy: SegmentFile) -> EvidenceFinding:
     return EvidenceFinding(EvidenceKind.DUPLICATE_SEGMENT, copy.server, text, *where)
 
 
+def renamed(segment: SegmentFile) -> EvidenceFinding:
+    text = f"it is segment {segment.number}: the file was renamed, or copied under this name"
+    where = segment.path, None, segment.first_lsn
+    return EvidenceFinding(EvidenceKind.MISNAMED_SEGMENT, segment.server, text, *where)
+
+
 def conflicting(server: str, first: int, last: int, count: int) -> EvidenceFinding:
     text = (
         f"{count:,} records between {first:,} and {last:,} are there twice with different content"

@@ -28,14 +28,24 @@ class EvidenceKind(StrEnum):
     MISSING_SEGMENTS = "missing_segments"
     #: A journal or an export of a server that no directory knows; it is not used.
     STRANGER = "stranger"
+    #: A segment file is not named after its number; it is read all the same.
+    MISNAMED_SEGMENT = "misnamed_segment"
     #: The export of another server than its file name says; it is not used.
     MISNAMED_EXPORT = "misnamed_export"
+    #: A second export of a server; it is not used.
+    DUPLICATE_EXPORT = "duplicate_export"
+    #: The lines of an export do not match its digest.
+    EDITED_EXPORT = "edited_export"
+    #: Lines of an export stand there twice; the first of them are used.
+    DOUBLED_LINES = "doubled_lines"
     #: An export that was made before the others.
     OLDER_EXPORT = "older_export"
-    #: The clock of a server was ahead of those of most servers that it sent messages to.
+    #: The clock of a server was ahead of those of at least two thirds of the servers.
     CLOCK_AHEAD = "clock_ahead"
     #: The clock of a server was behind.
     CLOCK_BEHIND = "clock_behind"
+    #: The clock of a server differs from others, and too few agree to tell who is right.
+    CLOCKS_DISAGREE = "clocks_disagree"
 
 
 @dataclass(frozen=True, slots=True)

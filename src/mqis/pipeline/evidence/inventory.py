@@ -48,6 +48,10 @@ def judge_input(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
     keys = _keys(known["keys"])
     ends = [*_missing_ends(states, reached)]
     findings = [extents.repeated(copy) for copy in copies]
+    findings += [extents.renamed(s) for s in segments if s.is_misnamed]
+    findings += [exports.edited(**row) for row in known["edited"] if row["file"] not in unused]
+    twice = (exports.DoubledLines(**row) for row in known["doubled"])
+    findings += [lines.finding for lines in twice if lines.file not in unused]
     for journal in journals:
         journal.missing += _missing(known, journal, damaged, ends)
         key = journal.server, journal.server_id

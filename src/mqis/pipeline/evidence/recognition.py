@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mqis.pipeline.evidence.exports import ExportedPartition, misnamed, stranger
+from mqis.pipeline.evidence.exports import ExportedPartition, duplicates, misnamed, stranger
 from mqis.pipeline.evidence.findings import EvidenceFinding
 from mqis.pipeline.sources.files import parent_of
 
@@ -18,7 +18,12 @@ def unrecognised(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
     states = [ExportedPartition(**row) for row in known["states"]]
     own = {(row["file"], row["partition"]) for row in known["own"]}
     made = {(row["server"], row["partition"]) for row in known["made"]}
-    for finding in (*_strangers(known, states), *misnamed(states, own, made)):
+    moved = [*misnamed(states, own, made)]
+    others = {finding.file for finding in moved}
+    strange = [*_strangers(known, [s for s in states if s.file not in others])]
+    others |= {finding.file for finding in strange}
+    twice = duplicates(s for s in states if s.file not in others)
+    for finding in (*strange, *moved, *twice):
         yield finding.row
 
 

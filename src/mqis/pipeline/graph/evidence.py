@@ -14,9 +14,10 @@ from mqis.pipeline import schemas
 from mqis.pipeline.evidence.inventory import judge_input
 from mqis.pipeline.evidence.recognition import unrecognised
 from mqis.pipeline.graph.facts import facts, judged
+from mqis.pipeline.graph.used import LINE_KEY
 from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms import records as reductions
-from mqis.pipeline.transforms.current import value
+from mqis.pipeline.transforms.current import edited_exports, value
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
@@ -37,7 +38,7 @@ def _listed(segments: DataFrame) -> DataFrame:
 
 def _exported(partitions: DataFrame) -> DataFrame:
     owner = F.coalesce("owner", F.lit("")).alias("owner")
-    return partitions.select("server", "file", "partition", owner, "last_seq")
+    return partitions.select("server", "file", "partition", owner, "last_seq", "exporter")
 
 
 def _reached(extents: DataFrame) -> DataFrame:
@@ -50,6 +51,22 @@ def _reached(extents: DataFrame) -> DataFrame:
             F.min("first_made").alias("first_made"),
             F.max("made").alias("made"),
             F.sum("count_made").alias("count_made"),
+        )
+    )
+
+
+def _doubled(objects: DataFrame) -> DataFrame:
+    """The exports with lines that stand there twice: (server, file, count, first, last, id)."""
+    lines = objects.filter("error is null").groupBy("server", "file", *LINE_KEY)
+    again = lines.agg(F.count("*").alias("lines"), F.max("offset").alias("again"))
+    return (
+        again.filter("lines > 1")
+        .groupBy("server", "file")
+        .agg(
+            F.sum(F.col("lines") - 1).alias("count"),
+            F.min("again").alias("first"),
+            F.max("again").alias("last"),
+            F.min_by("id", "again").alias("id"),
         )
     )
 
@@ -142,6 +159,7 @@ def input_verdict(
     repeats: DataFrame,
     segments: DataFrame,
     errors: DataFrame,
+    objects: DataFrame,
     partitions: DataFrame,
     snapshot_partitions: DataFrame,
     extents: DataFrame,
@@ -164,6 +182,8 @@ def input_verdict(
         segments=_listed(segments),
         files=files,
         damaged=errors.filter("source = 'journal'").select("file").distinct(),
+        edited=edited_exports(errors).select("server", "file", "reason"),
+        doubled=_doubled(objects),
         conflicts=reductions.conflicts(repeats).select("server", "first", "last", "count"),
         holes=reductions.holes(records, holed),
         unrecorded=reductions.unrecorded(records, thinned),

@@ -12,8 +12,18 @@ from mqis.pipeline import schemas
 from mqis.pipeline.evidence.findings import EvidenceKind
 from mqis.pipeline.registry import step, view
 
-CLOCKS = (EvidenceKind.CLOCK_AHEAD.value, EvidenceKind.CLOCK_BEHIND.value)
-_UNUSED = (EvidenceKind.STRANGER.value, EvidenceKind.MISNAMED_EXPORT.value)
+CLOCKS = (
+    EvidenceKind.CLOCK_AHEAD.value,
+    EvidenceKind.CLOCK_BEHIND.value,
+    EvidenceKind.CLOCKS_DISAGREE.value,
+)
+_UNUSED = (
+    EvidenceKind.STRANGER.value,
+    EvidenceKind.MISNAMED_EXPORT.value,
+    EvidenceKind.DUPLICATE_EXPORT.value,
+)
+#: The columns by which a line of an export is one.
+LINE_KEY = ("type", "deleted", "partition", "id")
 
 
 @step
@@ -34,11 +44,24 @@ def used_records(records: DataFrame, strange_journals: DataFrame) -> DataFrame:
     return records.join(F.broadcast(strange_journals), ["server", "server_id"], "left_anti")
 
 
+@step
+def doubled_files(evidence: DataFrame) -> DataFrame:
+    """(file): exports in which lines stand twice."""
+    kind = EvidenceKind.DOUBLED_LINES.value
+    return evidence.filter(F.col("kind") == kind).select("file").distinct()
+
+
 @view
-def used_objects(objects: DataFrame, unused_files: DataFrame) -> DataFrame:
-    names = (name for name in schemas.DIRECTORY.fieldNames() if name != "error")
+def used_objects(
+    objects: DataFrame, unused_files: DataFrame, doubled_files: DataFrame
+) -> DataFrame:
+    names = [name for name in schemas.DIRECTORY.fieldNames() if name != "error"]
     readable = objects.filter("error is null").select(*names)
-    return readable.join(F.broadcast(unused_files), "file", "left_anti")
+    used = readable.join(F.broadcast(unused_files), "file", "left_anti")
+    twice = F.broadcast(doubled_files)
+    firsts = used.join(twice, "file", "left_semi").groupBy("file", *LINE_KEY)
+    once = firsts.agg(F.min_by(F.struct(*names), "offset").alias("line")).select("line.*")
+    return used.join(twice, "file", "left_anti").select(*names).unionByName(once.select(*names))
 
 
 @view

@@ -20,7 +20,7 @@ from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
 from mqis.pipeline.trusted import used_input
-from mqis.protocol.directory.export_format import ExportHeader, format_header, parse_entry
+from mqis.protocol.directory.export_format import ExportHeader, format_header, parse_entry, sealed
 from mqis.protocol.directory.objects import DirectoryObject, Partition
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -65,9 +65,9 @@ def rebuild(
     finally:
         changes.unpersist()
     states = tuple(_partition(past[key]) for key in sorted(past))
-    header = ExportHeader(_enterprise(kept), states, len(kept))
+    header = ExportHeader(_enterprise(kept), states, len(kept) + 1)
     aside = out.with_name(f"{out.name}.part")
-    aside.write_text("\n".join([format_header(header), *kept, ""]), encoding="ascii")
+    aside.write_text("\n".join([*sealed([format_header(header), *kept]), ""]), encoding="ascii")
     aside.replace(out)
     return Rebuilt(
         len(kept),

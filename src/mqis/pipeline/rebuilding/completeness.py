@@ -108,7 +108,8 @@ class RebuildCompleteness:
             if self._moment.time is None:
                 continue
             if past.owner in self._clocks:
-                warnings[f"the times of {past.owner} are wrong: {self._clocks[past.owner]}"] = None
+                text = self._clocks[past.owner]
+                warnings[f"the times of {past.owner} cannot be trusted: {text}"] = None
             ended = self._ended.get(past.owner)
             unproven = self._exported.get(past.partition) is None and self._is_beyond(past)
             if unproven and ended is not None:

@@ -5,13 +5,15 @@
 
 A row is an object or a tombstone; with ``rows=partitions`` a partition from the first line of an
 export, with ``rows=lines`` an unchanged line. A line that cannot be read, or a file that was cut
-off, is a row whose ``error`` is not null. Snapshots of journals are exports too, but of the past;
-they are read only if their file names are given.
+off or edited, is a row whose ``error`` is not null. Snapshots of journals are exports too, but of
+the past; they are read only if their file names are given.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from hashlib import sha256
 from json import dumps, loads
 from typing import Any, BinaryIO
 
@@ -26,19 +28,25 @@ from mqis.pipeline.sources.files import Share, SourceError, SourceFile
 from mqis.pipeline.sources.filters import wants
 from mqis.pipeline.workers import settle
 from mqis.protocol.directory.export_format import (
+    BYTE_ORDER_MARK,
     MAX_LINE,
     TOO_LONG,
     ExportError,
     ExportHeader,
+    is_end,
+    parse_end,
     parse_entry,
     parse_header,
 )
+from mqis.protocol.directory.export_reading import EDITED as EDITED_REASON
+from mqis.protocol.directory.export_reading import NO_DIGEST
 from mqis.protocol.directory.objects import DeletedObject
 from mqis.protocol.replication.replicated import is_own
 
 PATTERN = "*.jsonl"
-#: The first words of the reasons for an export that was cut off, and for a line that is no text.
-CUT, NOT_UTF8 = "cut", "not UTF-8"
+#: The first words of the reasons for an export that was cut off or edited, and for a line that is
+#: no text.
+CUT, EDITED, NOT_UTF8 = "cut", "edited", "not UTF-8"
 #: By the option ``rows``: the schema.
 ROWS = {
     "objects": schemas.DIRECTORY,
@@ -47,6 +55,9 @@ ROWS = {
 }
 _SNAPSHOT = "snapshot-"
 SHARE_BYTES = 16 << 20
+_BLOCK = 1 << 20
+#: More bytes than the line of a digest has.
+_LAST_LINE = 1 << 10
 _DIGESTS = frozenset({"digest", "digests", "site_only"})
 
 Row = dict[str, object]
@@ -134,8 +145,11 @@ def _partition_rows(path: str) -> Iterator[Row]:
     except (OSError, ExportError) as error:
         yield place | {"error": _reason(error)}
         return
+    server = header.server
     for state in header.partitions:
         yield place | {
+            "exporter": None if server is None else arrays.text(server.name),
+            "exporter_id": None if server is None else server.id.raw,
             "enterprise": header.enterprise,
             "partition": state.id.raw,
             "owner": state.owner,
@@ -151,7 +165,7 @@ def _header(path: str) -> ExportHeader:
         line = file.readline(MAX_LINE + 1)
     if len(line) > MAX_LINE:
         raise ExportError(TOO_LONG, 1)
-    return parse_header(_text(line, 1))
+    return parse_header(_text(line.removeprefix(BYTE_ORDER_MARK), 1))
 
 
 def _text(line: bytes, number: int) -> str:
@@ -174,25 +188,60 @@ def _object_rows(share: Share, columns: frozenset[str]) -> Iterator[Row]:
     place: Row = {"server": server_of(share.path), "file": share.path}
     try:
         header = _header(share.path)
-        if share.start == 0 and header.lines is not None:
-            held = _count_lines(share.path) - 1
-            if held != header.lines:
-                reason = f"{CUT}: the file was cut off, it has {held} of {header.lines} lines"
-                size = files.size_of(files.source_file(share.path))
-                yield place | {"offset": size, "error": reason}
+        if share.start == 0 and (reason := _fault(share.path, header)):
+            size = files.size_of(files.source_file(share.path))
+            yield place | {"offset": size, "error": reason}
         for offset, line in _lines(share):
+            if is_end(line):
+                continue
             yield place | {"offset": offset} | _entry(line, columns)
     except (OSError, ExportError) as error:
         if share.start == 0:  # one error row for all shares of a file
             yield place | {"offset": 0, "error": _reason(error)}
 
 
-def _count_lines(path: str) -> int:
-    count, last = 0, b"\n"
+def _fault(path: str, header: ExportHeader) -> str:
+    """The reason why the file is not as mqis wrote it; "": it is, as far as it tells."""
+    held, digest, claimed = _read_through(path)
+    if header.lines not in (None, held):
+        return f"{CUT}: the file was cut off, it has {held} of {header.lines} lines"
+    if claimed is None:
+        return f"{EDITED}: it was {NO_DIGEST}" if header.has_digest else ""
+    return f"{EDITED}: it was {EDITED_REASON}" if claimed != digest else ""
+
+
+def _read_through(path: str) -> tuple[int, bytes, bytes | None]:
+    """The number of lines after the first, the digest of all but the last, and the one in that.
+
+    The bytes are those that ``export_reading`` computes the digest of, in blocks instead of lines.
+    """
     with files.open_plain(path) as file:
-        while block := file.read(1 << 20):
+        end, claimed = _told_digest(file)
+        file.seek(0)
+        digest, count, last, left = sha256(), 0, b"\n", end
+        block = file.read(min(_BLOCK, left)).removeprefix(BYTE_ORDER_MARK)
+        while block:
+            left = end - file.tell()
+            if block.endswith(b"\r") and left:  # a line feed may follow
+                block += file.read(1)
+                left -= 1
             count, last = count + block.count(b"\n"), block[-1:]
-    return count if last == b"\n" else count + 1
+            digest.update(block.replace(b"\r\n", b"\n"))
+            block = file.read(min(_BLOCK, left))
+    lines = count if last == b"\n" else count + 1
+    return lines - 1 if claimed is None else lines, digest.digest(), claimed
+
+
+def _told_digest(file: BinaryIO) -> tuple[int, bytes | None]:
+    """The offset of the last line, and the digest in it; the file's size and None without one."""
+    size = file.seek(0, os.SEEK_END)
+    start = max(0, size - _LAST_LINE)
+    file.seek(start)
+    tail = file.read(size - start)
+    line = tail.rstrip(b"\r\n").rpartition(b"\n")[2]
+    if not is_end(line):
+        return size, None
+    return start + tail.rindex(line), parse_end(_text(line, 0), 0)
 
 
 def _lines(share: Share) -> Iterator[tuple[int, bytes]]:

@@ -12,12 +12,21 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from mqis.pipeline import arrays
-from mqis.pipeline.sources.files import SourceFile, open_plain, paths_in, size_of, unreadable
+from mqis.pipeline.sources.files import (
+    SourceFile,
+    open_plain,
+    paths_in,
+    size_of,
+    source_file,
+    unreadable,
+)
+from mqis.storage.journal.files import segment_name
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import SegmentHeader, segment_header
 
-PATTERN = "segment-*.mqj"
+#: Any name: a segment that somebody renamed is read, and its name is evidence.
+PATTERN = "*.mqj"
 #: The maximum length of a header: its length field has 16 bits.
 _HEADER_BYTES = 1 << 16
 #: A limit, because a task reads a damaged segment as a whole. Servers begin a new one at 64 MiB.
@@ -77,13 +86,17 @@ class SegmentFile:
     def identity(self) -> tuple[str, bytes, int, int]:
         return self.server, self.server_id.raw, self.number, self.first_lsn
 
+    @property
+    def is_misnamed(self) -> bool:
+        return source_file(self.path).name != segment_name(self.number)
+
 
 def journal_files(journals: str) -> list[SegmentFile]:
     """Reads the headers of all segments; those that cannot be read are left to the source."""
     paths = segment_files({"path": journals, "allow_empty": "true"})
     listed = filter(None, map(_segment_file, paths))
     found: list[SegmentFile] = []
-    by_identity = sorted(listed, key=lambda s: (s.identity, -s.size, s.path))
+    by_identity = sorted(listed, key=lambda s: (s.identity, -s.size, s.is_misnamed, s.path))
     for _, group in groupby(by_identity, key=lambda s: s.identity):
         whole: list[str] = []
         for segment in group:

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.registry import step, view
+from mqis.pipeline.sources.directory import EDITED
 from mqis.pipeline.transforms.expressions import same_name
 from mqis.protocol.directory.export_format import parse_properties
 from mqis.protocol.directory.objects import DirectoryObject, PurgeState
@@ -20,9 +21,14 @@ from mqis.wire.seqnum import SequenceNumber
 _NORMAL = PurgeState.NORMAL.name.lower()
 
 
+def edited_exports(errors: DataFrame) -> DataFrame:
+    """The errors of exports that do not match their digests."""
+    return errors.filter((F.col("source") == "export") & F.col("reason").startswith(f"{EDITED}: "))
+
+
 @step
 def copies(used_partitions: DataFrame, errors: DataFrame) -> DataFrame:
-    """The best copy of each partition; an export with unreadable lines is not whole."""
+    """The best copy of each partition; a cut, edited or damaged export is not whole."""
     damaged = errors.select(F.col("file").alias("damaged")).distinct()
     joined = used_partitions.join(F.broadcast(damaged), F.col("file") == F.col("damaged"), "left")
     judged = joined.select(

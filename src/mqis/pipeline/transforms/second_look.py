@@ -18,6 +18,7 @@ from mqis.pipeline.content import digests
 from mqis.pipeline.mapping import mapped_rows
 from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms.causes import EXPLAINED, Cause
+from mqis.pipeline.transforms.current import edited_exports
 from mqis.pipeline.transforms.expressions import (
     guid_text,
     listed_properties,
@@ -82,11 +83,14 @@ def doubtful_differences(
     replica = _renamed(export_numbers, "server", "replica_number")
     authority = _renamed(export_numbers, "authority", "authority_number")
     damaged = errors.filter(F.col("source") == "export").select("server").distinct()
+    edited = edited_exports(errors).select("server").distinct()
     facts = (
         doubtful.join(F.broadcast(replica), _KEY[:2], "left")
         .join(F.broadcast(authority), _OBJECT[:2], "left")
         .join(_flagged(damaged, "server", "replica_damaged"), "server", "left")
         .join(_flagged(damaged, "authority", "authority_damaged"), "authority", "left")
+        .join(_flagged(edited, "server", "replica_edited"), "server", "left")
+        .join(_flagged(edited, "authority", "authority_edited"), "authority", "left")
         .join(F.broadcast(_floors(doubtful, used_records, export_numbers)), "server", "left")
         .join(F.broadcast(journaled_objects), _OBJECT, "left")
         .join(F.broadcast(_firsts(doubtful, used_records)), _OBJECT[:2], "left")
@@ -173,10 +177,12 @@ def _compared(facts: DataFrame, doubtful: DataFrame, objects: DataFrame) -> Data
     theirs = held.select(*_KEY, F.col("digests").alias("their_parts"))
     joined = facts.join(own, _OBJECT, "left").join(theirs, _KEY, "left")
     older = F.coalesce(F.col("latest") > F.col("authority_number"), F.lit(False))
+    genuine = F.col("authority_edited").isNull()
     return joined.select(
         "*",
         older.alias("authority_older"),
-        (~older & _is_authority_odd()).alias("authority_odd"),
+        (~older & _is_authority_odd() & genuine).alias("authority_odd"),
+        (_is_authority_odd() & ~genuine).alias("authority_altered"),
         _differs("their_parts").alias("replica_odd"),
     )
 
@@ -224,8 +230,11 @@ def _is_damaged() -> Column:
     lacking = (difference == DifferenceKind.MISSING.value) & applied
     unfound = F.col("cause") == Cause.UNKNOWN.value
     surplus = (difference == DifferenceKind.EXTRA.value) & F.col("seq").isNull() & unfound
-    return (lacking & F.col("replica_damaged").isNotNull()) | (
-        surplus & F.col("authority_damaged").isNotNull()
+    return (
+        (lacking & F.col("replica_damaged").isNotNull())
+        | (surplus & F.col("authority_damaged").isNotNull())
+        | (applied & F.col("replica_edited").isNotNull())
+        | F.col("authority_altered")
     )
 
 

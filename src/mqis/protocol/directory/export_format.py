@@ -1,11 +1,13 @@
 """The export format: a directory as JSON Lines, for import, export, backup and the pipeline.
 
-Line 1 is the header, every other line one object or tombstone:
+Line 1 is the header, the last line has the digest, every other line is one object or tombstone:
 
-    {"format":"mqis-directory","version":1,"enterprise":"Meridian","partitions":[...],"lines":84}
+    {"format":"mqis-directory","version":2,"server":{"id":GUID,"name":"ams-dir1"},
+     "enterprise":"Meridian","partitions":[...],"lines":84}
     {"type":"queue","id":GUID,"partition":GUID,"seq":HEX,"path":"ams-app1\\orders",
      "props":{"103":{"vt":"VT_LPWSTR","value":"ams-app1\\orders"},...}}
     {"type":"deleted","id":GUID,"partition":GUID,"seq":HEX,"object_type":"queue","scope":"site"}
+    {"type":"end","sha256":HEX}
 
 Order: by type as in ``ORDER``, so that whatever an object refers to stands before it, within a type
 ascending by the bytes of the identifier, which is how stores list objects; then tombstones by
@@ -15,16 +17,22 @@ Values: text and integers as they are, GUIDs as text, VT_BLOB and VT_UI1|VT_VECT
 as lists, VT_EMPTY and VT_NULL as null. Everything outside ASCII is escaped, which also carries the
 lone surrogates that Windows names may hold. ``lines`` counts the lines after the first one, so that
 a file that was cut off is found out; a file made by hand may leave it away.
+
+``server`` is the server whose store was exported, null if nobody knows. The digest is that of all
+lines before, each with a line feed, so that an editor that writes other line ends or a byte order
+mark changes nothing. Version 1 has neither; it is read, and is what people write by hand.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 from mqis.protocol.directory.objects import (
@@ -44,7 +52,10 @@ from mqis.wire.propvariant import MAX_VARIANT_DEPTH, PropVariant, Value, VarType
 from mqis.wire.seqnum import SequenceNumber
 
 FORMAT = "mqis-directory"
-VERSION = 1
+VERSION = 2
+#: Version 1 has no server and no digest.
+_WITHOUT_DIGEST = 1
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Bytes of a line, its end included. No object of a directory comes near.
 MAX_LINE = 16 << 20
 TOO_LONG = f"a line has at most {MAX_LINE:,} bytes"
@@ -77,13 +88,27 @@ class ExportError(MqisError):
 
 
 @dataclass(frozen=True, slots=True)
+class ExportedServer:
+    """The server whose store was exported: its queue manager's identifier and name."""
+
+    id: Guid
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ExportHeader:
     """Line 1, which describes the whole file."""
 
     enterprise: str | None
     partitions: tuple[Partition, ...]
-    #: How many lines follow; None where the file does not tell.
+    #: How many lines follow, that of the digest included; None where the file does not tell.
     lines: int | None = None
+    server: ExportedServer | None = None
+    version: int = VERSION
+
+    @property
+    def has_digest(self) -> bool:
+        return self.version > _WITHOUT_DIGEST
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -93,9 +118,11 @@ _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circu
 
 def format_header(header: ExportHeader) -> str:
     """Line 1, without its line end."""
+    server = header.server
     content: dict[str, object] = {
         "format": FORMAT,
         "version": VERSION,
+        "server": None if server is None else {"id": str(server.id), "name": server.name},
         "enterprise": header.enterprise,
         "partitions": [_partition_to_json(partition) for partition in header.partitions],
     }
@@ -128,6 +155,29 @@ def format_entry(entry: Change) -> str:
             "props": {str(int(p)): variant_to_json(properties[p]) for p in sorted(properties)},
         }
     )
+
+
+def format_end(digest: bytes) -> str:
+    """The last line, without its line end; ``digest`` is the SHA-256 of all lines before it."""
+    return _encode({"type": "end", "sha256": digest.hex()})
+
+
+#: The beginning of the line with the digest, also as other programs write JSON.
+_END = re.compile(rb'\s*\{\s*"type"\s*:\s*"end"')
+
+
+def is_end(line: bytes) -> bool:
+    """Returns whether a line is the last one of an export, with its digest."""
+    return _END.match(line) is not None
+
+
+def sealed(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of an export, and the last one with their digest."""
+    digest = sha256()
+    for line in lines:
+        digest.update(f"{line}\n".encode("ascii"))
+        yield line
+    yield format_end(digest.digest())
 
 
 def variant_to_json(variant: PropVariant) -> dict[str, object]:
@@ -174,21 +224,25 @@ class _LineError(Exception):
 
 
 def parse_header(text: str) -> ExportHeader:
-    """Line 1; any other line 1 than of this format and version is refused."""
+    """Line 1; any other line 1 than of this format and of a known version is refused."""
     try:
         content = _load(text)
         if content.get("format") != FORMAT:
             raise _LineError("format", f"this is not an export of mqis, which has {FORMAT!r} here")
-        if content.get("version") != VERSION:
-            version = content.get("version")
+        version = content.get("version")
+        if version not in (_WITHOUT_DIGEST, VERSION):
+            versions = f"{_WITHOUT_DIGEST} or {VERSION}"
             raise _LineError(
-                "version", f"{version!r} is not version {VERSION}, which this mqis reads"
+                "version", f"{version!r} is not version {versions}, which this mqis reads"
             )
-        _check_keys(content, _HEADER_KEYS, optional=frozenset({"lines"}))
+        named = frozenset({"server"}) if version == VERSION else frozenset()
+        _check_keys(content, _HEADER_KEYS | named, optional=frozenset({"lines"}))
         return ExportHeader(
             _optional_text(content["enterprise"], "enterprise"),
             _partitions(content["partitions"]),
             _count(content.get("lines"), "lines"),
+            _server(content.get("server")),
+            version,
         )
     except _LineError as fault:
         raise ExportError(fault.reason, 1, fault.key) from None
@@ -202,6 +256,16 @@ def parse_entry(text: str, line: int) -> Change:
         if kind == "deleted":
             return _tombstone(content)
         return _object(content, _parsed(_object_type, kind, "type"))
+    except _LineError as fault:
+        raise ExportError(fault.reason, line, fault.key) from None
+
+
+def parse_end(text: str, line: int) -> bytes:
+    """The digest in the last line."""
+    try:
+        content = _load(text)
+        _check_keys(content, _END_KEYS)
+        return _parsed(_digest, content["sha256"], "sha256")  # type: ignore[no-any-return]
     except _LineError as fault:
         raise ExportError(fault.reason, line, fault.key) from None
 
@@ -274,6 +338,8 @@ _PARTITION_KEYS = frozenset(
 _OBJECT_KEYS = frozenset({"type", "id", "partition", "seq", "path", "props"})
 _TOMBSTONE_KEYS = frozenset({"type", "id", "partition", "seq", "object_type", "scope"})
 _VARIANT_KEYS = frozenset({"vt", "value"})
+_SERVER_KEYS = frozenset({"id", "name"})
+_END_KEYS = frozenset({"type", "sha256"})
 
 
 def _check_keys(
@@ -319,6 +385,17 @@ def _tombstone(content: dict[str, Any]) -> DeletedObject:
         _parsed(SequenceNumber.parse, content["seq"], "seq"),
         _parsed(_object_type, content["object_type"], "object_type"),
         _word(Scope, content["scope"], "scope"),
+    )
+
+
+def _server(content: object) -> ExportedServer | None:
+    if content is None:
+        return None
+    if not isinstance(content, dict):
+        raise _LineError("server", f"wants an object in braces or null, got {_short(content)}")
+    _check_keys(content, _SERVER_KEYS, "server")
+    return ExportedServer(
+        _parsed(_guid, content["id"], "server.id"), _parsed(str, content["name"], "server.name")
     )
 
 
@@ -449,6 +526,12 @@ _READ: dict[VarType, Callable[[Any], Any]] = {
     VarType.VECTOR_UI8: _items(None),
     VarType.VECTOR_LPWSTR: _items(None),
 }
+
+
+def _digest(text: str) -> bytes:
+    if len(text) != 2 * sha256().digest_size:
+        raise ValueError("a SHA-256 has 64 hexadecimal digits")
+    return bytes.fromhex(text)
 
 
 def _object_type(text: str) -> ObjectType:

@@ -122,29 +122,10 @@ class JournalFold:
         change = _decoded(record)
         if not isinstance(change, DirectoryChange):
             raise UnknownPast("a change of this server has no content")
-        kind = _type(record)
-        old = self._tx.get(kind, record.object_id)
         if change.command is Command.DELETE:
-            self._deleted(old)
-            return
-        properties = dict(change.properties)
-        if change.command is Command.UPDATE:
-            if old is None:
-                raise UnknownPast(f"the {kind.label} {record.object_id} is changed before it is")
-            properties = {**old.properties, **properties}
-        self._put(
-            old,
-            DirectoryObject(kind, record.object_id, record.partition, record.seq, properties),
-        )
-
-    def _put(self, old: DirectoryObject | None, new: DirectoryObject) -> None:
-        if old is not None:
-            self._tx.update(old, new)
-            return
-        holder = None if new.path is None else self._tx.find(new.type, new.path)
-        if holder is not None:
-            self._tx.delete(holder)
-        self._tx.insert(new)
+            self._deleted(self._tx.get(_type(record), record.object_id))
+        else:
+            put_own(self._tx, record, change)
 
     def _applied(self, record: JournalRecord) -> None:
         change = self._received.applied(record)
@@ -177,6 +158,30 @@ class JournalFold:
         machine = self._tx.get(ObjectType.MACHINE, self._me.id)
         if machine is None or machine.partition != obj.id:
             remove(self._tx, obj.id)
+
+
+def put_own(tx: Transaction, record: JournalRecord, change: DirectoryChange) -> DirectoryObject:
+    """Creates or updates an object as a change of the journal's own server did; returns it.
+
+    Such a record has the values that the server stored. They are not those that a replica keeps: a
+    replica drops empty ones.
+    """
+    kind = _type(record)
+    old = tx.get(kind, record.object_id)
+    properties = dict(change.properties)
+    if change.command is Command.UPDATE:
+        if old is None:
+            raise UnknownPast(f"the {kind.label} {record.object_id} is changed before it is")
+        properties = {**old.properties, **properties}
+    new = DirectoryObject(kind, record.object_id, record.partition, record.seq, properties)
+    if old is not None:
+        tx.update(old, new)
+        return new
+    holder = None if new.path is None else tx.find(new.type, new.path)
+    if holder is not None:
+        tx.delete(holder)
+    tx.insert(new)
+    return new
 
 
 def _decoded(record: JournalRecord) -> object:

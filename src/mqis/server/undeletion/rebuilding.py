@@ -1,6 +1,7 @@
 """Rebuilds deleted objects as they were just before, from a snapshot and the records behind it.
 
-Changes are applied by the function that applied them when they came. An object of which a change is
+Changes are applied as they were when they came: those of other servers as a replica does, those of
+this server with the values that it stored. An object of which a change is
 missing has no content here: permissions that the change took away would come back with it.
 """
 
@@ -15,6 +16,7 @@ from mqis.protocol.directory.export_format import ExportError, parse_entry
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, DirectoryObject
 from mqis.protocol.directory.partitions import objects_of
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.journal.folding import UnknownPast, put_own
 from mqis.protocol.journal.received import ReceivedChanges
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.applying import apply, type_of
@@ -89,7 +91,7 @@ class ObjectRebuilding:
         if record.kind is not RecordKind.CHANGE:
             return
         if record.state is RecordState.LOCAL:
-            change = _local_change(record)
+            change = _own_change(record)
         elif record.state is RecordState.APPLIED:
             change = self._received.applied(record)
         else:
@@ -124,15 +126,15 @@ class ObjectRebuilding:
         self, tx: Transaction, record: JournalRecord, change: DirectoryChange | None
     ) -> None:
         try:
-            applied = None if change is None else apply(tx, change, keep_tombstones=False)
-        except DirectoryError:
-            applied = None  # such as an update of an object that no snapshot has
-        if applied is None:
+            if change is None:
+                raise UnknownPast("the change is in no record")
+            after = _applied(tx, record, change)
+        except (DirectoryError, UnknownPast):  # such as an update of an object that no snapshot has
             self._forget(tx, record)
             return
         self._unknown.pop(record.object_id, None)
-        if applied.after is not None:
-            self._lost.pop(applied.after.id, None)  # it was created again
+        if after is not None:
+            self._lost.pop(after.id, None)  # it was created again
 
     def _forget(self, tx: Transaction, record: JournalRecord) -> None:
         """Forgets an object, because one of its changes is missing."""
@@ -191,17 +193,20 @@ def _numbered(directory: Path, after: int, waiting: Sequence[Numbered]) -> Itera
             yield lsn, record
 
 
-def _local_change(record: JournalRecord) -> DirectoryChange | None:
-    """The change of a record; its body names a new object by path alone."""
+def _own_change(record: JournalRecord) -> DirectoryChange | None:
     try:
-        change = DirectoryChange.decode(Reader(record.body))
+        return DirectoryChange.decode(Reader(record.body))
     except WireError:
         return None
-    return replace(change, guid=record.object_id, path=None) if _is_path(change) else change
 
 
-def _is_path(change: DirectoryChange) -> bool:
-    return change.command is Command.CREATE and change.guid is None
+def _applied(
+    tx: Transaction, record: JournalRecord, change: DirectoryChange
+) -> DirectoryObject | None:
+    """Applies a change as the server did; returns the object, None if it was deleted."""
+    if record.state is RecordState.LOCAL and change.command is not Command.DELETE:
+        return put_own(tx, record, change)
+    return apply(tx, change, keep_tombstones=False).after
 
 
 def _id_of(change: DirectoryChange) -> Guid | None:

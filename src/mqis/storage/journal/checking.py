@@ -12,17 +12,20 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain, seal_difference
 from mqis.protocol.journal.numbers import ChangeNumbers
 from mqis.protocol.ports import NumberedOutbox, View
-from mqis.storage.journal.files import segments, snapshots
+from mqis.storage.journal.files import others, segment_name, segments, snapshots
 from mqis.storage.journal.reader import Segment
 from mqis.storage.journal.sealing import file_digest
+from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.journal import JournalRecord, Torn, Whole
+from mqis.wire.journal import JournalRecord, Torn, Whole, segment_header
 from mqis.wire.journal.segment import Entry
 from mqis.wire.journal.segmentheader import NO_DIGEST, SegmentHeader, is_unfinished_header
 from mqis.wire.mqds.keys import RsaPublicKey
 
 #: The number of waiting records above which the end of the numbers is not judged.
 _WAITING = 10_000
+#: The maximum length of a header: its length field has 16 bits.
+_HEADER_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ def check_journal(
     last_number = max(paths, default=0)
     for number, path in paths.items():
         check.read(number, path, last=number == last_number)
+    check.findings += _renamed_segments(directory)
     chain = judge_chain(check.links, keys)
     check.findings += [finding for finding in chain if not check.explains(finding)]
     check.findings += _missing_snapshots(check.snapshots, check.links)
@@ -245,10 +249,26 @@ def _end_findings(directory: Path, check: _Check, reaches: int) -> Iterator[Chai
         yield ChainFinding(ChainState.MISSING, directory.name, number, number, text)
 
 
+def _renamed_segments(directory: Path) -> Iterator[ChainFinding]:
+    """The files that are segments, but not by their names: nobody reads them."""
+    for path in others(directory):
+        try:
+            with path.open("rb") as file:
+                header, _ = segment_header(file.read(_HEADER_BYTES))
+        except (OSError, WireError):
+            continue
+        number = header.number
+        text = (
+            f"is segment {number} under another name: the file was copied or renamed; move it "
+            f"away, or back to {segment_name(number)} if that is missing"
+        )
+        yield ChainFinding(ChainState.TAMPERED, path.name, number, number, text)
+
+
 def _is_unfinished(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return is_unfinished_header(file.read(1 << 16), path.stat().st_size)
+            return is_unfinished_header(file.read(_HEADER_BYTES), path.stat().st_size)
     except OSError:
         return False
 

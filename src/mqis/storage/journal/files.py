@@ -41,6 +41,18 @@ def segments(directory: Path) -> dict[int, Path]:
     return _listed(directory, _SEGMENT)
 
 
+def others(directory: Path) -> list[Path]:
+    """The complete files that are neither segments nor snapshots by their names, sorted."""
+    with explained(directory):
+        return sorted(
+            path
+            for path in directory.iterdir()
+            if not (_SEGMENT.fullmatch(path.name) or _SNAPSHOT.fullmatch(path.name))
+            and path.suffix != ".part"
+            and path.is_file()
+        )
+
+
 def snapshots(directory: Path) -> dict[int, Path]:
     """The snapshots by their lsn, ascending."""
     return _listed(directory, _SNAPSHOT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from mqis.config.stores import is_sqlite_file
@@ -20,7 +21,7 @@ from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.hygiene.checks import HygieneFinding
 from mqis.protocol.hygiene.claims import REFERENCES
 from mqis.protocol.hygiene.examining import HygieneReport, examine
-from mqis.protocol.hygiene.knowledge import Knowledge
+from mqis.protocol.hygiene.knowledge import Knowledge, KnowledgeLimit
 from mqis.protocol.ports import View
 from mqis.protocol.routing.model import PROPERTIES
 from mqis.wire.errors import MqisError
@@ -46,22 +47,44 @@ def is_store(source: str) -> bool:
 
 def check_export(path: Path) -> HygieneReport:
     """Examines an export; raises ``ExportError`` with file, line and key if it is damaged."""
-    with read_export(path) as (header, objects):
-        return examine(objects, header.partitions)
+    doubts = Doubts()
+    with read_export(path, doubts) as (header, objects):
+        report = examine(objects, header.partitions)
+    return replace(report, limits=(*doubts, *report.limits))
+
+
+#: The exports that are not as mqis wrote them, each once, and what that limits.
+Doubts = dict[KnowledgeLimit, None]
 
 
 @contextmanager
-def read_export(path: Path) -> Iterator[tuple[ExportHeader, Iterator[DirectoryObject]]]:
+def read_export(
+    path: Path, doubts: Doubts
+) -> Iterator[tuple[ExportHeader, Iterator[DirectoryObject]]]:
     """Opens an export: its first line, and its objects while the block lasts."""
     try:
         with path.open("rb") as file:
             lines = ExportLines(file)
             header = lines.header()
-            yield header, lines.objects(header)
+            yield header, _once(lines, header)
+            if lines.doubt:
+                reason = f"{path} was {lines.doubt}"
+                doubts[KnowledgeLimit("", reason, "export the server again")] = None
     except ExportError as error:
         raise ExportError(error.reason, error.line, error.key, str(path)) from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _once(lines: ExportLines, header: ExportHeader) -> Iterator[DirectoryObject]:
+    """The objects; refuses one that is there twice."""
+    seen: dict[tuple[ObjectType, bytes], int] = {}
+    for obj in lines.objects(header):
+        first = seen.setdefault((obj.type, obj.id.raw), lines.number)
+        if first != lines.number:
+            reason = f"{obj.type.label} {obj.id} is on line {first} already"
+            raise ExportError(reason, lines.number, "id")
+        yield obj
 
 
 # --- stores ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from mqis.config.nodes import Nodes
 from mqis.config.stores import open_store
-from mqis.protocol.directory.export_format import ORDER
+from mqis.protocol.directory.export_format import ORDER, ExportHeader
 from mqis.protocol.directory.objects import DirectoryObject, Partition, name_key
 from mqis.protocol.hygiene.examining import HygieneReport, examine
 from mqis.protocol.hygiene.knowledge import (
@@ -25,7 +25,7 @@ from mqis.protocol.hygiene.knowledge import (
     knowledge_of,
 )
 from mqis.protocol.ports import View
-from mqis.views.hygiene.copies import is_store, read_export
+from mqis.views.hygiene.copies import Doubts, is_store, read_export
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -60,20 +60,26 @@ class _StoreCopy:
 
 @dataclass(frozen=True, slots=True)
 class _ExportCopy:
-    """A file of an export, named after its server as the pipeline expects it too."""
+    """A file of an export; one that does not say whose it is, is named after its server."""
 
     path: Path
+    header: ExportHeader
+    doubts: Doubts
+
+    @classmethod
+    def of(cls, path: Path, doubts: Doubts) -> _ExportCopy:
+        with read_export(path, doubts) as (header, _):
+            return cls(path, header, doubts)
 
     @property
     def name(self) -> str:
-        return self.path.stem
+        return self.path.stem if self.header.server is None else self.header.server.name
 
     def partitions(self) -> Sequence[Partition]:
-        with read_export(self.path) as (header, _):
-            return header.partitions
+        return self.header.partitions
 
     def objects(self, *, queues: bool) -> Iterator[DirectoryObject]:
-        with read_export(self.path) as (_, objects):
+        with read_export(self.path, self.doubts) as (_, objects):
             yield from (obj for obj in objects if queues or obj.type is not ObjectType.QUEUE)
 
 
@@ -82,13 +88,27 @@ class _ExportCopy:
 
 def check_sources(sources: Iterable[str]) -> HygieneReport:
     """Examines exports and stores together; raises an error if one of them cannot be read."""
+    doubts = Doubts()
+    copies: list[_Copy] = []
     with ExitStack() as stack:
-        return _examine(
-            [
-                _stored("", source, stack) if is_store(source) else _ExportCopy(Path(source))
-                for source in sources
-            ]
-        )
+        for source in sources:
+            if is_store(source):
+                copies.append(_stored("", source, stack))
+            else:
+                copies.append(_ExportCopy.of(Path(source), doubts))
+        report = _examine(copies)
+    exports = [copy for copy in copies if isinstance(copy, _ExportCopy)]
+    return replace(report, limits=(*doubts, *_doubled(exports), *report.limits))
+
+
+def _doubled(exports: Iterable[_ExportCopy]) -> Iterator[KnowledgeLimit]:
+    """The exports of one server that were given as those of several."""
+    files: dict[Guid, Path] = {}
+    for copy in exports:
+        server = copy.header.server
+        if server is not None and files.setdefault(server.id, copy.path) != copy.path:
+            reason = f"{copy.path} and {files[server.id]} are both exports of {server.name}"
+            yield KnowledgeLimit("", reason, "check one export of each server")
 
 
 def check_run(nodes: Nodes) -> HygieneReport:
