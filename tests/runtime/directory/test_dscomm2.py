@@ -207,7 +207,8 @@ class TestGetPropsEx:
                 small = await self._get(caller, MACHINE, target, 238, room=31)
                 assert small.result == TOO_SMALL
                 got = await self._get(caller, MACHINE, target, 238, room=32)
-                proof.check(signature.properties_digest((238,), (blob(distinct.encryption_keys(1)),)), got.signature)
+                digest = signature.properties_digest((238,), (blob(distinct.encryption_keys(1)),))
+                proof.check(digest, got.signature)
 
 
 class TestDeleteNotification:
