@@ -25,7 +25,8 @@ from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import Sid
 
 _YEAR_2000 = 946_684_800
-_DAY_S = 86_400
+#: Times of greater numbers repeat: seconds since 1970 have 31 bits.
+_MOST_TIMES = 2**28
 
 
 def owner(number: int) -> Sid:
@@ -84,9 +85,9 @@ def certificates(*numbers: int) -> UserSignCerts:
 
 def created_at(number: int) -> int:
     """Seconds since 1970; nothing was made in the second in which another was."""
-    return _YEAR_2000 + 2 * _DAY_S * number
+    return _YEAR_2000 + 2 * (number % _MOST_TIMES)
 
 
 def modified_at(number: int) -> int:
     """Later than ``created_at``, and before the next one."""
-    return created_at(number) + _DAY_S
+    return created_at(number) + 1
