@@ -1,6 +1,7 @@
 """Directory objects for tests: valid by the catalogue, filed under the identifiers that are stored.
 
-Numbers make identifiers: ``queue(7)`` and ``queue(7, label="x")`` are two states of one queue.
+Numbers make identifiers: ``queue(7)`` and ``queue(7, label="x")`` are two states of one queue. They
+also make descriptors, times and certificates: two objects of a type share none.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.seqnum import SequenceNumber
+from tests import distinct
 
 #: A property shown by another one, or by the object itself, is not stored under its own number.
 NOT_STORED: frozenset[int] = frozenset(
@@ -51,10 +53,11 @@ NOT_STORED: frozenset[int] = frozenset(
         PropId.L_COST,
     }
 )
-#: Self-relative, with neither owner nor lists (MS-DTYP 2.4.6).
-SECURITY = bytes.fromhex("01000080" + "00" * 16)
-
 NOTHING: Mapping[PropId, Value] = MappingProxyType({})
+
+
+def _security(object_type: ObjectType, number: int) -> bytes:
+    return distinct.descriptor(object_type, number % 2**32).to_bytes()
 
 
 def guid(number: int) -> Guid:
@@ -105,9 +108,9 @@ def queue(
         PropId.Q_QMID: machine,
         PropId.Q_LABEL: label,
         PropId.Q_TYPE: service_type,
-        PropId.Q_CREATE_TIME: 946_684_800,
-        PropId.Q_MODIFY_TIME: 946_684_801,
-        PropId.Q_SECURITY: SECURITY,
+        PropId.Q_CREATE_TIME: distinct.created_at(number),
+        PropId.Q_MODIFY_TIME: distinct.modified_at(number),
+        PropId.Q_SECURITY: _security(ObjectType.QUEUE, number),
     }
     return _object(ObjectType.QUEUE, number, partition, seq, {**values, **others})
 
@@ -128,9 +131,9 @@ def machine(
         PropId.QM_SITE_IDS: sites,
         PropId.QM_CNS: networks,
         PropId.QM_SERVICE: service,
-        PropId.QM_CREATE_TIME: 946_684_800,
-        PropId.QM_MODIFY_TIME: 946_684_801,
-        PropId.QM_SECURITY: SECURITY,
+        PropId.QM_CREATE_TIME: distinct.created_at(number),
+        PropId.QM_MODIFY_TIME: distinct.modified_at(number),
+        PropId.QM_SECURITY: _security(ObjectType.MACHINE, number),
     }
     where = (sites[0] if sites else SITE) if partition is None else partition
     return _object(ObjectType.MACHINE, number, where, seq, {**values, **others})
@@ -149,7 +152,7 @@ def site(
         PropId.S_PATHNAME: f"site{number}" if path is None else path,
         PropId.S_PSC: psc,
         PropId.S_GATES: gates,
-        PropId.S_SECURITY: SECURITY,
+        PropId.S_SECURITY: _security(ObjectType.SITE, number),
     }
     return _object(ObjectType.SITE, number, ENTERPRISE_PARTITION, seq, {**values, **others})
 
@@ -165,7 +168,7 @@ def network(
     values: dict[PropId, Value] = {
         PropId.CN_NAME: f"network{number}" if path is None else path,
         PropId.CN_PROTOCOLID: protocol,
-        PropId.CN_SECURITY: SECURITY,
+        PropId.CN_SECURITY: _security(ObjectType.CN, number),
     }
     return _object(ObjectType.CN, number, ENTERPRISE_PARTITION, seq, {**values, **others})
 
@@ -177,7 +180,10 @@ def enterprise(
     seq: int | None = None,
     others: Mapping[PropId, Value] = NOTHING,
 ) -> DirectoryObject:
-    values: dict[PropId, Value] = {PropId.E_NAME: path, PropId.E_SECURITY: SECURITY}
+    values: dict[PropId, Value] = {
+        PropId.E_NAME: path,
+        PropId.E_SECURITY: _security(ObjectType.ENTERPRISE, number),
+    }
     return _object(ObjectType.ENTERPRISE, number, ENTERPRISE_PARTITION, seq, {**values, **others})
 
 
@@ -186,7 +192,7 @@ def user(
     *,
     sid: bytes | None = None,
     digests: tuple[Guid, ...] | None = None,
-    certificate: bytes = b"certificate",
+    certificate: bytes | None = None,
     seq: int | None = None,
     others: Mapping[PropId, Value] = NOTHING,
 ) -> DirectoryObject:
@@ -195,7 +201,7 @@ def user(
     values: dict[PropId, Value] = {
         PropId.U_SID: account if sid is None else sid,
         PropId.U_DIGEST: (guid(number + 1),) if digests is None else digests,
-        PropId.U_SIGN_CERT: certificate,
+        PropId.U_SIGN_CERT: b"certificate %d" % number if certificate is None else certificate,
     }
     return _object(ObjectType.USER, number, ENTERPRISE_PARTITION, seq, {**values, **others})
 

@@ -110,12 +110,14 @@ class TestRefresh:
     @pytest.mark.req("MQDS-3.2.6.8-05")
     def test_one_that_is_found_again_keeps_its_ports(self) -> None:
         async def main() -> None:
-            async with Scripted(giving(row("dir9.example", "dir9", HOST))) as peer:
+            lines = giving(row("dir9.example", "dir9", HOST), row("dir8.example", "dir8"))
+            async with Scripted(lines) as peer:
                 old = replace(peer.address, mapper_port=1135)
-                known = KnownServers.of([old, ServerAddress("gone")], site=ONE)
+                other = ServerAddress("dir8.example", 2879, 1136)
+                known = KnownServers.of([old, ServerAddress("gone"), other], site=ONE)
                 async with events_at(known) as events:
                     await events.initialize_known_servers()
-                assert known.servers == (replace(old, addresses=(HOST,)),)
+                assert known.servers == (replace(old, addresses=(HOST,)), other)
                 assert known.current == known.servers[0]
 
         run(main())

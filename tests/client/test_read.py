@@ -230,6 +230,28 @@ class TestProperties:
         assert list(request.ids) == public(kind)
         assert request.types == (VarType.NULL,) * len(request.ids)
 
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            pytest.param("QueueManager", marks=pytest.mark.req("MQDS-3.2.6.3.1-03")),
+            pytest.param("Queue", marks=pytest.mark.req("MQDS-3.2.6.3.2-02")),
+            pytest.param("Enterprise", marks=pytest.mark.req("MQDS-3.2.6.3.3-02")),
+            pytest.param("Site", marks=pytest.mark.req("MQDS-3.2.6.3.4-02")),
+            pytest.param("RoutingLink", marks=pytest.mark.req("MQDS-3.2.6.3.5-02")),
+            pytest.param("ConnectedNetwork", marks=pytest.mark.req("MQDS-3.2.6.3.6-01")),
+            pytest.param("User", marks=pytest.mark.req("MQDS-3.2.6.3.7-02")),
+        ],
+    )
+    def test_each_attribute_alone_is_the_property_of_its_row(self, kind: str) -> None:
+        wanted: dict[str, set[int]] = {}
+        for row in rows(kind, "read"):
+            wanted.setdefault(row["attribute"], set()).add(int(row["propid"]))
+        for attribute, propids in wanted.items():
+            _, peer = read(KINDS[kind], [DIRECT[kind][1]], [attribute], both(giving({})))
+            if attribute == "DirectoryServerType":  # it means nothing without this one
+                propids |= {PropId.QM_SERVICE_DSSERVER}
+            assert set(peer.only(dscomm.GET_PROPS_GUID).ids) == propids
+
     @pytest.mark.req("MQDS-3.2.6.3.4-02", "MQDS-2.2.10.1-51")
     def test_of_a_site_its_gates_as_well(self) -> None:
         """The tables leave them out, and routing is nothing without them."""

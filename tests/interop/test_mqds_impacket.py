@@ -282,7 +282,7 @@ def test_lookup(served: Served, admin: DCERPC_v5) -> None:
     assert lookup_next(admin, auth, lookup, 128) == []
     assert lookup_end(admin, lookup) == (OK, bytes(20))
     code, everything = lookup_begin(admin, auth, [101])
-    assert len(lookup_next(admin, auth, everything, 128)) == 6
+    assert len(lookup_next(admin, auth, everything, 128)) == 8
     assert lookup_end(admin, everything) == (OK, bytes(20))
     assert lookup_begin(admin, auth, [101, 203]) == (MQCOLUMNS, bytes(20))
     assert lookup_begin(admin, auth, []) == (MQCOLUMNS, bytes(20))
@@ -357,7 +357,7 @@ def test_failure_codes(served: Served, admin: DCERPC_v5) -> None:
     assert get(admin, auth, QUEUE, "C14\\orders", 1101)[0] == ILLEGAL_PROPID
     assert get(admin, auth, QUEUE, "C14\\orders", 103, vt=UI4)[0] == ILLEGAL_VT
     assert get(admin, auth, MACHINE, "C99", 203)[0] == NOT_FOUND
-    assert get(admin, auth, MACHINE, "C14", 241)[0] == 0x8000500D
+    assert get(admin, auth, QUEUE, "C14\\orders", 123)[0] == 0x8000500D
     assert change(admin, QUEUE, ORDERS, {101: variant(CLSID, C14)}) == 0xC00E003E
     assert change(admin, SITE, "Alpha", {1302: variant(BLOB_, b"x")}) == ILLEGAL_PROPID
     assert delete(admin, USER, "alice") == INVALID
@@ -370,7 +370,8 @@ def test_without_authentication(served: Served) -> None:
     assert change(nobody, QUEUE, ORDERS, {108: variant(LPWSTR_, "x")}) == ACCESS_DENIED
     assert delete(nobody, QUEUE, ORDERS) == ACCESS_DENIED
     code, lookup = lookup_begin(nobody, auth, [101])
-    assert (code, lookup_next(nobody, auth, lookup, 128)) == (OK, [ORDERS])
+    queues = [UUID(int=number) for number in (0x100, 0x101, 0x102)]
+    assert (code, lookup_next(nobody, auth, lookup, 128)) == (OK, queues)
 
 
 def test_somebody_without_rights(served: Served) -> None:

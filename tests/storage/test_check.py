@@ -14,6 +14,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import encode_properties
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
+from tests import distinct
 from tests.builders import (
     MACHINE,
     OTHER_SITE,
@@ -155,8 +156,10 @@ def test_body_of_something_else(filled: Database) -> None:
     filled.execute("UPDATE objects SET body=? WHERE id=?", body, QUEUE.id.raw)
     *found, digest = faults(filled)
     assert found == [
-        f"object {HEX} of type 1: column {column} differs from the object"
-        for column in ("path_key", "owner")
+        f"object {HEX} of type 1: column path_key differs from the object",
+        f"object {HEX} of type 1: column owner differs from the object",
+        f"object {HEX} of type 1: is not indexed by property 1101",
+        "1 index entries belong to no object",
     ]
     assert digest.startswith(f"partition {SITE.raw.hex()}: its digest differs from its objects")
 
@@ -209,7 +212,7 @@ def test_unknown_object_type(filled: Database, kind: int) -> None:
     found = faults(filled)
     assert len(found) == 2
     assert found[0].startswith(f"object {HEX} of type {kind} is damaged: ")
-    assert found[1] == "1 index entries belong to no object"
+    assert found[1] == "2 index entries belong to no object"  # the label, the owner
 
 
 def test_text_where_bytes_belong(sqlite_file: SqliteFile) -> None:
@@ -328,4 +331,5 @@ def test_damaged_pages_are_named(sqlite_file: SqliteFile, which: float) -> None:
 
 def test_every_index_key_is_checked() -> None:
     """The fixtures have some, else the tests of the index would prove nothing."""
-    assert list(index_keys(QUEUE)) == [(PropId.Q_LABEL, b"orders")]
+    owner = distinct.owner(0x1002).to_bytes()
+    assert list(index_keys(QUEUE)) == [(PropId.Q_LABEL, b"orders"), (PropId.Q_SECURITY, owner)]

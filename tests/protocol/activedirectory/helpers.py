@@ -42,7 +42,7 @@ COMPUTER_ENTRY = LdapEntry(
     (
         ("objectClass", (b"computer",)),
         ("dNSHostName", (b"srv1.corp.example",)),
-        ("objectSid", (bytes.fromhex("010500000000000515000000010000000200000003000000e9030000"),)),
+        ("objectSid", (bytes.fromhex("0105000000000005150000000100000002000000030000004d040000"),)),
     ),
 )
 

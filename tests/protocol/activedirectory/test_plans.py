@@ -222,8 +222,10 @@ def test_the_descriptor_of_a_machine() -> None:
         creation(ObjectType.MACHINE, "SRV1", properties=base, creator=ALICE), FACTS
     )
     assert found.owner == computer
-    # computer and creator are one trustee here
-    assert found.dacl == Acl((allow(EVERYONE, int(world)), allow(computer, int(full))))
+    trusted = (allow(computer, int(full)), allow(ALICE, int(full)))
+    assert found.dacl == Acl((allow(EVERYONE, int(world)), *trusted))
+    same = creation(ObjectType.MACHINE, "SRV1", properties=base, creator=computer)
+    assert machine_dacl(same, FACTS).dacl == Acl((allow(EVERYONE, int(world)), trusted[0]))
     given = SecurityDescriptor(owner=EVERYONE, dacl=Acl((allow(EVERYONE, 0xF0000),)))
     foreign = {**base, P.QM_FOREIGN: 1, P.QM_SECURITY: given.to_bytes()}
     bare = PlanFacts(LdapEntry(str(COMPUTER), ()), REFERENCES)

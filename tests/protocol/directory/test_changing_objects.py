@@ -19,7 +19,9 @@ from tests.protocol.directory.world import (
     ALICE_SID,
     BARE_CERTIFICATE,
     BOB_SID,
+    C13,
     C14,
+    C15,
     CN,
     DELETED,
     DESCRIPTOR,
@@ -194,12 +196,12 @@ class TestTypes:
             counts = {kind: view.count(kind) for kind in ObjectType}
         assert counts == {
             ENTERPRISE: 1,
-            QUEUE: 2,
-            MACHINE: 3,
+            QUEUE: 4,
+            MACHINE: 4,
             SITE: 4,
-            USER: 2,
-            LINK: 2,
-            CN: 2,
+            USER: 4,
+            LINK: 4,
+            CN: 4,
             DELETED: 0,
         }
 
@@ -237,13 +239,15 @@ class TestTimes:
     ) -> None:
         world = World()
         world.now = 86_400
+        before = world.show(world.one(object_type), created)
+        assert before != world.show(world.one(object_type), modified)
         obj = world.update(world.one(object_type), change)
-        assert (world.show(obj, created), world.show(obj, modified)) == (500, 86_400)
+        assert (world.show(obj, created), world.show(obj, modified)) == (before, 86_400)
 
     def test_events_bring_their_own(self) -> None:
         world = World()
         obj = world.update_event(world.one(QUEUE), {105: ui4(1)})
-        assert world.show(obj, 110) == 500
+        assert (world.show(obj, 109), world.show(obj, 110)) == (510, 511)
         obj = world.update_event(obj, {110: i4(600)})
         assert world.show(obj, 110) == 600
 
@@ -258,11 +262,12 @@ class TestPlace:
     @pytest.mark.req("MQDS-3.1.4.21.8.3-09", "MQDSRP-1.3.1.2-01")
     def test_a_queue_hangs_on_its_machine(self) -> None:
         world = World()
-        made = world.create(QUEUE, "c15\\new", {115: guid(C14)})
-        host = world.find(MACHINE, "C15")
-        assert host is not None
-        assert world.show(made, 115) == host.id
-        assert made.partition == host.partition == SITE_B
+        for name, other, site in (("c13", C15, SITE_B), ("c14", C13, SITE_A), ("c15", C14, SITE_B)):
+            made = world.create(QUEUE, f"{name}\\new", {115: guid(other)})
+            host = world.find(MACHINE, name)
+            assert host is not None
+            assert world.show(made, 115) == host.id
+            assert made.partition == host.partition == site
 
     @pytest.mark.req("MQDS-3.1.4.21.8.3-09")
     def test_a_queue_without_a_machine(self) -> None:
@@ -435,7 +440,7 @@ class TestCertificates:
         assert [c.certificate for c in listed] == [BARE_CERTIFICATE, SECOND_CERTIFICATE]
         assert world.last(Guid.NULL) == before + 1
         with world.store.read() as view:
-            assert view.count(USER) == 1
+            assert view.count(USER) == 3
 
     @pytest.mark.req("MQDS-3.1.4.4-24")
     def test_a_certificate_twice_is_one(self) -> None:

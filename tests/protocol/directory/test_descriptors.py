@@ -68,7 +68,7 @@ def test_without_an_owner_there_is_just_everyone() -> None:
 
 
 def test_an_object_has_its_own_or_the_default_of_its_type() -> None:
-    world = World()
+    world = World(described=False)
     queue = world.one(QUEUE)
     assert descriptor_of(queue) == default_descriptor(QUEUE, None)
     changed = world.update_event(queue, {1101: blob(DESCRIPTOR)})
@@ -77,7 +77,7 @@ def test_an_object_has_its_own_or_the_default_of_its_type() -> None:
 
 def test_machines_of_before_are_not_everybodys() -> None:
     """Everyone may only read a machine that was stored without a descriptor, before any policy."""
-    assert _grants(descriptor_of(World().one(MACHINE))) == {EVERYONE: 0x20020}
+    assert _grants(descriptor_of(World(described=False).one(MACHINE))) == {EVERYONE: 0x20020}
 
 
 def test_a_user_owns_the_object_about_it() -> None:

@@ -27,6 +27,8 @@ from tests.protocol.directory.world import (
     ENTERPRISE,
     LINK,
     LINK_AB,
+    LINK_AF,
+    LINK_FB,
     MACHINE,
     NET,
     ORDERS,
@@ -35,6 +37,7 @@ from tests.protocol.directory.world import (
     SITE,
     SITE_A,
     SITE_B,
+    SITE_F,
     USER,
     World,
     digest,
@@ -139,7 +142,9 @@ class TestKeys:
             certificate = digest(BARE_CERTIFICATE).raw
             assert [o.id for o in view.having(USER, INDEXED[USER][1], certificate)] == [ALICE]
             assert [o.id for o in view.having(USER, INDEXED[USER][0], ALICE_SID)] == [ALICE]
-            assert [o.id for o in view.having(LINK, INDEXED[LINK][0], SITE_A.raw)] == [LINK_AB]
+            begin = [o.id for o in view.having(LINK, INDEXED[LINK][0], SITE_A.raw)]
+            assert begin == [LINK_AB, LINK_AF]
+            assert [o.id for o in view.having(LINK, INDEXED[LINK][0], SITE_F.raw)] == [LINK_FB]
             assert list(view.having(LINK, INDEXED[LINK][1], SITE_A.raw)) == []
             found = view.find(QUEUE, "c14\\ORDERS")
         assert found is not None

@@ -24,11 +24,15 @@ from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory.world import (
     ALICE_SID,
     BARE_CERTIFICATE,
+    BILLS,
     BOB_SID,
     C14,
     C15,
     CN,
     LINK,
+    LINK_AB,
+    LINK_AF,
+    LINK_FB,
     MACHINE,
     ORDERS,
     QUEUE,
@@ -36,6 +40,7 @@ from tests.protocol.directory.world import (
     SITE_A,
     SITE_B,
     SITE_F,
+    STOCK,
     USER,
     World,
     blob,
@@ -209,9 +214,8 @@ class TestRestrictions:
         assert run(world, servers) == [("PSC1",)]
         in_site = Query.make([203], [where(EQ, 201, guid(SITE_A))], [by(203)])
         assert run(world, in_site) == [("C14",), ("PSC1",)]
-        world.create(LINK, None, {801: guid(SITE_A), 802: guid(SITE_F), 812: ui4(5)})
-        dear = Query.make([802, 812, 803], [where(GT, 803, ui4(999_999))])
-        assert run(world, dear) == [(SITE_F, 5, 1_000_004)]
+        dear = Query.make([801, 802, 812, 803], [where(GT, 803, ui4(999_999))], [by(812)])
+        assert run(world, dear) == [(SITE_F, SITE_B, 3, 1_000_002), (SITE_A, SITE_F, 7, 1_000_006)]
 
 
 class TestColumns:
@@ -225,7 +229,8 @@ class TestColumns:
         world = World()
         with world.store.read() as view:
             rows = list(Query.make([123, 101]).rows(view))
-        assert rows == [(PropVariant(VarType.NULL, None), guid(ORDERS))]
+        null = PropVariant(VarType.NULL, None)
+        assert rows == [(null, guid(queue)) for queue in (BILLS, ORDERS, STOCK)]
 
 
 class TestSort:
@@ -266,10 +271,10 @@ class TestSort:
     @pytest.mark.req("MQDS-3.1.4.17-04")
     def test_by_what_a_property_shows(self) -> None:
         world = World()
-        near = world.one(LINK)
-        far = world.create(LINK, None, {801: guid(SITE_A), 802: guid(SITE_F), 812: ui4(1)})
-        assert run(world, Query.make([806], [], [by(803)])) == [(near.id,), (far.id,)]
-        assert run(world, Query.make([806], [], [by(812)])) == [(far.id,), (near.id,)]
+        shown = [(LINK_AB,), (LINK_FB,), (LINK_AF,)]  # 5, 1,000,002, 1,000,006
+        assert run(world, Query.make([806], [], [by(803)])) == shown
+        stored = [(LINK_FB,), (LINK_AB,), (LINK_AF,)]  # 3, 5, 7
+        assert run(world, Query.make([806], [], [by(812)])) == stored
 
     def test_without_keys_by_identifier(self) -> None:
         world = World(empty=True)
@@ -309,8 +314,6 @@ class TestIndexes:
             (SITE, 302, guid(SITE_A)),
             (CN, 502, text("net")),
             (USER, 701, blob(ALICE_SID)),
-            (LINK, 801, guid(SITE_A)),
-            (LINK, 802, guid(SITE_B)),
         ],
     )
     def test_answer_without_a_scan(
@@ -322,6 +325,21 @@ class TestIndexes:
         with world.store.read() as view:
             found = query.objects(NoScan(view))
         assert found == [world.one(object_type)]
+
+    @pytest.mark.parametrize(
+        ("propid", "site", "links"),
+        [
+            (801, SITE_A, (LINK_AB, LINK_AF)),
+            (802, SITE_B, (LINK_FB, LINK_AB)),
+            (801, SITE_F, (LINK_FB,)),
+        ],
+    )
+    def test_links_of_a_site_without_a_scan(
+        self, propid: int, site: Guid, links: tuple[Guid, ...]
+    ) -> None:
+        query = Query.make([propid], [where(EQ, propid, guid(site))])
+        with World().store.read() as view:
+            assert tuple(link.id for link in query.objects(NoScan(view))) == links
 
     @pytest.mark.parametrize(
         ("object_type", "propid", "constant"),
@@ -351,7 +369,7 @@ class TestIndexes:
     def test_serve_equality_alone(self) -> None:
         world = World()
         query = Query.make([203], [where(NE, 203, text("C14"))])
-        assert run(world, query) == [("C15",)]
+        assert run(world, query) == [("C13",), ("C15",)]
 
 
 # --- indexes give what a scan gives ---------------------------------------------------------------

@@ -23,6 +23,8 @@ from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory.world import (
+    C13,
+    C14,
     DELETED,
     MACHINE,
     NET,
@@ -112,7 +114,7 @@ class TestLookup:
         state = _begin(world, Query.make([103]))
         world.delete(world.one(QUEUE))
         world.create(QUEUE, "C14\\new", {})
-        assert _values(state) == [("C14\\orders",)]
+        assert _values(state) == [("C13\\bills",), ("C14\\orders",), ("C15\\stock",)]
 
     @pytest.mark.departs("MQDS-3.1.6.7-03")
     def test_networks_are_searched_too(self, world: World) -> None:
@@ -120,10 +122,11 @@ class TestLookup:
         assert _values(_begin(world, Query.make([503], [equal]))) == [(NET,)]
 
     @pytest.mark.req("MQDS-3.1.4.18-05")
-    def test_an_absent_value_keeps_its_place(self, world: World) -> None:
-        state = _begin(world, Query.make([202, 241]))
-        row = _next(state)
-        assert row[1] == PropVariant(VarType.NULL, None)
+    def test_an_absent_value_keeps_its_place(self) -> None:
+        state = _begin(World(described=False), Query.make([202, 241, 203]))
+        null = PropVariant(VarType.NULL, None)
+        assert _next(state) == (guid(C13), null, text("C13"))
+        assert _next(state) == (guid(C14), null, text("C14"))
 
     def test_a_sorted_lookup_leaves_out_what_does_not_match_or_is_not_admitted(
         self, world: World

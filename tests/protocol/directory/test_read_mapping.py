@@ -335,7 +335,7 @@ class TestMachine:
         assert world.show(site, 1303) == mask
 
     def test_no_owner_no_value(self) -> None:
-        world = World()
+        world = World(described=False)
         assert world.show(world.one(MACHINE), 241) is None
         obj = world.update_event(world.one(MACHINE), {1201: blob(parse_sddl("G:SY").to_bytes())})
         assert world.show(obj, 241) is None
@@ -386,7 +386,7 @@ class TestQueue:
 
     @pytest.mark.req("MQDS-2.2.10.2-01")
     def test_security(self) -> None:
-        world = World()
+        world = World(described=False)
         assert world.show(world.one(QUEUE), 1102) is None
         obj = world.update_event(world.one(QUEUE), {1101: blob(DESCRIPTOR)})
         assert world.show(obj, 1102) == DESCRIPTOR

@@ -12,7 +12,13 @@ from hashlib import md5
 import pytest
 
 from mqis.protocol.directory.local_events import DirectoryEvents
-from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
+from mqis.protocol.directory.objects import (
+    IDENTIFIER_PROPERTY,
+    SECURITY_PROPERTY,
+    DeletedObject,
+    DirectoryObject,
+    Partition,
+)
 from mqis.protocol.directory.read_mapping import read_property
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction
@@ -33,6 +39,7 @@ from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import Sid
 from mqis.wire.seqnum import SequenceNumber
+from tests import distinct
 
 QUEUE, MACHINE, SITE = ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.SITE
 CN, ENTERPRISE, USER = ObjectType.CN, ObjectType.ENTERPRISE, ObjectType.USER
@@ -45,8 +52,10 @@ def number(n: int) -> Guid:
 
 
 SITE_A, SITE_B, SITE_F = number(0xA), number(0xB), number(0xF)
-ENTERPRISE_ID, C14, C15, ORDERS = number(0xE), number(0x14), number(0x15), number(0x101)
-NET, ALICE, LINK_AB, OTHER = number(0x501), number(0x701), number(0x801), number(0x999)
+ENTERPRISE_ID, C13, C14, C15 = number(0xE), number(0x13), number(0x14), number(0x15)
+BILLS, ORDERS, STOCK = number(0x100), number(0x101), number(0x102)
+NET, ALICE, OTHER = number(0x501), number(0x701), number(0x999)
+LINK_FB, LINK_AB, LINK_AF = number(0x800), number(0x801), number(0x802)
 
 ALICE_SID = Sid.parse("S-1-5-21-1-2-3-1001").to_bytes()
 BOB_SID = Sid.parse("S-1-5-21-1-2-3-1002").to_bytes()
@@ -132,28 +141,51 @@ class CountingEntropy:
         return number((0xC0 << 120) + self.given)
 
 
+def _own(object_type: ObjectType, properties: Properties) -> Properties:
+    """An inhabitant with a descriptor of its own, which lets others do what is usual."""
+    named = properties[IDENTIFIER_PROPERTY[object_type]].value
+    assert isinstance(named, Guid)
+    own = distinct.descriptor(object_type, int.from_bytes(named.big_endian, "big"))
+    return {**properties, SECURITY_PROPERTY[object_type]: blob(own.to_bytes())}
+
+
+def _queue(path: str, identifier: Guid, label: str, created: int) -> Properties:
+    times = {109: i4(created), 110: i4(created + 1)}
+    return {103: text(path), 101: guid(identifier), 108: text(label), **times}
+
+
+def _user(n: int, sid: bytes, certificate: bytes) -> Properties:
+    return {
+        701: blob(sid),
+        702: blob(certificates(certificate)),
+        705: guids(digest(certificate)),
+        706: guid(number(n)),
+    }
+
+
+#: Beside the object of a type that tests work on there are others, with smaller and with greater
+#: identifiers, so that the first and the last one are never the right one by chance. Sites alone
+#: begin with the one that tests work on.
 INHABITANTS: list[tuple[ObjectType, Properties]] = [
     (ENTERPRISE, {601: text("Corp"), 604: text("PEC0"), 609: guid(ENTERPRISE_ID)}),
     (SITE, {301: text("Alpha"), 302: guid(SITE_A), 304: text("PSC1")}),
     (SITE, {301: text("Beta"), 302: guid(SITE_B), 304: text("PSC2")}),
     (SITE, {301: text("Far"), 302: guid(SITE_F), 311: ui1(1)}),
+    (CN, {502: text("Lan"), 503: guid(number(0x500)), 501: ui1(3)}),
     (CN, {502: text("Net"), 503: guid(NET)}),
-    (
-        MACHINE,
-        {203: text("C14"), 202: guid(C14), 201: guid(SITE_A), 217: i4(500), 218: i4(500)},
-    ),
+    (CN, {502: text("Wan"), 503: guid(number(0x502)), 501: ui1(5)}),
+    (MACHINE, {203: text("C13"), 202: guid(C13), 201: guid(SITE_B), 217: i4(301), 218: i4(302)}),
+    (MACHINE, {203: text("C14"), 202: guid(C14), 201: guid(SITE_A), 217: i4(500), 218: i4(501)}),
     (MACHINE, {203: text("C15"), 202: guid(C15), 201: guid(SITE_B)}),
-    (QUEUE, {103: text("C14\\orders"), 101: guid(ORDERS), 109: i4(500), 110: i4(500)}),
-    (
-        USER,
-        {
-            701: blob(ALICE_SID),
-            702: blob(certificates(BARE_CERTIFICATE)),
-            705: guids(digest(BARE_CERTIFICATE)),
-            706: guid(ALICE),
-        },
-    ),
+    (QUEUE, _queue("C13\\bills", BILLS, "Bills", 401)),
+    (QUEUE, _queue("C14\\orders", ORDERS, "", 510)),
+    (QUEUE, _queue("C15\\stock", STOCK, "Held", 601)),
+    (USER, _user(0x700, distinct.owner(0x700).to_bytes(), distinct.certificate(0x700))),
+    (USER, _user(0x701, ALICE_SID, BARE_CERTIFICATE)),
+    (USER, _user(0x702, distinct.owner(0x702).to_bytes(), distinct.certificate(0x702))),
+    (LINK, {801: guid(SITE_F), 802: guid(SITE_B), 812: ui4(3), 806: guid(LINK_FB)}),
     (LINK, {801: guid(SITE_A), 802: guid(SITE_B), 812: ui4(5), 806: guid(LINK_AB)}),
+    (LINK, {801: guid(SITE_A), 802: guid(SITE_F), 812: ui4(7), 806: guid(LINK_AF)}),
 ]
 
 
@@ -169,12 +201,16 @@ _FIRST = {
 
 
 class World:
-    """A store with the inhabitants, or without, and a clock that stands at 1000."""
+    """A store with the inhabitants, or without, and a clock that stands at 1000.
+
+    ``described``: each inhabitant has a descriptor of its own; otherwise none has one.
+    """
 
     def __init__(
         self,
         *,
         empty: bool = False,
+        described: bool = True,
         own_site: Guid | None = None,
     ) -> None:
         self.store = MemoryStore()
@@ -182,7 +218,8 @@ class World:
         self.own_site = own_site
         self.now = 1000
         for object_type, properties in [] if empty else INHABITANTS:
-            self.create_event(object_type, properties)
+            secured = described and object_type in SECURITY_PROPERTY
+            self.create_event(object_type, _own(object_type, properties) if secured else properties)
 
     def events(self, transaction: Transaction) -> DirectoryEvents:
         return DirectoryEvents(transaction, self.now, self.entropy, self.own_site)

@@ -135,6 +135,10 @@ def test_own_site_before_the_last_network() -> None:
     assert machine.next_timer() == played.now + 15
     played.timer()  # nobody on the second: what was stored on the first fills the lists
     assert machine.queue_manager.connected_networks == O0.networks
+    third = started(3)
+    third.timer()
+    third.reply(O1)
+    assert third.client.last_successful_network_address == network(1)
 
 
 @pytest.mark.req("MQSD-3.1.5.2-05")
@@ -179,6 +183,11 @@ def test_a_first_foreign_reply_restarts_the_wait(count: int) -> None:
     assert machine.reply_received
     assert machine.last_successful_network_address == network(0)
     assert (len(played.sent), machine.running) == (1, True)
+    second = started(count + 1)
+    second.timer()
+    second.reply(F1)
+    assert second.client.last_reply == F1.packet()
+    assert second.client.last_successful_network_address == network(1)
 
 
 @pytest.mark.req("MQSD-3.1.5.2-08")

@@ -7,12 +7,15 @@ import pytest
 from mqis.lab import demo
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.discovery.knowledge import queue_manager_of
+from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.protocol.ports import View
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
+from tests import builders
+from tests.builders import guid
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +40,31 @@ def test_a_server_of_the_demonstration_enterprise(store: MemoryStore) -> None:
         assert own.site_ids == (site,)
         assert own.directory_servers == ("ams-dir1", "ams-dir2")  # the authority first
         assert own.connected_networks == (found(view, ObjectType.CN, "Corporate IP"),)
+
+
+@pytest.mark.req("MQSD-3.2.1.1-01")
+def test_every_server_announces_its_own_site_and_networks() -> None:
+    """Three sites, each with its own servers, on networks of their own."""
+    store = MemoryStore()
+    networks = {n: (guid(0x500 + n), guid(0x600 + n)) for n in (1, 2, 3)}
+    with store.write() as tx:
+        tx.insert(builders.enterprise())
+        for n, own in networks.items():
+            tx.insert(builders.site(n, psc=f"psc{n}"))
+            for kind, service in (("psc", 0x4), ("bsc", 0x2), ("router", 0x1)):
+                machine = builders.machine(
+                    0x10 * service + n,
+                    f"{kind}{n}",
+                    sites=(guid(n),),
+                    networks=own,
+                    service=service,
+                )
+                tx.insert(machine)
+    with store.read() as view:
+        for n, own in networks.items():
+            assert queue_manager_of(view, f"bsc{n}", guid(n)) == DiscoveryQueueManager(
+                guid(0x6001), (guid(n),), (f"psc{n}", f"bsc{n}"), own
+            )
 
 
 def test_a_server_that_the_directory_does_not_know_names_itself(store: MemoryStore) -> None:

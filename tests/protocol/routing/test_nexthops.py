@@ -285,6 +285,9 @@ def test_gates_of_a_site_smallest_first() -> None:
     assert get_site_gates_for_site(world.snapshot, guid("A")) == (guid("g"), guid("h"))
     assert get_site_gates_for_site(world.snapshot, guid("B")) == ()
     assert get_site_gates_for_site(world.snapshot, guid("nowhere")) == ()
+    each = World("A-B 1", "B-C 2", g="A gate", h="B gate", k="C gate")
+    gates = {site: get_site_gates_for_site(each.snapshot, guid(site)) for site in "ABC"}
+    assert gates == {"A": (guid("g"),), "B": (guid("h"),), "C": (guid("k"),)}
 
 
 @pytest.mark.req("MQBR-3.1.5.8-01")

@@ -49,7 +49,8 @@ def test_what_is_read_of_each_object() -> None:
         tx.insert(
             builders.link(21, neighbours=(ONE, TWO), cost=7, gates=(numbered(1), numbered(2)))
         )
-        tx.insert(builders.machine(1, "m", sites=(ONE, TWO), service=0x9, others=lists))
+        tx.insert(builders.machine(1, "m", sites=(ONE, TWO), service=0x1, others=lists))
+        tx.insert(builders.machine(6, "n", sites=(TWO,), service=0x4))
         tx.insert(builders.queue(31))
     with store.read() as view:
         snapshot = Snapshot.read(view)
@@ -61,7 +62,29 @@ def test_what_is_read_of_each_object() -> None:
     assert snapshot.machines == {
         numbered(1): RoutingQueueManager(
             numbered(1), "m", (ONE, TWO), True, (numbered(3),), (numbered(4), numbered(5))
-        )
+        ),
+        numbered(6): RoutingQueueManager(numbered(6), "n", (TWO,)),
+    }
+
+
+@pytest.mark.req("MQBR-3.1.3.1-02")
+def test_all_sites_and_all_links_are_read() -> None:
+    store = MemoryStore()
+    ends = [(12, 13), (11, 13), (11, 12)]
+    with store.write() as tx:
+        for n in (11, 12, 13):
+            tx.insert(builders.site(n))
+        for n, (one, two) in enumerate(ends, 21):
+            tx.insert(builders.link(n, neighbours=(numbered(one), numbered(two)), cost=n))
+    with store.read() as view:
+        snapshot = Snapshot.read(view)
+
+    assert snapshot.sites == {
+        numbered(n): RoutingSite(numbered(n), f"site{n}") for n in (11, 12, 13)
+    }
+    assert snapshot.links == {
+        numbered(n): Link(numbered(n), numbered(one), numbered(two), n)
+        for n, (one, two) in enumerate(ends, 21)
     }
 
 

@@ -30,6 +30,8 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 from tests.runtime.activedirectory.estate import SID, Estate
 
+MACHINE = ObjectType.MACHINE
+
 
 def read(
     test: Callable[[ForestReader, Estate], Awaitable[None]],
@@ -74,6 +76,28 @@ def test_all_objects_with_what_they_refer_to() -> None:
         types = [obj.type for obj in found]
         assert types.index(ObjectType.SITE) < types.index(ObjectType.MACHINE)
         assert types.index(ObjectType.MACHINE) < types.index(ObjectType.QUEUE)
+
+    read(test)
+
+
+@pytest.mark.req("MQDSSM-3.1.6.11.1-04", "MQDSSM-3.1.6.3.2.2-01")
+def test_every_machine_is_completed_by_its_own_computer() -> None:
+    async def test(reader: ForestReader, estate: Estate) -> None:
+        keys = {estate.machine: b"certificates"}
+        for name in ("SRV2", "SRV3"):
+            computer = estate.server.add_computer(name, mSMQSignCertificates=name.encode())
+            made = estate.server.put(
+                f"CN=msmq,{computer}",
+                objectClass=b"mSMQConfiguration",
+                mSMQSites=estate.paris.raw,
+            )
+            keys[made] = name.encode()
+        found = {obj.id: obj.value(P.QM_SIGN_PKS) async for obj in reader.objects([MACHINE])}
+        assert found == keys
+        for machine, own in keys.items():
+            one = await reader.read_one(MACHINE, machine)
+            assert one is not None
+            assert one.value(P.QM_SIGN_PKS) == own
 
     read(test)
 

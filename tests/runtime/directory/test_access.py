@@ -22,7 +22,10 @@ from mqis.wire.rpc.operation import Operation
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import Sid
 from tests.protocol.directory.world import (
+    BILLS,
+    C13,
     C14,
+    C15,
     ENTERPRISE,
     KEYS,
     LINK,
@@ -32,6 +35,7 @@ from tests.protocol.directory.world import (
     QUEUE,
     SITE,
     SITE_A,
+    STOCK,
     World,
     blob,
     text,
@@ -382,11 +386,8 @@ class TestOwners:
             got = await admin.call(dscomm.GET_PROPS, ask)
             assert got.result == OK
             assert got.values[1] == world.one(MACHINE).properties[1201]
-            assert await _found(alice, 202) == [C14, world.get(MACHINE, _C15).id]
-            assert await _found(alice, 202, 234) == [_C15]
-
-
-_C15 = Guid.from_big_endian((0x15).to_bytes(16, "big"))
+            assert await _found(alice, 202) == [C13, C14, C15]
+            assert await _found(alice, 202, 234) == [C13, C15]
 
 
 async def _found(caller: Caller, *columns: int) -> list[Guid]:
@@ -410,8 +411,8 @@ class TestLookups:
             served.caller(ALICE) as alice,
             served.caller(ADMIN) as admin,
         ):
-            assert await _found(alice, 101) == []
-            assert await _found(admin, 101) == [ORDERS]
+            assert await _found(alice, 101) == [BILLS, STOCK]
+            assert await _found(admin, 101) == [BILLS, ORDERS, STOCK]
 
 
 class TestAnonymous:

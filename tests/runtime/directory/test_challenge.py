@@ -18,10 +18,12 @@ from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from tests import distinct
 from tests.protocol.directory.world import (
+    BILLS,
+    C13,
     C14,
     C15,
-    KEYS,
     LINK,
     LINK_AB,
     MACHINE,
@@ -30,6 +32,7 @@ from tests.protocol.directory.world import (
     QUEUE,
     SITE,
     SITE_A,
+    STOCK,
     World,
     blob,
     text,
@@ -76,10 +79,12 @@ def _honest(digest_of: Callable[[bytes], bytes]) -> Machine:
 
 
 def keyed(keys: bytes = vectors.PUBLIC_KEYS) -> World:
-    """C14 has the key of the vectors, C15 another."""
+    """C14 has the signing key of the vectors; all other keys are others."""
     world = World()
+    for n, machine in enumerate((C13, C14, C15)):
+        given = {238: blob(distinct.encryption_keys(n)), 239: blob(distinct.signing_keys(n))}
+        world.update_event(world.get(MACHINE, machine), given)
     world.update_event(world.get(MACHINE, C14), {239: blob(keys)})
-    world.update_event(world.get(MACHINE, C15), {239: blob(KEYS)})
     return world
 
 
@@ -148,7 +153,9 @@ class TestGetObjectSecurity:
         machine = _honest(signature.challenge_digest)
         async with serving(keyed()) as served, served.caller(ADMIN, callbacks=machine) as caller:
             served.configure(challenge_machines=True)
-            assert (await get(caller, MACHINE, C15)).result == DENIED
+            for machine_id, queue in ((C13, BILLS), (C15, STOCK)):
+                assert (await get(caller, MACHINE, machine_id)).result == DENIED
+                assert (await get(caller, QUEUE, queue)).result == DENIED
             assert (await get(caller, MACHINE, OTHER)).result == HResult.MQDS_OBJECT_NOT_FOUND
             assert (await get(caller, SITE, SITE_A)).result == HResult.MQDS_OBJECT_NOT_FOUND
 
@@ -242,7 +249,8 @@ class TestSetMachineProperties:
             served.configure(challenge_machines=True)
             assert await put(caller) == OK
             assert served.world.show(served.world.get(MACHINE, C14), 216) == "NT"
-        ((opnum, asked),) = machine.asked
+            assert await put(caller, "C13") == await put(caller, "C15") == DENIED
+        (opnum, asked), *_ = machine.asked
         assert (opnum, asked.context, len(asked.challenge)) == (0, CONTEXT, 32)
 
     @pytest.mark.req("MQDS-3.1.4.16-02")

@@ -20,13 +20,14 @@ from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from tests import distinct
 from tests.protocol.directory.world import (
+    C13,
     C14,
+    C15,
     CN,
     DELETED,
-    DESCRIPTOR,
     ENTERPRISE,
-    KEYS,
     LINK,
     MACHINE,
     ORDERS,
@@ -99,9 +100,9 @@ class TestComputerSites:
 
 def _with_everything() -> World:
     world = World()
-    world.update_event(world.one(QUEUE), {1101: blob(DESCRIPTOR)})
-    properties = {1201: blob(DESCRIPTOR), 238: blob(KEYS), 239: blob(KEYS)}
-    world.update_event(world.one(MACHINE), properties)
+    for n, machine in enumerate((C13, C14, C15)):
+        given = {238: blob(distinct.encryption_keys(n)), 239: blob(distinct.signing_keys(n))}
+        world.update_event(world.get(MACHINE, machine), given)
     return world
 
 
@@ -125,10 +126,10 @@ class TestGetPropsEx:
     @pytest.mark.parametrize(
         ("object_type", "path", "guid", "propid", "value"),
         [
-            (QUEUE, "C14\\orders", ORDERS, 1102, DESCRIPTOR),
-            (MACHINE, "C14", C14, 234, DESCRIPTOR),
-            (MACHINE, "C14", C14, 238, KEYS),
-            (MACHINE, "C14", C14, 239, KEYS),
+            (QUEUE, "C14\\orders", ORDERS, 1102, distinct.descriptor(QUEUE, 0x101).to_bytes()),
+            (MACHINE, "C14", C14, 234, distinct.descriptor(MACHINE, 0x14).to_bytes()),
+            (MACHINE, "C14", C14, 238, distinct.encryption_keys(1)),
+            (MACHINE, "C14", C14, 239, distinct.signing_keys(1)),
         ],
     )
     @scenario
@@ -173,15 +174,20 @@ class TestGetPropsEx:
 
     @pytest.mark.req("MQDS-3.3.4.2-02", "MQDS-3.3.4.3-01")
     @scenario
-    async def test_objects_that_are_not_there(self) -> None:
+    async def test_objects_that_are_there_and_others(self) -> None:
         async with serving() as served, served.caller(ADMIN) as caller:
+            for path, identifier in (("C13", C13), ("C14", C14), ("C15", C15)):
+                own = served.world.get(MACHINE, identifier).properties[1201]
+                for target in (path, identifier):
+                    assert (await self._get(caller, MACHINE, target, 234)).values == (own,)
             assert (await self._get(caller, MACHINE, "C99", 234)).result == NOT_FOUND
             assert (await self._get(caller, MACHINE, OTHER, 234)).result == NOT_FOUND
             assert (await self._get(caller, MACHINE, None, 234)).result == INVALID
 
     @scenario
     async def test_keys_and_permissions_that_nobody_set(self) -> None:
-        async with serving() as served, served.caller(ADMIN) as caller:
+        bare = World(described=False)
+        async with serving(bare) as served, served.caller(ADMIN) as caller:
             got = await self._get(caller, MACHINE, "C14", 238)
             assert (got.result, got.values) == (OK, (blob(b""),))
             got = await self._get(caller, QUEUE, ORDERS, 1102)
@@ -201,7 +207,8 @@ class TestGetPropsEx:
                 small = await self._get(caller, MACHINE, target, 238, room=31)
                 assert small.result == TOO_SMALL
                 got = await self._get(caller, MACHINE, target, 238, room=32)
-                proof.check(signature.properties_digest((238,), (blob(KEYS),)), got.signature)
+                digest = signature.properties_digest((238,), (blob(distinct.encryption_keys(1)),))
+                proof.check(digest, got.signature)
 
 
 class TestDeleteNotification:

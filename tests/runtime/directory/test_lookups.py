@@ -27,6 +27,8 @@ from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from tests.protocol.directory.world import (
     ALICE,
+    BILLS,
+    C13,
     C14,
     C15,
     LINK_AB,
@@ -128,7 +130,7 @@ async def test_a_page_has_whole_objects_whatever_the_buffer_holds(size: int) -> 
 
 
 class TestResults:
-    @pytest.mark.req("MQDS-3.1.4.17-03", "MQDS-2.2-01")
+    @pytest.mark.req("MQDS-3.1.4.17-03", "MQDS-2.2-01", "MQDS-3.1.6.7-02")
     @pytest.mark.parametrize("transfer", [NDR20, NDR64])
     @scenario
     async def test_columns_restrictions_and_order(self, transfer: SyntaxId) -> None:
@@ -155,7 +157,7 @@ class TestResults:
     async def test_the_first_key_decides_and_the_second_among_equals(self) -> None:
         """The pages follow each other in the order of the keys, columns in that of the client."""
         request = wanted(
-            105, 108, 105, sort=((108, 1), (105, 0)), where=((103, NE, text("C14\\orders")),)
+            105, 108, 105, sort=((108, 1), (105, 0)), where=((105, NE, ui4(0xFFFFFFFF)),)
         )
         async with serving(crowded(5)) as served, served.caller() as caller:
             begun = await begin(caller, request)
@@ -197,7 +199,7 @@ class TestResults:
             servers = wanted(203, where=((210, GT, ui4(1)),))
             assert await everything(caller, servers) == [("C14",)]
             members = wanted(203, where=((201, EQ, guid(SITE_B)),))
-            assert await everything(caller, members) == [("C15",)]
+            assert await everything(caller, members) == [("C13",), ("C15",)]
 
     @pytest.mark.req("MQDS-3.1.4.17-05", "MQDS-3.1.1.5-02")
     @pytest.mark.parametrize("where", [None, ()])
@@ -208,7 +210,7 @@ class TestResults:
         request = wanted(101, where=where)
         async with serving(crowded(20)) as served, served.caller() as caller:
             first = await everything(caller, request)
-            assert len(first) == len(set(first)) == 21
+            assert len(first) == len(set(first)) == 23
             assert await everything(caller, request) == first
 
     @pytest.mark.req("MQDS-3.1.4.17-02")
@@ -218,9 +220,9 @@ class TestResults:
         columns = wanted(202, where=((203, LE, text("C15")),), sort=((203, 1),))
         request = replace(columns, context=context)
         async with serving() as served, served.caller() as caller:
-            assert await everything(caller, request) == [(C15,), (C14,)]
-            fewer = replace(wanted(202, where=((203, LT, text("C15")),)), context=context)
-            assert await everything(caller, fewer) == [(C14,)]
+            assert await everything(caller, request) == [(C15,), (C14,), (C13,)]
+            fewer = replace(wanted(202, where=((203, LT, text("C14")),)), context=context)
+            assert await everything(caller, fewer) == [(C13,)]
 
     @pytest.mark.req("MQDS-3.1.4.17-02")
     @pytest.mark.parametrize("units", [b"", b"x\0", b"x\0y\0", b"x\0\0\0y\0\0\0", b"\x3d\xd8"])
@@ -245,7 +247,8 @@ class TestResults:
             )
             begun = dscomm.LOOKUP_BEGIN.response.decode(answer.stub, syntax)
             assert begun.result == OK
-            assert len((await following(caller, begun.handle)).values) == 2
+            found = (await following(caller, begun.handle)).values
+            assert found == (guid(C13), guid(C14), guid(C15))
 
     @pytest.mark.departs("MQDS-3.1.6.7-03")
     @pytest.mark.req("MQDS-3.1.6.7-01")
@@ -261,11 +264,12 @@ class TestResults:
     @pytest.mark.req("MQDS-3.1.4.18-05")
     @scenario
     async def test_values_that_are_not_there_keep_their_place(self) -> None:
-        async with serving() as served, served.caller() as caller:
+        async with serving(World(described=False)) as served, served.caller() as caller:
             begun = await begin(caller, wanted(203, 241, 202, sort=((203, 0),)))
             got = await following(caller, begun.handle)
             await end(caller, begun.handle)
-        assert got.values == (text("C14"), NULL, guid(C14), text("C15"), NULL, guid(C15))
+        rows = ((text("C13"), NULL, guid(C13)), (text("C14"), NULL, guid(C14)))
+        assert got.values == (*rows[0], *rows[1], text("C15"), NULL, guid(C15))
 
 
 class TestPages:
@@ -274,10 +278,14 @@ class TestPages:
     async def test_whole_objects_as_many_as_fit(self, size: int) -> None:
         async with serving(crowded(9)) as served, served.caller() as caller:
             begun = await begin(caller, wanted(101, 103))
-            counts = []
+            counts, seen = [], set[tuple[PropVariant, ...]]()
             while values := (await following(caller, begun.handle, size)).values:
                 counts.append(len(values))
-            assert sum(counts) == 20
+                seen |= {values[at : at + 2] for at in range(0, len(values), 2)}
+            assert sum(counts) == 24
+            assert len(seen) == 12
+            assert (guid(BILLS), text("C13\\bills")) in seen
+            assert (guid(number(0x5008)), text("C15\\q008")) in seen
             assert all(count % 2 == 0 and count <= size for count in counts)
             assert set(counts[:-1]) <= {size // 2 * 2}
             await end(caller, begun.handle)
@@ -292,7 +300,7 @@ class TestPages:
                 got = await following(caller, begun.handle, size)
                 assert (got.result, got.values) == (OK, ())
             got = await following(caller, begun.handle, 2)
-            assert got.values == (text("C14"), guid(C14))
+            assert got.values == (text("C13"), guid(C13))
             await end(caller, begun.handle)
 
     @pytest.mark.req("MQDS-3.1.4.18-04", "MQDS-3.1.6.8-01")
@@ -300,7 +308,8 @@ class TestPages:
     async def test_the_end_again_and_again(self) -> None:
         async with serving() as served, served.caller() as caller:
             begun = await begin(caller, wanted(203))
-            assert len((await following(caller, begun.handle)).values) == 2
+            found = (await following(caller, begun.handle)).values
+            assert found == (text("C13"), text("C14"), text("C15"))
             for _ in range(3):
                 got = await following(caller, begun.handle)
                 assert (got.result, got.values) == (OK, ())
@@ -312,14 +321,18 @@ class TestPages:
         async with serving(crowded(4)) as served, served.caller(ADMIN) as caller:
             begun = await begin(caller, wanted(103, 108, sort=((103, 0),)))
             first = (await following(caller, begun.handle, 2)).values
-            assert first[0] == text("C14\\orders")
+            assert first == (text("C13\\bills"), text("Bills"))
             relabel = dscomm.SetProps(QUEUE, "C15\\q001", (108,), (text("new"),))
             assert (await caller.call(dscomm.SET_PROPS, relabel)).result == OK
             gone = dscomm.ByPath(QUEUE, "C15\\q002")
             assert (await caller.call(dscomm.DELETE_OBJECT, gone)).result == OK
             rest = (await following(caller, begun.handle)).values
-            assert [v.value for v in rest[::2]] == [f"C15\\q00{n}" for n in range(4)]
-            assert rest[3] == text("label 1")
+            assert [v.value for v in rest[::2]] == [
+                "C14\\orders",
+                *(f"C15\\q00{n}" for n in range(4)),
+                "C15\\stock",
+            ]
+            assert rest[5] == text("label 1")
             await end(caller, begun.handle)
 
     @pytest.mark.req("MQDS-3.1.4.19-01", "MQDS-3.1.4.19-02")
@@ -343,7 +356,7 @@ class TestPages:
             machines = await begin(caller, wanted(203, sort=((203, 0),)))
             turns = (queues.handle, machines.handle) * 2
             seen = [(await following(caller, handle, 1)).values[0].value for handle in turns]
-            assert seen == ["C14\\orders", "C14", "C15\\q000", "C15"]
+            assert seen == ["C13\\bills", "C13", "C14\\orders", "C14"]
             await end(caller, queues.handle)
             assert (await following(caller, machines.handle)).result == OK
             await end(caller, machines.handle)
@@ -469,7 +482,7 @@ class TestSignatures:
             digest = signature.properties_digest((103, 105) * 2, got.values)
             proof.check(digest, got.signature)
             rest = await following(caller, begun.handle)
-            proof.check(signature.properties_digest((103, 105) * 2, rest.values), rest.signature)
+            proof.check(signature.properties_digest((103, 105) * 4, rest.values), rest.signature)
             nothing = await following(caller, begun.handle)
             proof.check(signature.properties_digest((), ()), nothing.signature)
             await end(caller, begun.handle)
@@ -489,7 +502,7 @@ class TestSignatures:
                 assert got.result == HResult.MQ_ERROR_USER_BUFFER_TOO_SMALL
                 assert (got.values, got.signature) == ((), bytes(room))
             got = await following(caller, begun.handle, 1, 32)
-            assert (got.result, got.values, len(got.signature)) == (OK, (text("C14"),), 32)
+            assert (got.result, got.values, len(got.signature)) == (OK, (text("C13"),), 32)
             proof.check(signature.properties_digest((203,), got.values), got.signature)
             await end(caller, begun.handle)
 

@@ -211,7 +211,8 @@ class TestGet:
         self, object_type: ObjectType, ids: tuple[int, ...], code: HResult
     ) -> None:
         path, identifier, _ = KNOWN[object_type]
-        async with serving() as served, served.caller(ADMIN) as caller:
+        bare = World(described=False)
+        async with serving(bare) as served, served.caller(ADMIN) as caller:
             for target in (path, identifier):
                 assert (await get(caller, object_type, target, ids)).result == code
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mqis.protocol.directory.descriptors import descriptor_of
+from mqis.protocol.directory.objects import DirectoryObject
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
@@ -13,7 +16,6 @@ from mqis.wire.mqds.keys import (
     KeyAlgorithm,
     MqdsPublicKey,
     ProviderType,
-    PublicKey,
     PublicKeys,
     RsaPublicKey,
 )
@@ -21,6 +23,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import parse_sddl, to_sddl
+from tests import distinct
 from tests.protocol.directory.world import (
     ALICE,
     BASE_KEY,
@@ -29,7 +32,6 @@ from tests.protocol.directory.world import (
     DELETED,
     ENTERPRISE,
     ENTERPRISE_ID,
-    KEYS,
     LINK,
     LINK_AB,
     MACHINE,
@@ -40,6 +42,7 @@ from tests.protocol.directory.world import (
     SITE,
     SITE_A,
     SITE_B,
+    SITE_F,
     USER,
     World,
     blob,
@@ -59,7 +62,6 @@ INVALID = HResult.MQ_ERROR_INVALID_PARAMETER
 NOT_FOUND = HResult.MQDS_OBJECT_NOT_FOUND
 WRONG_TYPE = HResult.MQDS_WRONG_OBJ_TYPE
 LINK_PATH = SITE_A.big_endian.hex() + SITE_B.big_endian.hex()
-FULL = "O:BAG:SYD:(A;;0x20020;;;WD)S:(AU;FA;0x10;;;WD)"
 #: Of each type: path, GUID, the property that holds its descriptor.
 PLACES: dict[ObjectType, tuple[str, Guid, int]] = {
     QUEUE: ("C14\\orders", ORDERS, 1101),
@@ -68,19 +70,48 @@ PLACES: dict[ObjectType, tuple[str, Guid, int]] = {
     CN: ("Net", NET, 1501),
     ENTERPRISE: ("Corp", ENTERPRISE_ID, 1601),
 }
-SIGN_KEY = RsaPublicKey.of(0xC0FFEE11, 65537, KeyAlgorithm.CALG_RSA_KEYX)
-SIGN_KEYS = PublicKeys((PublicKey.of(SIGN_KEY), PublicKey.of(BASE_KEY))).to_bytes()
 
 
 def secured() -> World:
-    """Every object has the full descriptor, machine and site have keys."""
+    """Every object has all parts of a descriptor, every machine and site has keys: its own."""
     world = World()
     for object_type, (_, _, propid) in PLACES.items():
-        descriptor = blob(parse_sddl(FULL).to_bytes())
-        world.update_event(world.one(object_type), {propid: descriptor})
-    world.update_event(world.one(MACHINE), {238: blob(KEYS), 239: blob(SIGN_KEYS)})
-    world.update_event(world.one(SITE), {1302: blob(SIGN_KEYS)})
+        for obj in everyone(world, object_type):
+            own = blob(parse_sddl(FULL[obj.id]).to_bytes())
+            world.update_event(obj, {propid: own})
+    for machine in everyone(world, MACHINE):
+        keys = {238: blob(ENCRYPTION_KEYS[machine.id]), 239: blob(SIGNING_KEYS[machine.id])}
+        world.update_event(machine, keys)
+    for site in everyone(world, SITE):
+        world.update_event(site, {1302: blob(SIGNING_KEYS[site.id])})
     return world
+
+
+def everyone(world: World, object_type: ObjectType) -> list[DirectoryObject]:
+    with world.store.read() as view:
+        return list(view.objects(object_type))
+
+
+def _number(obj: DirectoryObject) -> int:
+    return int.from_bytes(obj.id.big_endian, "big")
+
+
+_ALL = [obj for object_type in PLACES for obj in everyone(World(), object_type)]
+#: Of each object: its descriptor, its lists of keys, the first of each list.
+FULL = {obj.id: distinct.sddl(_number(obj)) for obj in _ALL}
+ENCRYPTION_KEYS = {obj.id: distinct.encryption_keys(_number(obj)) for obj in _ALL}
+SIGNING_KEYS = {obj.id: distinct.signing_keys(_number(obj)) for obj in _ALL}
+
+
+def first_key(keys: bytes) -> RsaPublicKey:
+    return PublicKeys.from_bytes(keys).keys[0].rsa()
+
+
+def parts_of(sddl: str, information: int) -> str:
+    """The parts of a descriptor that ``information`` selects, in SDDL."""
+    parts = re.fullmatch("(O:.+)(G:.+)(D:.+)(S:.+)", sddl)
+    assert parts is not None
+    return "".join(part for at, part in enumerate(parts.groups()) if information >> at & 1)
 
 
 async def get(
@@ -119,28 +150,27 @@ def _sddl(got: dscomm.SecurityGot) -> str:
 
 
 class TestGet:
-    @pytest.mark.req("MQDS-3.1.4.11-03", "MQDS-3.1.4.11-04", "MQDS-2.2.4-01")
-    @pytest.mark.parametrize("object_type", list(PLACES))
-    @pytest.mark.parametrize(
-        ("information", "sddl"),
-        [
-            (OWNER, "O:BA"),
-            (GROUP, "G:SY"),
-            (DACL, "D:(A;;0x20020;;;WD)"),
-            (SACL, "S:(AU;FA;0x10;;;WD)"),
-            (OWNER | DACL, "O:BAD:(A;;0x20020;;;WD)"),
-            (15, FULL),
-        ],
+    @pytest.mark.req(
+        "MQDS-3.1.4.11-03",
+        "MQDS-3.1.4.11-04",
+        "MQDS-2.2.4-01",
+        "MQDS-3.1.4.12-01",
+        "MQDS-3.1.4.15-06",
     )
+    @pytest.mark.parametrize("object_type", list(PLACES))
+    @pytest.mark.parametrize("information", [OWNER, GROUP, DACL, SACL, OWNER | DACL, 15])
     @scenario
     async def test_just_the_parts_that_were_asked_for(
-        self, object_type: ObjectType, information: int, sddl: str
+        self, object_type: ObjectType, information: int
     ) -> None:
-        path, guid, _ = PLACES[object_type]
+        """Of every object of the type; no two have a part in common."""
         async with serving(secured()) as served, served.caller(ADMIN) as caller:
-            assert _sddl(await get(caller, object_type, path, information)) == sddl
-            assert _sddl(await get(caller, object_type, guid, information)) == sddl
-            assert _sddl(await get_as_machine(caller, object_type, guid, information)) == sddl
+            for obj in everyone(served.world, object_type):
+                sddl = parts_of(FULL[obj.id], information)
+                assert _sddl(await get(caller, object_type, obj.path or "", information)) == sddl
+                assert _sddl(await get(caller, object_type, obj.id, information)) == sddl
+                as_machine = await get_as_machine(caller, object_type, obj.id, information)
+                assert _sddl(as_machine) == sddl
 
     @pytest.mark.req("MQDS-3.1.4.11-11", "MQDS-3.1.4.11-01", "MQDS-3.1.4.12-01")
     @pytest.mark.parametrize("transfer", [NDR20, NDR64])
@@ -174,7 +204,7 @@ class TestGet:
             needed = probe.length_needed
             got = await get_as_machine(caller, MACHINE, C14, DACL, needed + 9)
             assert (got.result, got.length_needed) == (OK, needed)
-            assert _sddl(got) == "D:(A;;0x20020;;;WD)"
+            assert _sddl(got) == parts_of(FULL[C14], DACL)
 
     @pytest.mark.req("MQDS-3.1.4.11-02")
     @pytest.mark.parametrize(
@@ -192,24 +222,28 @@ class TestGet:
     @scenario
     async def test_the_first_encryption_key(self) -> None:
         async with serving(secured()) as served, served.caller(ADMIN) as caller:
-            got = await get(caller, MACHINE, "C14", KEYX)
-            blob_ = got.descriptor[: got.length_needed]
-        key = RsaPublicKey.from_bytes(blob_)
-        assert blob_[:8] == bytes.fromhex("06020000 00a40000")
-        assert (key.modulus, key.exponent) == (BASE_KEY.modulus, BASE_KEY.exponent)
+            for machine in everyone(served.world, MACHINE):
+                for target in (machine.path or "", machine.id):
+                    got = await get(caller, MACHINE, target, KEYX)
+                    data = got.descriptor[: got.length_needed]
+                    assert data[:8] == bytes.fromhex("06020000 00a40000")
+                    key = first_key(ENCRYPTION_KEYS[machine.id])
+                    assert RsaPublicKey.from_bytes(data).modulus == key.modulus
+                    assert RsaPublicKey.from_bytes(data).exponent == key.exponent
 
     @pytest.mark.req("MQDS-3.1.4.11-06", "MQDS-3.1.4.13-02")
     @pytest.mark.parametrize("object_type", [MACHINE, SITE])
     @scenario
     async def test_the_first_signing_key(self, object_type: ObjectType) -> None:
         """Its header says signing, whatever the stored one says; no length before it."""
-        path, guid, _ = PLACES[object_type]
         async with serving(secured()) as served, served.caller(ADMIN) as caller:
-            for target in (path, guid):
-                got = await get(caller, object_type, target, SIGN)
-                blob_ = got.descriptor[: got.length_needed]
-                assert blob_[:8] == bytes.fromhex("06020000 00240000")
-                assert RsaPublicKey.from_bytes(blob_).modulus == SIGN_KEY.modulus
+            for obj in everyone(served.world, object_type):
+                for target in (obj.path or "", obj.id):
+                    got = await get(caller, object_type, target, SIGN)
+                    data = got.descriptor[: got.length_needed]
+                    assert data[:8] == bytes.fromhex("06020000 00240000")
+                    key = first_key(SIGNING_KEYS[obj.id])
+                    assert RsaPublicKey.from_bytes(data).modulus == key.modulus
 
     @pytest.mark.req("MQDS-3.1.4.11-05", "MQDS-3.1.4.11-06")
     @scenario
@@ -274,6 +308,12 @@ class TestGet:
             assert (await get_as_machine(caller, QUEUE, OTHER, DACL)).result == NOT_FOUND
 
 
+def _selected(sddl: str, information: int) -> str:
+    """As ``parts_of``; the audit list may be missing."""
+    whole = sddl if "S:(" in sddl else f"{sddl}S:-"
+    return parts_of(whole, information).removesuffix("S:-")
+
+
 class TestSet:
     @pytest.mark.parametrize(
         "object_type",
@@ -285,29 +325,29 @@ class TestSet:
             pytest.param(ENTERPRISE, marks=pytest.mark.departs("MQDS-3.1.4.13-10")),
         ],
     )
-    @pytest.mark.parametrize(
-        ("information", "becomes"),
-        [
-            (OWNER, "O:WDG:SYD:(A;;0x20020;;;WD)S:(AU;FA;0x10;;;WD)"),
-            (GROUP, "O:BAG:WDD:(A;;0x20020;;;WD)S:(AU;FA;0x10;;;WD)"),
-            (DACL, "O:BAG:SYD:(A;;0x20;;;BA)S:(AU;FA;0x10;;;WD)"),
-            (SACL, "O:BAG:SYD:(A;;0x20020;;;WD)"),
-            (15, "O:WDG:WDD:(A;;0x20;;;BA)"),
-        ],
-    )
+    @pytest.mark.parametrize("information", [OWNER, GROUP, DACL, SACL, 15])
     @pytest.mark.req("MQDS-3.1.4.13-01", "MQDS-3.1.4.14-01")
     @scenario
     async def test_the_selected_parts_change(
-        self, object_type: ObjectType, information: int, becomes: str
+        self, object_type: ObjectType, information: int
     ) -> None:
+        """The other parts stay, and so does every other object."""
         path, guid, _ = PLACES[object_type]
-        given = parse_sddl("O:WDG:WDD:(A;;0x20;;;BA)").to_bytes()
+        sddl = "O:WDG:WDD:(A;;0x20;;;BA)"
         for target in (path, guid):
             async with serving(secured()) as served, served.caller(ADMIN) as caller:
-                last = served.world.last(served.world.one(object_type).partition)
+                before = served.world.one(object_type)
+                others = [o for o in everyone(served.world, object_type) if o != before]
+                last = served.world.last(before.partition)
+                given = parse_sddl(sddl).to_bytes()
                 assert await put(caller, object_type, target, information, given) == OK
                 obj = served.world.one(object_type)
-                assert to_sddl(descriptor_of(obj)) == becomes
+                shown = to_sddl(descriptor_of(obj))
+                given_parts = parts_of(f"{sddl}S:-", information).removesuffix("S:-")
+                assert _selected(shown, information) == given_parts
+                stayed = parts_of(FULL[obj.id], ~information)
+                assert _selected(shown, ~information) == stayed
+                assert [o for o in everyone(served.world, object_type) if o != obj] == others
                 assert obj.seq == last.increment()
                 if object_type in (QUEUE, MACHINE):
                     assert served.world.show(obj, 110 if object_type is QUEUE else 218) == NOW
@@ -330,6 +370,7 @@ class TestSet:
         for target in ("C14", C14):
             async with serving(secured()) as served, served.caller(ADMIN) as caller:
                 untouched = served.world.show(served.world.one(MACHINE), other)
+                others = [m for m in everyone(served.world, MACHINE) if m.id != C14]
                 assert await put(caller, MACHINE, target, information, data) == OK
                 machine = served.world.one(MACHINE)
                 stored = served.world.show(machine, propid)
@@ -341,15 +382,20 @@ class TestSet:
                 )
                 assert only.blob == key.to_bytes()
                 assert served.world.show(machine, other) == untouched
+                assert [m for m in everyone(served.world, MACHINE) if m.id != C14] == others
 
     @pytest.mark.req("MQDS-3.1.4.13-08", "MQDS-3.1.4.13-02")
     @scenario
     async def test_the_key_of_a_site_goes_in_with_a_length_and_comes_out_without(self) -> None:
         key = RsaPublicKey.of(0xABCDEF0123456789, 65537, KeyAlgorithm.CALG_RSA_SIGN)
         async with serving(secured()) as served, served.caller(ADMIN) as caller:
-            assert await put(caller, SITE, "Alpha", SIGN, MqdsPublicKey(key).to_bytes()) == OK
-            got = await get(caller, SITE, "Alpha", SIGN)
+            assert await put(caller, SITE, "Beta", SIGN, MqdsPublicKey(key).to_bytes()) == OK
+            got = await get(caller, SITE, "Beta", SIGN)
             assert got.descriptor[: got.length_needed] == key.to_bytes()
+            for site, guid in (("Alpha", SITE_A), ("Far", SITE_F)):
+                got = await get(caller, SITE, site, SIGN)
+                kept = RsaPublicKey.from_bytes(got.descriptor[: got.length_needed])
+                assert kept.modulus == first_key(SIGNING_KEYS[guid]).modulus
 
     @pytest.mark.req("MQDS-2.2.20-02", "MQDS-3.1.4.13-02")
     @scenario
