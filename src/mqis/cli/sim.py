@@ -19,9 +19,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from mqis import __version__
 from mqis.cli.options import JsonOption, make_writable
 from mqis.cli.output import cell, console, counted, error_console, print_error, print_json, table
-from mqis.sim.coverage import DECISIONS, FAULTS, missing
+from mqis.sim.coverage import missing
 from mqis.sim.mutations import MUTATIONS
 from mqis.sim.runner import Options, RunResult, minimised, run_many, run_seed, scenario_of
+from mqis.sim.worlds import WORLDS
 
 _TAIL = 40
 
@@ -73,6 +74,14 @@ def sim(
         Path | None,
         typer.Option("--journal", metavar="DIR", help="With --seed: write the servers' journals."),
     ] = None,
+    world: Annotated[
+        str | None,
+        typer.Option(
+            "--world",
+            metavar="|".join(WORLDS),
+            help="What is simulated. Default: the world of the mutation, else replication.",
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Simulate enterprises with lost messages, cut links and crashes, and check them.
@@ -82,7 +91,7 @@ def sim(
     """
     if journal is not None:
         make_writable(journal)
-    options = Options(_known(mutate), _numbers(steps), journal)
+    options = Options(_known(mutate), _numbers(steps), journal, world=_known_world(world))
     if seed is not None:
         _one(seed, replace(options, keep_lines=True), trace=trace, json=json)
     else:
@@ -96,6 +105,14 @@ def _known(mutation: str | None) -> str | None:
             f"there is no mutation {mutation!r}; there are {known}", param_hint="--mutate"
         )
     return mutation
+
+
+def _known_world(world: str | None) -> str | None:
+    if world is not None and world not in WORLDS:
+        raise typer.BadParameter(
+            f"there is no world {world!r}; there are {', '.join(WORLDS)}", param_hint="--world"
+        )
+    return world
 
 
 def _numbers(steps: str | None) -> tuple[int, ...] | None:
@@ -126,8 +143,8 @@ def _one(seed: int, options: Options, *, trace: bool, json: bool) -> None:
         if trace:
             for line in result.lines:
                 out.print(cell(line), soft_wrap=True)
-        names = " ".join(plan.name for plan in scenario.servers)
-        out.print(cell(f"seed {seed}: {names}; {len(scenario.steps)} steps"), soft_wrap=True)
+        steps = f"{len(scenario.steps)} steps"
+        out.print(cell(f"seed {seed}: {scenario.cast}; {steps}"), soft_wrap=True)
         out.print(cell(_facts(result)), soft_wrap=True)
     if result.violation is not None:
         if not json and options.steps is None:
@@ -155,8 +172,8 @@ def _explain(result: RunResult, options: Options) -> None:
     mutated = f"{name} ({MUTATIONS[name][0]})" if name else "none"
     out.print(cell(f"commit {_commit()}, mutation {mutated}"), soft_wrap=True)
     scenario = scenario_of(result.seed, fewer)
-    out.print(cell(f"settings {scenario.settings}"), soft_wrap=True)
-    out.print(cell(f"weather {scenario.weather}"), soft_wrap=True)
+    for line in scenario.conditions:
+        out.print(cell(line), soft_wrap=True)
     for step in scenario.steps:
         out.print(cell(f"  {step}"), soft_wrap=True)
     skipped = max(0, len(again.lines) - _TAIL)
@@ -164,6 +181,7 @@ def _explain(result: RunResult, options: Options) -> None:
     for line in again.lines[-_TAIL:]:
         out.print(cell(line), soft_wrap=True)
     mutation = f" --mutate {options.mutation}" if options.mutation else ""
+    mutation += f" --world {options.world}" if options.world else ""
     listed = ",".join(str(index) for index in chosen) or ","
     out.print(cell(f"again: mqis sim --seed {result.seed}{mutation}"), soft_wrap=True)
     out.print(
@@ -200,7 +218,7 @@ def _many(seeds: range, options: Options, jobs: int, *, keep_going: bool, json: 
             }
         )
     else:
-        _show(summary)
+        _show(summary, options.world_name)
     if summary.failed:
         if not json:
             _explain(summary.failed[0], options)
@@ -235,14 +253,15 @@ def _bar(total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-def _show(summary: _Summary) -> None:
+def _show(summary: _Summary, world: str) -> None:
     out = console()
-    for title, kinds in (("faults", FAULTS), ("decisions", DECISIONS)):
+    about = WORLDS[world]
+    for title, kinds in (("faults", about.faults), ("decisions", about.decisions)):
         rows = table(title, "seen")
         for kind, words in kinds.items():
             rows.add_row(cell(words), str(summary.counts[kind]))
         out.print(rows)
-    unseen = missing(summary.counts)
+    unseen = missing(summary.counts, {**about.faults, **about.decisions})
     out.print(cell(f"never happened: {', '.join(unseen) or 'nothing'}"), soft_wrap=True)
     out.print(
         cell(

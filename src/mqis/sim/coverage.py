@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from mqis.sim.steps import Falsehood, Trick
 
@@ -54,6 +55,6 @@ DECISIONS: dict[str, str] = {
 }
 
 
-def missing(counts: Counter[str]) -> list[str]:
+def missing(counts: Counter[str], kinds: Mapping[str, str] = FAULTS | DECISIONS) -> list[str]:
     """The labels of faults and decisions that never occurred."""
-    return [words for kind, words in (FAULTS | DECISIONS).items() if not counts[kind]]
+    return [words for kind, words in kinds.items() if not counts[kind]]

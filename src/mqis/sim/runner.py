@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -15,13 +15,12 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from traceback import extract_tb
 
-from mqis.sim.directed import directed
 from mqis.sim.minimise import fewest
 from mqis.sim.mutations import mutated
-from mqis.sim.scenario import Scenario, draw
+from mqis.sim.scenario import Scenario
 from mqis.sim.trace import SimTrace
 from mqis.sim.violation import Violation
-from mqis.sim.world import World
+from mqis.sim.worlds import WORLDS, AnyScenario, RunnableWorld, build_world, with_steps, world_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +34,12 @@ class Options:
     #: The directory for the servers' journals; None: no journals.
     journal: Path | None = None
     keep_lines: bool = False
+    #: The world; None: that of the mutation.
+    world: str | None = None
+
+    @property
+    def world_name(self) -> str:
+        return self.world or world_of(self.mutation)
 
 
 PLAIN = Options()
@@ -57,11 +62,11 @@ class RunResult:
     seconds: float = field(default=0.0, compare=False)
 
 
-def scenario_of(seed: int, options: Options) -> Scenario:
-    scenario = directed(seed) or draw(seed)
+def scenario_of(seed: int, options: Options) -> AnyScenario:
+    scenario = WORLDS[options.world_name].draw(seed)
     if options.steps is not None:
-        scenario = scenario.with_steps(tuple(scenario.steps[i] for i in options.steps))
-    if options.journal is not None:
+        scenario = with_steps(scenario, options.steps)
+    if options.journal is not None and isinstance(scenario, Scenario):
         scenario = replace(scenario, journaled=True)
     return scenario
 
@@ -70,12 +75,24 @@ def run_seed(seed: int, options: Options = PLAIN) -> RunResult:
     return run(scenario_of(seed, options), options)
 
 
-def run(scenario: Scenario, options: Options = PLAIN) -> RunResult:
+def run(scenario: AnyScenario, options: Options = PLAIN) -> RunResult:
+    with mutated(options.mutation):
+        return run_world(
+            scenario.seed,
+            lambda trace, directory: build_world(scenario, trace, directory, options.journal),
+            keep_lines=options.keep_lines,
+        )
+
+
+def run_world(
+    seed: int, build: Callable[[SimTrace, Path], RunnableWorld], *, keep_lines: bool = False
+) -> RunResult:
+    """Runs a world, whose files are in a directory that is deleted afterwards."""
     began = process_time()
-    trace = SimTrace(keep=options.keep_lines)
+    trace = SimTrace(keep=keep_lines)
     violation = None
-    with TemporaryDirectory(prefix="mqis-sim-") as directory, mutated(options.mutation):
-        world = World(scenario, trace, Path(directory), options.journal)
+    with TemporaryDirectory(prefix="mqis-sim-") as directory:
+        world = build(trace, Path(directory))
         with closing(world):
             try:
                 world.run()
@@ -88,12 +105,12 @@ def run(scenario: Scenario, options: Options = PLAIN) -> RunResult:
             if violation is not None:
                 trace.note(world.now, "violation", str(violation))
     return RunResult(
-        scenario.seed,
+        seed,
         trace.digest,
         violation,
         world.healed_s,
         world.now,
-        world.traffic.messages,
+        world.messages,
         trace.counts,
         tuple(trace.lines or ()),
         process_time() - began,
@@ -127,7 +144,9 @@ def run_many(
 
 def minimised(seed: int, rule: str, options: Options) -> tuple[int, ...]:
     """Reduces a failing seed to few steps that break the same rule; returns their indexes."""
-    first = options.steps or tuple(range(len(scenario_of(seed, PLAIN).steps)))
+    first = options.steps or tuple(
+        range(len(scenario_of(seed, replace(options, steps=None)).steps))
+    )
 
     def fails(chosen: tuple[int, ...]) -> bool:
         steps = tuple(first[index] for index in chosen)

@@ -95,6 +95,15 @@ class Scenario:
     def with_steps(self, steps: tuple[Step, ...]) -> Scenario:
         return replace(self, steps=steps)
 
+    @property
+    def cast(self) -> str:
+        """Those who take part."""
+        return " ".join(server.name for server in self.servers)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        return f"settings {self.settings}", f"weather {self.weather}"
+
 
 #: The weight of each kind of client operation; they add up to about a hundred.
 _WEIGHTS: dict[Change, int] = {

@@ -19,7 +19,8 @@ from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.names import canonical
 from mqis.protocol.queueing.outgoing import Outgoing
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.queueing.tables import MessageIdCounter, MessageIds
+from mqis.protocol.routing.router import DirectoryRouter
 from mqis.sim.delivering import DeliveryOrder
 from mqis.sim.describe import describe, operation_of
 from mqis.sim.keys import Keyring
@@ -46,15 +47,18 @@ class _Manager(QueueingMachine):
         *,
         keyring: Keyring | None,
         limits: QueueingLimits,
+        router: DirectoryRouter | None = None,
+        message_ids: MessageIds | None = None,
     ) -> None:
         super().__init__(
             guid,
             name,
-            MessageIdCounter(0),
+            message_ids or MessageIdCounter(0),
             limits=limits,
-            peers=keyring,
+            peers=router if keyring is None else keyring,
             signer=keyring,
             policy=SigningPolicy.NONE if keyring is None else SigningPolicy.REQUIRE,
+            router=router,
         )
         self.wake = wake
         self.alive = True
@@ -141,9 +145,26 @@ class StreamNetwork:
     # --- servers come and go ----------------------------------------------------------------------
 
     def attach(
-        self, name: str, guid: Guid, wake: Callable[[], None], keyring: Keyring | None
+        self,
+        name: str,
+        guid: Guid,
+        wake: Callable[[], None],
+        keyring: Keyring | None,
+        *,
+        router: DirectoryRouter | None = None,
+        message_ids: MessageIds | None = None,
     ) -> QueueingMachine:
-        manager = _Manager(self, guid, name, wake, keyring=keyring, limits=self._limits)
+        """Starts a queue manager; one with a ``router`` also sends and forwards by routes."""
+        manager = _Manager(
+            self,
+            guid,
+            name,
+            wake,
+            keyring=keyring,
+            limits=self._limits,
+            router=router,
+            message_ids=message_ids,
+        )
         self._managers[canonical(name)] = manager
         return manager
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from heapq import heappop, heappush
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,6 +29,7 @@ from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim import bootstrap, checkers, steps
 from mqis.sim.caching import check_cached
+from mqis.sim.clock import MAX_EVENTS, EventClock
 from mqis.sim.completeness import CompletenessCheck
 from mqis.sim.contents import DigestCheck, check_digests
 from mqis.sim.history import NumberHistory
@@ -67,8 +67,7 @@ LIVENESS_S = 7200.0
 _JOIN_S = 600.0
 #: The errors of a second attempt if the first one succeeded after all.
 _EXISTS = (HResult.MQ_ERROR_QUEUE_EXISTS, HResult.MQ_ERROR_MACHINE_EXISTS)
-#: Limits on events, many times those of the longest runs: a base, and more per server and second.
-_MAX_EVENTS = 400_000
+#: Events per server and second beyond the clock's limit.
 _EVENTS_PER_SERVER_S = 1.0
 #: The times at which an administrator introduces unknown servers again.
 _ADMINISTRATED = (300.0, 1200.0)
@@ -77,7 +76,7 @@ _SQLITE_EVERY = 3
 _CHECKS_S = (5.0, 30.0, 120.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0, LIVENESS_S)
 
 
-class World:
+class World(EventClock):
     """One run; ``run`` raises ``Violation`` if a rule does not hold."""
 
     def __init__(
@@ -87,12 +86,12 @@ class World:
         directory: Path | None = None,
         journal: Path | None = None,
     ) -> None:
+        super().__init__()
         self.scenario = scenario
         self.trace = trace
         self.settings = scenario.settings
         self.journaled = scenario.journaled
         self.batched = False
-        self.now = 0.0
         self.history = NumberHistory(trace.count)
         self.traffic = SyncTraffic(trace.count)
         self.network: MessageNetwork | StreamNetwork
@@ -116,9 +115,6 @@ class World:
         self.healed_s = 0.0
         self._directory = directory
         self._journal = journal
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = 0
-        self._steps_done = 0
         self._identities = self._make_identities()
         self._scopes = QueueScopes(self._identities)
         self._alarms: dict[str, float] = {}
@@ -134,21 +130,8 @@ class World:
 
     # --- the clock --------------------------------------------------------------------------------
 
-    def after(self, delay_s: float, action: Callable[[], None]) -> None:
-        self._order += 1
-        heappush(self._events, (self.now + delay_s, self._order, action))
-
-    def run_until(self, time: float) -> None:
-        while self._events and self._events[0][0] <= time:
-            self.now, _, action = heappop(self._events)
-            self._steps_done += 1
-            if self._steps_done > self._max_events():
-                raise Violation("bounded traffic", "the enterprise never comes to rest")
-            action()
-        self.now = max(self.now, time)
-
-    def _max_events(self) -> float:
-        return _MAX_EVENTS + _EVENTS_PER_SERVER_S * self.now * len(self.servers)
+    def max_events(self) -> float:
+        return MAX_EVENTS + _EVENTS_PER_SERVER_S * self.now * len(self.servers)
 
     def instant(self, server: SimServer) -> Instant:
         spread = self.scenario.skew_s
@@ -528,6 +511,11 @@ class World:
         self.after(for_s, unblock)
 
     # --- the run ----------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> int:
+        """The number of messages that were sent."""
+        return self.traffic.messages
 
     def run(self) -> None:
         self._build_enterprise()

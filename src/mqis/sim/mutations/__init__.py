@@ -1,7 +1,7 @@
 """Mutations: each disables one rule, to show that the checkers detect its absence.
 
 ``E..`` follows the letter of the specification, ``S..`` drops a protection against hostile servers,
-``B..`` is a plausible bug.
+``B..`` is a plausible bug; ``Q..`` is one of routed queues, ``A..`` of archives (``sim.worlds``).
 No configuration can enable them: a mutation replaces functions of ``protocol`` in this process for
 the duration of its context.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from mqis.sim.mutations import bugs, damage, insecure, literal, queues
+from mqis.sim.mutations import bugs, damage, insecure, literal, queues, routed
 
 #: A module or class, the name of its function, and a function that returns the replacement.
 Replacement = tuple[ModuleType | type, str, Callable[..., object]]
@@ -39,6 +39,7 @@ MUTATIONS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     **bugs.BUGS,
     **damage.BUGS,
     **queues.BUGS,
+    **routed.BUGS,
 }
 
 
@@ -50,7 +51,13 @@ def mutated(name: str | None) -> Iterator[None]:
         return
     if name not in MUTATIONS:
         raise ValueError(f"there is no mutation {name!r}; there are {', '.join(MUTATIONS)}")
-    _, replacements = MUTATIONS[name]
+    with replaced(MUTATIONS[name][1]):
+        yield
+
+
+@contextmanager
+def replaced(replacements: tuple[Replacement, ...]) -> Iterator[None]:
+    """Replaces functions inside the block."""
     originals = [(module, key, getattr(module, key)) for module, key, _ in replacements]
     for (module, key, make), (_, _, original) in zip(replacements, originals, strict=True):
         setattr(module, key, make(original))
