@@ -208,7 +208,9 @@ def test_a_restored_authority_asks_before_it_serves() -> None:
     assert psc.last(SITE_B) >= highest + (1 << 20)
     with psc.store.read() as view:
         ((before, after),) = jumps_of(view, SITE_B)
-    assert (before.value, after.value - before.value) == (highest, 1 << 20), "not a million changes"
+    skipped = after.value - before.value
+    assert before.value == highest
+    assert 1 << 20 <= skipped < psc.settings.max_jump, "not so many changes"
     assert psc.find(ObjectType.QUEUE, "psc\\after") is not None
     assert psc.find(ObjectType.QUEUE, "psc\\deleted") is None
     recovered = psc.recovered()[-1]
