@@ -108,7 +108,7 @@ FORGERIES = {
     "a heartbeat of a server that is not the authority": ("far", "psc", heartbeat(SITE_A, 99)),
     "a heartbeat for our own partition": ("far", "psc", heartbeat(SITE_B, 99, 98)),
     "a heartbeat from the far future": ("pec", "psc", heartbeat(SITE_A, 1 << 60)),
-    "a heartbeat that purges more than there is": ("pec", "psc", heartbeat(SITE_A, 0, 1 << 40)),
+    "a heartbeat that purges more than there is": ("pec", "psc", heartbeat(SITE_A, 0, 1 << 60)),
     "a change of a stranger": ("stranger", "psc", propagation(SITE_A)),
     "a change for a partition of somebody else": ("far", "psc", propagation(SITE_A)),
     "a change for our own partition": ("far", "psc", propagation(SITE_B)),
@@ -118,7 +118,7 @@ FORGERIES = {
         "psc",
         always(ChangePropagation(SITE_A, (queue_change(guid_of("?"), 2, 1),))),
     ),
-    "a number from the future": ("pec", "psc", propagation(SITE_A, 1 << 40)),
+    "a number from the future": ("pec", "psc", propagation(SITE_A, 1 << 60)),
     "a reply that nobody asked for": ("far", "psc", always(replace(REPLY, partition=SITE_C))),
     "a reply for our own partition": ("far", "psc", always(REPLY)),
     "a purge that nobody asked about": (
@@ -152,7 +152,7 @@ FORGERIES = {
     "an acknowledgement from the future": (
         "far",
         "psc",
-        always(PscAck(SITE_C, SITE_C, SITE_B, SequenceNumber(1 << 30), "far")),
+        always(PscAck(SITE_C, SITE_C, SITE_B, SequenceNumber(1 << 60), "far")),
     ),
     "an acknowledgement of another site": (
         "far",

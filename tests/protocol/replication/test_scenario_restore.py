@@ -210,7 +210,9 @@ def test_a_restored_authority_asks_before_it_serves() -> None:
     with psc.store.read() as view:
         ((before, after),) = jumps_of(view, SITE_B)
         records = [record for _, record in view.outbox(0, 10**6)]
-    assert (before.value, after.value - before.value) == (highest, 1 << 20), "not a million changes"
+    skipped = after.value - before.value
+    assert before.value == highest
+    assert 1 << 20 <= skipped < psc.settings.max_jump, "not so many changes"
     (told,) = (record for record in records if record.state is RecordState.SKIPPED)
     assert (told.kind, told.partition) == (RecordKind.CHANGE, SITE_B)
     assert (told.previous_seq, told.seq) == (before, after), "its journal says so too"

@@ -25,7 +25,7 @@ from tests.protocol.replication.enterprise import Enterprise, guid_of, number
 SITE_A, SITE_B, SITE_C = guid_of("A"), guid_of("B"), guid_of("C")
 MIN, MAX = SequenceNumber.MIN, SequenceNumber.MAX
 #: A purged number that no partition reaches: whoever knows it is never told to start over.
-ALL = 1 << 40
+ALL = 1 << 60
 TABLE = Path(__file__).parents[2] / "data" / "mqdsrp" / "sync-props.csv"
 
 

@@ -244,8 +244,8 @@ def _plan(
         PromoteStep(
             name,
             f"at its start, by itself: asks {', '.join(peers) or 'no server'} for their copies of "
-            f"{owned}, takes the last version of every object, and continues from the highest "
-            "number that any server has seen plus 2^20",
+            f"{owned}, takes the last version of every object, and continues with numbers that "
+            "nobody has seen",
         ),
     )
     losses = [

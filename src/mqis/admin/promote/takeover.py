@@ -2,7 +2,7 @@
 
 The PEC names it in the site object, which is how MC-MQDSRP moves an authority (3.1.7.2.11). When it
 starts, it does the rest by itself: it learns that it owns the partition, asks every server that has
-a copy, takes the last version of every object, skips 2^20 numbers, and publishes its role.
+a copy, takes the last version of every object, skips numbers, and publishes its role.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
-
-_JUMP = "2^20"
 
 
 class ChangingDirectory(Directory, Protocol):
@@ -152,8 +150,8 @@ def _plan(
         PromoteStep(
             name,
             f"at its start, by itself: asks {', '.join(peers) or 'no server'} for their copies of "
-            f"{site.path}, takes the last version of every object, and continues from the highest "
-            f"number that any server has seen plus {_JUMP}",
+            f"{site.path}, takes the last version of every object, and continues with numbers that "
+            "nobody has seen",
         ),
         PromoteStep(name, f"then, by itself: its machine object says psc, and that of {lost} bsc"),
         *(

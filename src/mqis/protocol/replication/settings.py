@@ -43,9 +43,10 @@ class ReplicationSettings:
     max_bytes: int = 1 << 20
     #: Changes waiting for one neighbour; beyond, it is told to ask instead.
     max_available: int = 20_000
-    #: A number that is further ahead is nobody's (a restored authority skips 2^20).
-    max_jump: int = 1 << 32
-    #: What a restored authority skips, so that no number that somebody has seen comes again.
+    #: A number that is further ahead is nobody's (a restored authority numbers on from the clock).
+    max_jump: int = 1 << 52
+    #: What a restored authority skips at least, so that no number that somebody has seen comes
+    #: again.
     restore_jump: int = 1 << 20
     #: How long a restored authority waits for servers that do not answer.
     recovery_wait_s: float = 120.0

@@ -38,10 +38,14 @@ from mqis.wire.mqdsrp.messages import Sync0, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
 
 _MIN, _MAX = SequenceNumber.MIN, SequenceNumber.MAX
-#: The scale of numbers by the clock: from 2020 on, and below ``max_jump`` until 2054.
-_FIRST_SECOND, _NUMBERS_PER_SECOND = 1_577_836_800.0, 4.0
-#: Such numbers come from a server that has taken office by its clock, in 2022 or later. Lower ones
-#: may have been counted from zero, by a PEC that set up the site before it had a server.
+#: The scale of numbers by the clock: from 2020 on, and below ``max_jump`` whatever the clock says.
+#: No authority makes so many changes in a second, so the clock stays ahead of its numbers.
+_FIRST_SECOND, _LAST_S, _NUMBERS_PER_SECOND = 1_577_836_800.0, float(1 << 31), 1 << 20
+#: The random bytes that are added, worth 16 seconds: two lives by one wrong clock part too.
+_CHANCE_BYTES = 3
+#: Such numbers come from a server that has taken office by its clock (earlier versions counted four
+#: numbers a second). Lower ones may have been counted from zero, by a PEC that set up the site
+#: before it had a server.
 _LEAST_BY_CLOCK = SequenceNumber(1 << 28)
 
 
@@ -247,16 +251,16 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
 
 
 def _behind_used_numbers(work: Work, own: _Copy, others: list[_Copy]) -> SequenceNumber:
-    """The number to go on from: far enough behind all that the copies tell of.
+    """The number to go on from: one that no life of this authority has given out.
 
-    An empty store may be that of a new authority, or a backup from before it took office. What it
-    gave out then may be known to nobody who answered, so the clock tells a lower limit (E72).
+    Those who answer may not know all numbers: one backup may be restored twice, or two servers
+    promoted one after the other, and what the first life gave out is known to nobody whom the
+    second can ask. So the clock tells a lower limit, and chance parts lives of one moment (E74).
     """
-    last = _highest(own, others) + work.settings.restore_jump
-    if own.last_seq > _MIN:
-        return last
-    by_clock = max(0, int((work.at.unix - _FIRST_SECOND) * _NUMBERS_PER_SECOND))
-    return max(last, SequenceNumber(by_clock))
+    seconds = min(max(0.0, work.at.unix - _FIRST_SECOND), _LAST_S)
+    by_clock = SequenceNumber(int(seconds * _NUMBERS_PER_SECOND))
+    chance = int.from_bytes(work.entropy.guid().raw[:_CHANCE_BYTES], "big")
+    return max(_highest(own, others) + work.settings.restore_jump, by_clock) + chance
 
 
 def _highest(own: _Copy, others: list[_Copy]) -> SequenceNumber:
