@@ -30,6 +30,18 @@ def test_the_installed_command_is_this_one() -> None:
     assert done.stdout.decode() == f"mqis {__version__}\n"
 
 
+def test_the_package_is_the_command_too() -> None:
+    """Exit status and errors included."""
+    python = (sys.executable, "-m", "mqis")
+    done = subprocess.run([*python, "--version"], capture_output=True, check=True)
+    assert done.stdout.decode() == f"mqis {__version__}\n"
+    wrong = ("get", "quue", "x")
+    done = subprocess.run([*python, *wrong], capture_output=True, check=False)
+    as_ever = process(*wrong)
+    assert (done.returncode, done.stderr) == (as_ever.returncode, as_ever.stderr)
+    assert done.stderr.startswith(b"Usage: mqis get ")
+
+
 def test_an_error_is_one_line_on_stderr_and_status_1(tmp_path: Path) -> None:
     """And what names hold does not act on the terminal."""
     done = process("store", "check", "--store", f"{tmp_path}/\x1b[31m[bold]x.db")

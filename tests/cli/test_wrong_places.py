@@ -33,9 +33,15 @@ QUICK = {
     ("journal", "tail"): ("--no-follow",),
     ("sim",): ("--seed", "1", "--steps", "0"),
     ("send",): ("--directory", "nowhere"),
+    ("send", "--store"): (),
 }
 #: Arguments that have to be of a form of their own.
-VALUES = {"HOST/CID": "HOST/00000000-0000-0000-0000-000000000001", "LSN[-LSN]": "1", "TYPE": "site"}
+VALUES = {
+    "HOST/CID": "HOST/00000000-0000-0000-0000-000000000001",
+    "LSN[-LSN]": "1",
+    "TIME|SEQ": "2024-03-05",
+    "TYPE": "site",
+}
 
 
 Words = tuple[str, ...]
@@ -55,21 +61,28 @@ def leaves(command: Any = None, words: Words = ()) -> Iterator[tuple[Words, Any]
 ADDRESS = "127.0.0.1:1"
 
 
-def called(words: tuple[str, ...], command: Any, chosen: Any, place: str) -> list[str]:
-    """The command line with ``place`` for one parameter, and something for the required ones."""
+def called(
+    words: tuple[str, ...], command: Any, chosen: Any, place: str, other: str | None = None
+) -> list[str]:
+    """The command line with ``place`` for one parameter, and something for the required ones.
+
+    ``other`` is the place that required parameters get, if not the same.
+    """
     options = [*words]
     arguments = []
     for parameter in command.params:
         known = VALUES.get(parameter.metavar or "", "x=y")
-        value = place if parameter is chosen or is_place(parameter) else known
+        value = (other or place) if is_place(parameter) else known
+        value = place if parameter is chosen else value
         if parameter is not chosen and not parameter.required:
             continue
         if parameter.param_type_name == "argument":
             arguments.append(value)
         else:
             options += [parameter.opts[0], value]
-    extra = QUICK.get(words, ())
-    extra = () if chosen.opts[0] in extra else extra
+    option = chosen.opts[0]
+    extra = QUICK.get((*words, option), QUICK.get(words, ()))
+    extra = () if option in extra else extra
     return [*options, *extra, *arguments]
 
 
@@ -166,7 +179,7 @@ def mqis(
 
     def run(line: list[str]) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["mqis", *line])
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
         capsys.readouterr()
         with obeying_modes(), pytest.raises(SystemExit) as ended:
             main()
@@ -201,6 +214,97 @@ def test_a_scheme_that_nothing_here_knows_is_an_error(
     assert ended.is_told(), ended
     assert ended.status in (1, 2), ended
     assert not [path.name for path in tmp_path.rglob("*") if "x3a" in path.name]
+
+
+#: A well-formed path of which nothing can be read or written, so that no command begins its work.
+NOWHERE = "/dev/null/nowhere"
+#: Values of each kind that a metavar may name. Nothing is there, and nobody listens.
+KINDS: dict[str, tuple[str, ...]] = {
+    "-": ("-",),
+    "DIR": (NOWHERE,),
+    "DIRECTORY": (NOWHERE,),
+    "FILE": (NOWHERE,),
+    "HEX": ("00",),
+    "LDAPS://HOST": (f"ldaps://{ADDRESS}", f"ldap://{ADDRESS}"),
+    "PATH": (NOWHERE, f"file://{NOWHERE}"),
+    "SEQ": ("12",),
+    "STORE": (NOWHERE, f"sqlite:{NOWHERE}", f"postgresql://{ADDRESS}/x"),
+    "TIME": ("2024-03-05T12:00:00Z", "2024-03-05"),
+    "URI": (f"file://{NOWHERE}", f"s3://nowhere/x?endpoint_override={ADDRESS}&scheme=http"),
+    "URL": (f"ldaps://{ADDRESS}",),
+}
+#: What a command wants beside a place; without it, it ends before it looks at that.
+COMPANY: dict[Words, tuple[str, ...]] = {
+    ("map",): ("--json",),
+    ("mirror",): ("--once", f"ldaps://{ADDRESS}"),
+    ("pipeline", "ingest"): ("--journals", NOWHERE),
+    ("pipeline", "ingest", "--run"): (),
+    ("pipeline", "rebuild", "--at"): ("--partition", "49e0ef07-0000-0000-0000-000000000001"),
+    ("pipeline", "run"): ("--journals", NOWHERE),
+    ("pipeline", "run", "--run"): (),
+    ("pipeline", "stream"): ("--journals", NOWHERE),
+    ("promote",): ("--server", ADDRESS),
+    ("promote", "--to"): ("--rebuild", "x", "--server", ADDRESS),
+    ("undelete",): ("--server", ADDRESS),
+}
+#: URLs of other kinds than an Active Directory's.
+URLS = {"--monitor": f"http://{ADDRESS}", "--master": "local[1]"}
+#: Spark looks for this server for minutes. ``make engines`` calls it with one that is there.
+WAITED_FOR = "--remote"
+#: What a command says that does not take a kind of value.
+REFUSALS = ("give a path", "is a URI", "Usage:", "Traceback", "internal error")
+
+
+def kinds(parameter: Any) -> list[str]:
+    """The kinds of values that a parameter's metavar names: ``[FILE|-]`` are two."""
+    metavar = (parameter.metavar or "").replace("...", "")
+    if metavar in KINDS:
+        return [metavar]
+    return [kind for kind in metavar.strip("[]").split("|") if kind]
+
+
+def values(parameter: Any) -> list[str]:
+    """A value of each kind; of parameters that are always a name or a number, none."""
+    if parameter.opts[0] == WAITED_FOR:
+        return []
+    if parameter.opts[0] in URLS:
+        return [URLS[parameter.opts[0]]]
+    return [value for kind in kinds(parameter) for value in KINDS.get(kind, ())]
+
+
+SHOWN = [
+    pytest.param(words, command, parameter, id=" ".join((*words, parameter.opts[0])))
+    for words, command in leaves()
+    for parameter in command.params
+    if values(parameter)
+]
+
+
+@pytest.mark.parametrize(("words", "command", "parameter"), SHOWN)
+def test_no_command_refuses_a_kind_of_value_that_its_help_names(
+    words: Words, command: Any, parameter: Any, mqis: Any
+) -> None:
+    option = parameter.opts[0]
+    company = COMPANY.get((*words, option), COMPANY.get(words, ()))
+    if option in company or parameter.param_type_name == "argument":
+        company = ()
+    lines = [called(words, command, parameter, v, NOWHERE) for v in values(parameter)]
+    ended = [mqis([*line, *company]) for line in lines]
+    assert [each for each in ended if any(text in each.errors for text in REFUSALS)] == []
+
+
+def test_alternatives_are_of_known_kinds() -> None:
+    """Else the test above would pass over them."""
+    named = {kind for each in SHOWN for kind in kinds(each.values[2])}
+    several = {
+        kind
+        for _, command in leaves()
+        for parameter in command.params
+        if len(kinds(parameter)) > 1
+        for kind in kinds(parameter)
+    }
+    assert several <= set(KINDS)
+    assert named <= set(KINDS)
 
 
 SERVED = [

@@ -14,6 +14,7 @@ import typer
 from mqis.admin.activedirectory.estate.sources import addresses_of, check_directory, check_ldif
 from mqis.admin.activedirectory.estate.stored import check_stored
 from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
+from mqis.cli.localpaths import refuse_uri
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
 from mqis.cli.spread import spread
@@ -98,6 +99,7 @@ def _report(
             return check_stored(view)
     if is_ldap_url(source):
         return asyncio.run(check_directory(access.connecting(source), resolver))
+    refuse_uri(source)
     return check_ldif(Path(source), resolver)
 
 

@@ -46,7 +46,7 @@ def check(
     directory: Annotated[
         str,
         typer.Argument(
-            metavar="DIRECTORY",
+            metavar="DIRECTORY|URI",
             help="The journal's directory, with its segments; or an archive, also as a URI.",
             show_default=False,
         ),

@@ -17,6 +17,8 @@ from mqis.cli.parameters import is_path
 
 #: A scheme has two letters at least; one letter is a drive.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
+#: What a parameter's metavar says that takes more than paths.
+_ELSEWHERE = ("LDAP", "STORE", "URI", "URL")
 #: The pipeline knows ``file:`` and says what a cluster needs.
 _OWN_RULES = ("pipeline",)
 
@@ -35,7 +37,7 @@ def refuse_uris(name: str, command: Any) -> None:
 def takes_path(parameter: Any) -> bool:
     """True for a parameter that names files or directories, and nothing else."""
     metavar = parameter.metavar or ""
-    if "STORE" in metavar or "LDAP" in metavar:
+    if any(kind in metavar for kind in _ELSEWHERE):
         return False
     return is_path(parameter) or "FILE" in metavar
 

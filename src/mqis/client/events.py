@@ -1,6 +1,6 @@
 """The directory events (MS-MQDS 3.2.6): each makes a call and returns a status and elements.
 
-    events = DirectoryEvents(connection)
+    events = ClientEvents(connection)
     created = await events.create_directory_object(Queue(pathname="c14\\\\orders", label="Orders"))
     found = await events.read_directory(Queue, [equal("Pathname", "c14\\\\orders")])
     if found.ok: print(found.value.label)

@@ -1,6 +1,6 @@
 """Runs an enterprise from its plan to its end, for ``mqis up``.
 
-    await launch(Launch(plan, run, connect), on_ready)
+    await launch(Launch(plan, run, connect, text), on_ready)
 
 The run directory holds all files: ``nodes.json`` (the servers' addresses), ``supervisor.json``
 (their states), ``enterprise.toml`` (the plan that was carried out), ``accounts.toml``,
@@ -64,9 +64,11 @@ class Launch:
 class RunningEnterprise:
     """A run directory that this process has locked, and its servers.
 
-    async with Enterprise(launch, report) as enterprise:
-        await enterprise.bring_up()
-        await enterprise.ended.wait()
+        async with RunningEnterprise(launch, report) as enterprise:
+            await enterprise.bring_up()
+            await enterprise.ended.wait()
+
+    At the end of the block the servers are stopped.
     """
 
     supervisor: Supervisor

@@ -1,7 +1,7 @@
 """A domain controller for tests of mirrors: it numbers changes and keeps tombstones.
 
     async with FollowedDomain.of() as server:
-        server.change(AddEntry(...))
+        server.change(DeleteEntry(name))
 
 ``may_dirsync`` and ``shows_deleted`` say what the account may; ``restore`` makes it the copy of a
 backup. Notifications are refused: a mirror has to ask.

@@ -3,7 +3,7 @@
 It answers what a client of Active Directory asks and knows neither schema nor rights:
 
     async with ScriptedDirectory([entry("CN=a,DC=x", cn=b"a")], page_limit=1000) as server:
-        LdapUrl.parse(server.url)
+        print(server.url)                             # give it to the client
 
 Set ``on_message`` to answer some messages otherwise: it returns operations to send, raw bytes, or a
 ``Fault``; None leaves the message to the server.

@@ -1,6 +1,6 @@
 """The client of MS-MQSD 3.1: broadcasts on one network after the other and evaluates replies.
 
-    client = DiscoveryClient(LocalQueueManager(enterprise, (site,)))
+    client = DiscoveryClient(DiscoveryQueueManager(enterprise_id, (site_id,)))
     client.get_directory_server_list(networks, request_id, now)
     for broadcast in client.effects(): ...            # then perhaps broadcast_failed
     client.receive(network, source, data, now)

@@ -5,13 +5,13 @@ functions of a transaction that its driver runs in order, each committed before 
 returned come back through ``committed``. A driver with a disk runs them in the store's writer; the
 simulation runs them itself and injects crashes at any point.
 
-    node.receive(connection, data, at.monotonic)
+    node.queue.receive(connection, data, at.monotonic)
     for operation in node.operations(at):
         with store.write() as tx:
             effects = operation(tx)
         for event in node.committed(effects, at):
             ...
-    for effect in node.transport_effects():
+    for effect in node.queue.effects():
         ...
 """
 

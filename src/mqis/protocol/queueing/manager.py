@@ -1,9 +1,9 @@
 """A queue manager for the replication queue: sessions, destinations and tables.
 
-    manager = QueueManager(guid, "PSC1", MessageIdCounter(last))
-    identifier = manager.send("PSC2", Message(body), now, unix_time)
+    manager = QueueingMachine(guid, "PSC1", MessageIdCounter(last))
+    identifier = manager.send("PSC2", QueuedMessage(body), now, unix_time)
     for effect in manager.effects(): ...              # Connect, Write, Close
-    manager.connected(connection, now)                # or connect_failed
+    manager.connected(connection, address, now)       # or connect_failed
     manager.receive(connection, data, now)
     while (event := manager.next_event()) is not None: ...
     manager.next_timer(); manager.handle_timer(now)

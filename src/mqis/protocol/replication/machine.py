@@ -2,7 +2,7 @@
 
     with store.write() as tx:
         effects = replication.receive(tx, message, at)
-    carry_out(effects)
+    for effect in effects: ...                        # once the transaction is committed
 
 Each call is one operation in one transaction, and no two run at a time. If the commit fails
 nothing of what was decided may happen, and the memory may be ahead of the store: ``start`` again.

@@ -88,7 +88,7 @@ class NodeDriver:
     """Drives a node.
 
     async with NodeDriver(node, writer, members, resolve) as driver:
-        port = await driver.listen("127.0.0.1")
+        port = await driver.listen("127.0.0.1", 0)
         await driver.change(operation)
     """
 

@@ -3,8 +3,11 @@
 A type is described once, from the parts below, and compiled for NDR20 (C706 chapter 14) and NDR64
 (MS-RPCE 2.2.5). ``Parameters`` is the stub of a request or response.
 
+    @dataclass(frozen=True)
+    class Search: ...                            # with the fields path, ids and limit
+
     SEARCH = Parameters(
-        Search,                                  # a frozen dataclass: path, ids, limit
+        Search,
         path=Unique(WSTRING),
         count=Range(U32, 1, 128),                # not a field of Search: filled in and checked
         ids=Conformant(U32, size_is="count"),
