@@ -174,7 +174,7 @@ class Failed:
 def routes(tables: TableStore, shared: TableBuilder | None = None) -> Routed:
     """Writes ``routes``."""
     with _built(tables, shared, "objects", "routes") as builder:
-        sites = builder.frame("network").collect()[0]["sites"]
+        sites = sum(row["sites"] for row in builder.frame("network").collect())
     pairs = tables.read("routes")
     return Routed(sites, pairs.count(), pairs.filter("cost is null").count())
 
@@ -199,9 +199,11 @@ def traffic(tables: TableStore, messages: str = "", *, failed: str = "", seed: i
     inputs.check()
     tables.read("objects")
     with TableBuilder(tables, sources_of(tables.session, inputs)) as builder:
-        links = unpacked(builder.frame("network").collect()[0]["packed"]).links
+        # Without a usable export there is no network.
+        networks = builder.frame("network").collect()
+        links = [link for row in networks for link in unpacked(row["packed"]).links]
         if failed and failed not in links:
-            known = ", ".join(sorted(set(links))[:10])
+            known = ", ".join(sorted(set(links))[:10]) or "none"
             raise PipelineError(f"there is no link {failed!r}; links are {known}")
         builder.write(["traffic"])
         total = builder.frame("site_demand").agg(F.sum("messages")).collect()[0][0] or 0.0

@@ -33,6 +33,9 @@ def say_ingested(done: dict[str, Any], tables: str) -> None:
 def say_audited(done: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     for partition in done["unaudited"]:
         say(f"partition {partition}: not audited, there is no export of its authority", "yellow")
+    if not done["servers"]:
+        say("not audited: no export can be used; 'mqis pipeline show evidence' says why", "yellow")
+        return
     if not rows:
         say(f"all replicas of {counted(done['servers'], 'server')} agree", "green")
         return
