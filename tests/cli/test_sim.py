@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from mqis.sim.mutations import MUTATIONS
 from mqis.sim.runner import run_seed
 from tests.cli.commands import process, run
 
@@ -41,6 +42,20 @@ def test_a_violation_ends_a_range_and_tells_how_to_see_it_again() -> None:
     told = run(*again[1].split(), "--json")
     assert told.exit_code == 1
     assert json.loads(told.stdout)["rule"] == "no acknowledged change lost"
+
+
+def test_all_mutations_are_counted() -> None:
+    """Seed 2 restores one backup twice, which finds one mutation among others."""
+    result = run("sim", "--mutate", "all", "--seeds", "1", "--start", "2", "--jobs", "1", "--json")
+    assert result.exit_code == 1, "one seed cannot find all"
+    told = json.loads(result.stdout)
+    counts = {one["name"]: (one["seeds"], one["rule"]) for one in told["mutations"]}
+    assert list(counts) == list(MUTATIONS)
+    assert counts["B34"] == (1, "one change for a number")
+    assert told["missed"] == [name for name, (seeds, _) in counts.items() if seeds is None]
+    assert told["median"] == (2 if 2 * len(told["missed"]) > len(counts) else 1)
+    refused = run("sim", "--mutate", "all", "--seed", "1")
+    assert refused.exit_code == 2
 
 
 def test_keep_going() -> None:
