@@ -8,13 +8,14 @@ Runs seeds from 0 on with each mutation until a rule breaks, at most ``MOST`` of
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
 from statistics import median
 
 from mqis.sim.mutations import MUTATIONS
-from mqis.sim.runner import SeedCount, seeds_until_found
+from mqis.sim.runner import SeedCount, find_all, seeds_until_found
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "simulation.md"
 BEGIN, END = "<!-- begin: tools/simulation_doc.py -->", "<!-- end -->"
@@ -50,11 +51,12 @@ def written(document: str, findings: dict[str, SeedCount]) -> str:
 
 
 def main(names: list[str]) -> None:
-    for name in names or list(MUTATIONS):
-        finding = seeds_until_found(name, range(MOST))
+    seeds, jobs = range(MOST), os.cpu_count() or 1
+    found = (seeds_until_found(name, seeds) for name in names)
+    for finding in found if names else find_all(seeds, jobs=jobs):
         text = DOCUMENT.read_text("utf-8")
-        DOCUMENT.write_text(written(text, known(text) | {name: finding}), "utf-8")
-        print(f"{name}: {finding.shown} {finding.rule}", flush=True)
+        DOCUMENT.write_text(written(text, known(text) | {finding.name: finding}), "utf-8")
+        print(f"{finding.name}: {finding.shown} {finding.rule}", flush=True)
 
 
 if __name__ == "__main__":
