@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from mqis.sim.mutations import MUTATIONS
 from mqis.sim.runner import run_seed
 from tests.cli.commands import process, run
 
@@ -33,23 +34,37 @@ def test_json() -> None:
 
 
 def test_a_violation_ends_a_range_and_tells_how_to_see_it_again() -> None:
-    result = run("sim", "--seeds", "5", "--start", "2", "--jobs", "1", "--mutate", "E12")
+    result = run("sim", "--seeds", "5", "--start", "3", "--jobs", "1", "--mutate", "E12")
     assert result.exit_code == 1
     assert "1 seed in" in result.output
-    again = re.search(r"less: +mqis (sim --seed 2 --mutate E12 --steps \S+) --trace", result.output)
+    again = re.search(r"less: +mqis (sim --seed 3 --mutate E12 --steps \S+) --trace", result.output)
     assert again is not None
     told = run(*again[1].split(), "--json")
     assert told.exit_code == 1
-    assert json.loads(told.stdout)["rule"] == "no acknowledged change lost"
+    assert json.loads(told.stdout)["rule"] == "a copy is complete at its number"
+
+
+def test_all_mutations_are_counted() -> None:
+    """Seed 2 restores one backup twice, which finds one mutation among others."""
+    result = run("sim", "--mutate", "all", "--seeds", "1", "--start", "2", "--jobs", "1", "--json")
+    assert result.exit_code == 1, "one seed cannot find all"
+    told = json.loads(result.stdout)
+    counts = {one["name"]: (one["seeds"], one["rule"]) for one in told["mutations"]}
+    assert list(counts) == list(MUTATIONS)
+    assert counts["B34"] == (1, "one change for a number")
+    assert told["missed"] == [name for name, (seeds, _) in counts.items() if seeds is None]
+    assert told["median"] == (2 if 2 * len(told["missed"]) > len(counts) else 1)
+    refused = run("sim", "--mutate", "all", "--seed", "1")
+    assert refused.exit_code == 2
 
 
 def test_keep_going() -> None:
-    arguments = ("--seeds", "3", "--start", "2", "--jobs", "1", "--mutate", "E12", "--json")
+    arguments = ("--seeds", "2", "--start", "3", "--jobs", "1", "--mutate", "E12", "--json")
     result = run("sim", *arguments, "--keep-going")
     assert result.exit_code == 1
     told = json.loads(result.stdout)
-    assert told["seeds"] == 3
-    assert [failure["seed"] for failure in told["failed"]] == [2, 3, 4]
+    assert told["seeds"] == 2
+    assert [failure["seed"] for failure in told["failed"]] == [3, 4]
 
 
 def test_journals_of_a_seed(tmp_path: Path) -> None:

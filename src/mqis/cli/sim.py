@@ -21,10 +21,21 @@ from mqis.cli.options import JsonOption, make_writable
 from mqis.cli.output import cell, console, counted, error_console, print_error, print_json, table
 from mqis.sim.coverage import missing
 from mqis.sim.mutations import MUTATIONS
-from mqis.sim.runner import Options, RunResult, minimised, run_many, run_seed, scenario_of
+from mqis.sim.runner import (
+    Options,
+    RunResult,
+    find_all,
+    minimised,
+    run_many,
+    run_seed,
+    scenario_of,
+)
 from mqis.sim.worlds import WORLDS
 
 _TAIL = 40
+_SEEDS, _MOST = 20, 100
+#: The name that stands for every mutation.
+_ALL = "all"
 
 
 class _Summary(NamedTuple):
@@ -46,7 +57,14 @@ def sim(
         int | None,
         typer.Option("--seed", help="Run only this seed; the run is the same every time."),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run this many seeds.")] = 20,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds",
+            min=1,
+            help="Run this many seeds. Default: 20, and with --mutate all up to 100 each.",
+        ),
+    ] = None,
     start: Annotated[int, typer.Option("--start", help="The first seed.")] = 0,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Do not stop at the first violation.")
@@ -60,7 +78,7 @@ def sim(
             "--mutate",
             metavar="E01",
             help="Disable one rule: E.. follows the specification without its erratum, S.. drops a "
-            "safeguard, B.. puts a bug in.",
+            "safeguard, B.. puts a bug in. With 'all', count the seeds that find each of them.",
         ),
     ] = None,
     steps: Annotated[
@@ -91,11 +109,20 @@ def sim(
     """
     if journal is not None:
         make_writable(journal)
+    if mutate == _ALL:
+        if seed is not None or steps is not None or journal is not None:
+            raise typer.BadParameter(
+                "'all' goes with --seeds, --start and --jobs only", param_hint="--mutate"
+            )
+        _find_all(range(start, start + (seeds or _MOST)), jobs, json=json)
+        return
     options = Options(_known(mutate), _numbers(steps), journal, world=_known_world(world))
     if seed is not None:
         _one(seed, replace(options, keep_lines=True), trace=trace, json=json)
     else:
-        _many(range(start, start + seeds), options, jobs, keep_going=keep_going, json=json)
+        _many(
+            range(start, start + (seeds or _SEEDS)), options, jobs, keep_going=keep_going, json=json
+        )
 
 
 def _known(mutation: str | None) -> str | None:
@@ -122,6 +149,34 @@ def _numbers(steps: str | None) -> tuple[int, ...] | None:
         raise typer.BadParameter(
             "write step numbers separated by commas", param_hint="--steps"
         ) from None
+
+
+# --- all mutations --------------------------------------------------------------------------------
+
+
+def _find_all(seeds: range, jobs: int, *, json: bool) -> None:
+    """Runs seeds with each mutation until one finds it; the status is 1 if none finds one."""
+    found = []
+    with _bar(len(MUTATIONS), "mutations") as advance:
+        for count in find_all(seeds, jobs=jobs):
+            found.append(count)
+            advance()
+    # A mutation that no seed found took more than all of them.
+    middle = median(len(seeds) + 1 if count.seeds is None else count.seeds for count in found)
+    missed = [count.name for count in found if count.seeds is None]
+    if json:
+        listed = [{"name": c.name, "seeds": c.seeds, "rule": c.rule or None} for c in found]
+        print_json({"mutations": listed, "median": middle, "missed": missed})
+    else:
+        rows = table("mutation", "seeds", "what breaks", "the rule that is disabled, or the bug")
+        for count in found:
+            about = MUTATIONS[count.name][0]
+            rows.add_row(cell(count.name), count.shown, cell(count.rule), cell(about))
+        console().print(rows)
+        told = f"{counted(len(found), 'mutation')}, {middle:g} seeds each (median)"
+        console().print(cell(f"{told}; not found: {', '.join(missed) or 'none'}"), soft_wrap=True)
+    if missed:
+        raise typer.Exit(1)
 
 
 # --- one seed -------------------------------------------------------------------------------------
@@ -245,11 +300,11 @@ def _run(seeds: range, options: Options, jobs: int, keep_going: bool) -> _Summar
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Callable[[], None]]:
+def _bar(total: int, what: str = "seeds") -> Iterator[Callable[[], None]]:
     target = error_console()
-    columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
-        task = bar.add_task("seeds", total=total)
+        task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
-from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.replication.server import Role, Server
 from mqis.sim.workload import Properties
@@ -66,6 +67,39 @@ def machine_creator(me: Server, key: RsaPublicKey) -> Callable[[DirectoryEvents]
     return lambda events: events.create_directory_object(
         ObjectType.MACHINE, _machine_properties(me, key), partition=me.site
     )
+
+
+def psc_setter(me: Server) -> Callable[[DirectoryEvents], object]:
+    """Returns an operation that names another PSC of a site, to be run at the PEC."""
+
+    def name(events: DirectoryEvents) -> bool:
+        site = events.transaction.get(ObjectType.SITE, me.site)
+        if site is not None:
+            events.update_directory_object(site, props({PropId.S_PSC: me.name}))
+        return True
+
+    return name
+
+
+def role_setter(me: Server) -> Callable[[DirectoryEvents], bool]:
+    """Returns an operation that publishes the role of a promoted PSC, to be run there.
+
+    The former PSC becomes a BSC. The result is False while the server decides nothing.
+    """
+
+    def publish(events: DirectoryEvents) -> bool:
+        own = events.transaction.get(ObjectType.MACHINE, me.id)
+        if own is None or events.owns is None or not events.owns(me.site):
+            return False
+        for machine in list(events.transaction.owned_by(ObjectType.MACHINE, me.site)):
+            service = ServiceAttributes.of(machine)
+            role = ServiceBits.PSC if machine.id == me.id else ServiceBits.BSC
+            if service.role not in (None, role):
+                new = replace(service, directory_server=True, role=role).as_properties()
+                events.update_directory_object(machine, new)
+        return True
+
+    return publish
 
 
 def _site_properties(site: Guid, psc: str, index: int) -> Properties:

@@ -149,13 +149,15 @@ def _strangers(server: SimServer, servers: list[SimServer]) -> list[str]:
 
 
 def _set_aside(server: SimServer) -> list[str]:
-    """Describes the objects that a replica has in quarantine; at the end there must be none."""
+    """Describes what a replica still waits for: objects in quarantine, and parts of replies."""
     if server.node is None:
         return []
     partitions = server.node.replication.memory.partitions.values()
     found = [f"{server.name} has set {id_} aside" for p in partitions for id_ in p.quarantine]
     with server.disk.store.read() as view:
         kept = [Guid(key[16:]) for key, _ in view.states("quarantine")]
+        open_ = [Guid(key) for key, _ in view.states("round")]
+    found += [f"{server.name} still waits for the end of a reply of {id_}" for id_ in open_]
     return found or [f"{server.name} still lists {id_} as set aside" for id_ in kept]
 
 

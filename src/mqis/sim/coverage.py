@@ -27,11 +27,16 @@ FAULTS: dict[str, str] = {
     "fault restore replica": "replica restored",
     "fault restore authority": "authority restored",
     "late join": "server joins late",
+    "fault restore again": "one backup restored twice",
     "fault retire": "site deleted with its server",
+    "fault resettle": "site made again",
+    "fault slip": "site deleted and undeleted",
+    "fault promote": "BSC promoted",
     **{f"fault {trick}": f"stranger: {trick}" for trick in Trick},
     **{f"lie {falsehood}": f"lie: {falsehood}" for falsehood in Falsehood},
 }
 DECISIONS: dict[str, str] = {
+    "undeleted": "undelete an object",
     "sent change_propagation": "propagate changes",
     "sent sync_request": "request synchronisation",
     "asked again": "repeat a request",

@@ -1,6 +1,6 @@
 """Scenarios that lead into rare situations, which random steps meet in too few seeds.
 
-One seed in twenty is such a scenario. The situations are those that four mutations need; the order
+One seed in five is such a scenario. The situations are those that some mutations need; the order
 and the times of operations, the objects and the lies are drawn from the seed.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from mqis.protocol.replication.settings import ReplicationSettings
-from mqis.sim.scenario import CLOCK_SKEW_S, Scenario, enterprise
+from mqis.sim.scenario import CALM, CLOCK_SKEW_S, Scenario, Weather, enterprise
 from mqis.sim.steps import (
     Backup,
     Change,
@@ -18,17 +18,24 @@ from mqis.sim.steps import (
     CrashPoint,
     Cut,
     Falsehood,
+    Isolate,
     Lie,
     Operate,
+    Promote,
+    Resettle,
     Restore,
+    Retire,
+    Slip,
     Step,
     Stranger,
     Trick,
 )
 
 #: The seeds with this remainder are directed.
-EVERY, REMAINDER = 20, 12
+EVERY, REMAINDER = 5, 2
 _LASTS_S = 1800.0
+#: Answers to requests are forgotten after so long.
+MEMORY_S = 900.0
 
 
 def directed(seed: int) -> Scenario | None:
@@ -40,10 +47,22 @@ def directed(seed: int) -> Scenario | None:
 
 
 def _scenario(
-    seed: int, bscs: tuple[int, ...], steps: list[Step], *, signed: bool, max_changes: int = 5
+    seed: int,
+    bscs: tuple[int, ...],
+    steps: list[Step],
+    *,
+    signed: bool = False,
+    max_changes: int = 5,
+    weather: Weather = CALM,
 ) -> Scenario:
     settings = ReplicationSettings(
-        clock_skew_s=CLOCK_SKEW_S, purge_buffer=4, purge_step=2, ack_step=4, max_changes=max_changes
+        clock_skew_s=CLOCK_SKEW_S,
+        purge_buffer=4,
+        purge_step=2,
+        ack_step=4,
+        max_changes=max_changes,
+        reply_memory_s=MEMORY_S,
+        forget_step=1,
     )
     ordered = tuple(sorted(steps, key=lambda step: step.at))
     until = max(_LASTS_S, ordered[-1].at + 60.0)
@@ -51,6 +70,7 @@ def _scenario(
         seed,
         enterprise(bscs),
         settings=settings,
+        weather=weather,
         steps=ordered,
         fault_s=until,
         signed=signed,
@@ -139,9 +159,107 @@ def _requests_before_a_loss(random: Random, seed: int) -> Scenario:
     return _scenario(seed, (1, 0), steps, signed=True)
 
 
+def _requests_out_of_order(random: Random, seed: int) -> Scenario:
+    """Requests overtake each other; a stranger replays them when the answers are forgotten."""
+    update = Change.UPDATE_NETWORK
+    late = 110.0 + MEMORY_S
+    replays: list[Step] = [
+        Stranger(random.uniform(late + 30.0, _LASTS_S), Trick.REPLAY, random.getrandbits(32))
+        for _ in range(80)
+    ]
+    steps = [
+        *_operations(random, 10, (0,), Change.CREATE_NETWORK, between=(0.0, 20.0)),
+        *_operations(random, 24, (1, 2), update, between=(100.0, 102.0)),
+        *_operations(random, 4, (1, 2), update, between=(late, late + 2.0)),
+        *replays,
+    ]
+    return _scenario(seed, (1, 0), steps, signed=True, weather=Weather(max_delay_s=2.0))
+
+
+def _two_partitions(random: Random, seed: int) -> Scenario:
+    """PSC1 has all of the PEC's site, and is cut off when the enterprise changes."""
+    users = Change.CREATE_USER, Change.CREATE_USER, Change.DELETE_USER
+    steps = [
+        *_operations(random, 60, (0,), Change.CREATE_QUEUE, between=(0.0, 100.0)),
+        Cut(150.0, 0, 1, False, _LASTS_S),
+        *_operations(random, 40, (0,), *users, between=(200.0, _LASTS_S)),
+    ]
+    return _scenario(seed, (0, 0), steps)
+
+
+def _one_backup(random: Random, seed: int) -> Scenario:
+    """An authority is restored twice from one backup; between, some server hears of it."""
+    server, life_s = random.choice((0, 1)), 160.0
+    kinds = Change.CREATE_QUEUE, Change.CREATE_USER, Change.UPDATE_QUEUE
+
+    def busy(at: float) -> list[Step]:
+        return _operations(random, 6, (server,), *kinds, between=(at, at + 5.0))
+
+    steps = [
+        Backup(20.0, server),
+        *busy(30.0),
+        Isolate(40.0, server, life_s),
+        Restore(45.0, server, 1.0),
+        *busy(40.0 + life_s + random.choice((-8.0, 5.0))),
+        Isolate(60.0 + life_s, server, life_s + 300.0),
+        Restore(65.0 + life_s, server, 1.0),
+        *busy(60.0 + 2 * life_s),
+    ]
+    return _scenario(seed, (0, 1, 0), steps)
+
+
+def _site_amid_a_round(random: Random, seed: int) -> Scenario:
+    """PSC1 gets the changes of PSC2 in parts, and PSC2 is switched off amid them for ever."""
+    late = 1500.0
+    create = Change.CREATE_QUEUE
+    steps = [
+        Cut(60.0, 2, 1, True, late - 60.0),
+        *_operations(random, 60, (2,), create, between=(80.0, 120.0)),
+        *_operations(random, 4, (2,), create, between=(late + 1.0, late + 3.0)),
+        (Resettle if random.random() < 0.5 else Retire)(late + random.uniform(8.0, 30.0), 2),
+    ]
+    return _scenario(seed, (0, 0, 0), steps, max_changes=2, weather=Weather(max_delay_s=2.0))
+
+
+def _promoted(random: Random, seed: int) -> Scenario:
+    """PSC1 is lost; of its BSCs the one that is promoted knows of deletions, the other does not."""
+    users, queues = (Change.CREATE_USER, Change.DELETE_USER), (Change.CREATE_QUEUE,)
+    back_s = random.choice((None, 60.0))
+    steps = [
+        *_operations(random, 12, (0, 1), users[0], queues[0], between=(0.0, 60.0)),
+        Cut(100.0, 1, 3, False, 400.0),
+        *_operations(random, 12, (0, 1), users[1], Change.DELETE_QUEUE, between=(110.0, 180.0)),
+        Promote(300.0, 2, back_s),
+        *_operations(random, 12, (0, 2), *users, *queues, between=(310.0, 900.0)),
+        Promote(1000.0, 3 if back_s is None else 1),
+        *_operations(random, 12, (0, 1, 3), *users, *queues, between=(1010.0, _LASTS_S)),
+    ]
+    return _scenario(seed, (0, 2), steps)
+
+
+def _undeletes(random: Random, seed: int) -> Scenario:
+    """Objects and a site are deleted and brought back, while PSC1 is cut off for some time."""
+    kinds = Change.CREATE_QUEUE, Change.DELETE_QUEUE, Change.UNDELETE, Change.UNDELETE
+    more = Change.CREATE_USER, Change.DELETE_USER, Change.DELETE_MACHINE, Change.CREATE_MACHINE
+    at = random.uniform(600.0, 900.0)
+    steps = [
+        *_operations(random, 80, (0, 1, 2), *kinds, *more),
+        Cut(random.uniform(100.0, 500.0), 0, 1, random.random() < 0.5, 300.0),
+        Slip(at, 2, random.choice((5.0, 300.0))),
+        Resettle(at + 600.0, 2),
+    ]
+    return _scenario(seed, (0, 1, 0), steps)
+
+
 _SITUATIONS: tuple[Callable[[Random, int], Scenario], ...] = (
+    _one_backup,
     _requests_before_a_loss,
+    _promoted,
     _crash_in_quarantine,
+    _two_partitions,
     _false_acknowledgements,
+    _site_amid_a_round,
     _curiosity,
+    _requests_out_of_order,
+    _undeletes,
 )

@@ -11,7 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject, Partition, PurgeState
+from mqis.protocol.directory.objects import (
+    ENTERPRISE_PARTITION,
+    NAME_PROPERTY,
+    DirectoryObject,
+    Partition,
+    PurgeState,
+)
 from mqis.protocol.ports import Change, View
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.convergence import HeldObject
@@ -104,8 +110,9 @@ class NumberHistory:
     def __init__(self, count: Callable[[str], None] = lambda kind: None) -> None:
         self._count = count
         self.partitions: dict[Guid, PartitionHistory] = {}
-        #: The highest number that each server has ever had of each partition.
-        self.reached: dict[tuple[str, Guid], SequenceNumber] = {}
+        #: The highest number that each server has ever had of each partition. A server that was
+        #: made again under its name has another site.
+        self.reached: dict[tuple[str, Guid, Guid], SequenceNumber] = {}
         #: The number up to which each authority has purged tombstones.
         self.purged: dict[Guid, SequenceNumber] = {}
         #: The replicas that the last observed operation moved, with their state before.
@@ -168,7 +175,7 @@ class NumberHistory:
         if listed == known:
             return False
         self._put(self._listed, me.name, listed)
-        news = False
+        news, enterprise = False, self._seen.get((me.name, ENTERPRISE_PARTITION))
         for gone in {state.id for state in known} - {state.id for state in listed}:
             # Replicas of a deleted site are removed; if the site returns, they start from nothing.
             self._remove(self._seen, (me.name, gone))
@@ -177,6 +184,9 @@ class NumberHistory:
             before = self._seen.get(key)
             if before == state:
                 continue
+            if before is not None and _is_made_again(view, before, state, enterprise):
+                self._remove(self._seen, key)
+                before = None
             news = True
             self.moved.append((before, state))
             self._note_purge(view, me, state)
@@ -186,7 +196,8 @@ class NumberHistory:
                 self._check_purge(view, me, before, state)
             self._put(self._seen, key, state)
             self._observe_partition(view, me, state, before)
-            self._put(self.reached, key, max(self.reached.get(key, _MIN), state.last_seq))
+            where = me.name, me.site, state.id
+            self._put(self.reached, where, max(self.reached.get(where, _MIN), state.last_seq))
         return news
 
     def alive(self, object_type: ObjectType, prefix: str) -> bool:
@@ -216,6 +227,8 @@ class NumberHistory:
         if now.purged_seq <= before.purged_seq:
             return
         if not owns(view, me, now.id):
+            if now.purged_seq == now.last_seq:
+                return  # it has no tombstones, and makes whoever asks it resynchronise
             if now.purged_seq > self.purged.get(now.id, _MIN):
                 raise Violation(_PURGED, f"{me.name} goes ahead of the authority in {now.id}")
             return
@@ -223,7 +236,8 @@ class NumberHistory:
             return  # a restored authority makes all replicas resynchronise
         for other in view.partitions():
             has_other_owner = other.id and other.owner and not me.is_called(other.owner)
-            if has_other_owner and self.reached.get((other.owner, now.id), _MIN) < now.purged_seq:
+            where = other.owner, other.id, now.id
+            if has_other_owner and self.reached.get(where, _MIN) < now.purged_seq:
                 raise Violation(
                     _PURGED,
                     f"{me.name} forgets up to {now.purged_seq.value}, "
@@ -293,6 +307,17 @@ def _check_same(me: Server, true: Version, seen: Version) -> None:
         propid for propid, value in true.held.content.items() if seen.held.content[propid] != value
     )
     raise Violation("replicas equal", f"{me.name} has {seen} with other values of {wrong}")
+
+
+def _is_made_again(view: View, before: Partition, now: Partition, known: Partition | None) -> bool:
+    """Returns whether one operation removed a replica and began it anew: its site came back.
+
+    ``known`` is the enterprise's partition before the operation.
+    """
+    if now.last_seq >= before.last_seq or known is None:
+        return False
+    site = view.get(ObjectType.SITE, now.id)
+    return site is not None and site.seq > known.last_seq
 
 
 def _check_step(me: Server, before: Partition, now: Partition) -> None:

@@ -14,13 +14,17 @@ from signal import SIG_IGN, SIGINT, signal
 from tempfile import TemporaryDirectory
 from time import process_time
 from traceback import extract_tb
+from typing import TypeVar
 
 from mqis.sim.minimise import fewest
-from mqis.sim.mutations import mutated
+from mqis.sim.mutations import MUTATIONS, mutated
 from mqis.sim.scenario import Scenario
 from mqis.sim.trace import SimTrace
 from mqis.sim.violation import Violation
 from mqis.sim.worlds import WORLDS, AnyScenario, RunnableWorld, build_world, with_steps, world_of
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +121,47 @@ def run_world(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SeedCount:
+    """The number of seeds that it took to find a mutation, and the rule that broke."""
+
+    name: str
+    #: None if no seed found it.
+    seeds: int | None
+    rule: str = ""
+    #: The number of seeds that were run.
+    tried: int = 0
+
+    @property
+    def shown(self) -> str:
+        return f"none of {self.tried}" if self.seeds is None else str(self.seeds)
+
+
+def seeds_until_found(name: str, seeds: range) -> SeedCount:
+    """Runs seeds with a mutation until a rule breaks."""
+    for count, seed in enumerate(seeds, start=1):
+        violation = run_seed(seed, Options(mutation=name)).violation
+        if violation is not None:
+            return SeedCount(name, count, violation.rule, count)
+    return SeedCount(name, None, tried=len(seeds))
+
+
+def find_all(seeds: range, *, jobs: int = 1) -> Iterator[SeedCount]:
+    """Yields for every mutation, in their order, how many seeds find it."""
+    yield from _mapped(partial(seeds_until_found, seeds=seeds), MUTATIONS, jobs, 1)
+
+
 def run_many(
     seeds: Iterable[int], options: Options = PLAIN, *, jobs: int = 1
 ) -> Iterator[RunResult]:
     """Yields the results in the order of the seeds; the caller may stop early."""
+    yield from _mapped(partial(run_seed, options=options), seeds, jobs, 4)
+
+
+def _mapped(work: Callable[[_T], _R], inputs: Iterable[_T], jobs: int, chunk: int) -> Iterator[_R]:
+    """Yields the results of many runs in the order of the inputs, from several processes."""
     if jobs <= 1:
-        yield from (run_seed(seed, options) for seed in seeds)
+        yield from map(work, inputs)
         return
     # Spawn: a fork would inherit this process's tracing and threads.
     # Ctrl-C reaches all processes of a terminal: this one ends the others, which say nothing.
@@ -131,7 +170,7 @@ def run_many(
         jobs, get_context("spawn"), initializer=signal, initargs=(SIGINT, SIG_IGN)
     )
     try:
-        yield from pool.map(partial(run_seed, options=options), seeds, chunksize=4)
+        yield from pool.map(work, inputs, chunksize=chunk)
     except (GeneratorExit, KeyboardInterrupt):
         for worker in active_children():
             if worker not in others:

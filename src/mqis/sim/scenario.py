@@ -22,8 +22,11 @@ from mqis.sim.steps import (
     Join,
     Lie,
     Operate,
+    Promote,
+    Resettle,
     Restore,
     Retire,
+    Slip,
     Step,
     Stranger,
     Trick,
@@ -34,6 +37,8 @@ MAX_SERVERS = 20
 CLOCK_SKEW_S = 300.0
 #: The share of runs with signatures; only these can have hostile parties.
 _SIGNED = 0.8
+#: The shares of runs in which clients undelete, and in which an administrator slips.
+_UNDELETING, _SLIPPING = 0.5, 0.4
 #: The share of runs in which a third of the servers have stores in SQLite files.
 _SQLITE = 0.2
 
@@ -167,7 +172,122 @@ def draw(seed: int) -> Scenario:
         signed=random.random() < 0.5,
         skew_s=random.choice((0.0, 0.0, 3.0, 300.0)),
     )
-    return _attacked(scenario.with_steps(_steps(random, scenario)))
+    return _attacked(_slipped(scenario.with_steps(_steps(random, scenario))))
+
+
+def _slipped(scenario: Scenario) -> Scenario:
+    """Adds slips of an administrator from their own random source, and undeletes."""
+    random = Random(f"mqis-sim/{scenario.seed}/slips")
+    steps = list(scenario.steps)
+    if random.random() < _UNDELETING:
+        steps += _undeletes(random, scenario)
+    if random.random() < _SLIPPING:
+        make = random.choice((_same_backup, _resettled, _deleted_site, _promotions))
+        added = make(random, scenario)
+        touched = {step.server for step in added if isinstance(step, (Resettle, Slip, Promote))}
+        if touched:
+            # These servers, and the PEC that knows what became of them, keep their disks.
+            steps = [s for s in steps if not _is_about(s, 0) and not _is_at(s, touched, scenario)]
+        steps += added
+    return scenario.with_steps(_in_order(steps))
+
+
+def _is_at(step: Step, servers: set[int], scenario: Scenario) -> bool:
+    """True for what happens to the disk of a server of these servers' sites."""
+    sites = {scenario.servers[server].site for server in servers}
+    return isinstance(step, (Crash, Restore, Backup, Join, Retire)) and (
+        scenario.servers[step.server].site in sites
+    )
+
+
+def _undeletes(random: Random, scenario: Scenario) -> list[Step]:
+    last, count = len(scenario.servers), random.choice((4, 12))
+    kinds = Change.UNDELETE, Change.UNDELETE, Change.DELETE_QUEUE, Change.DELETE_USER
+    return [
+        Operate(
+            random.uniform(0, scenario.fault_s),
+            random.randrange(last),
+            random.choice(kinds),
+            random.getrandbits(32),
+        )
+        for _ in range(count)
+    ]
+
+
+def _same_backup(random: Random, scenario: Scenario) -> list[Step]:
+    """An authority is restored twice from one backup, mostly when it hears nobody."""
+    pscs = [i for i, plan in enumerate(scenario.servers) if plan.role is not Role.BSC]
+    server, at = random.choice(pscs), random.uniform(0, scenario.fault_s / 2)
+    life_s = scenario.settings.recovery_wait_s + random.choice((30.0, 300.0))
+    alone = random.random() < 0.7
+    heard = random.uniform(0, life_s)
+    return [
+        Backup(at, server),
+        *_busy_at(random, server, at + 1, 4),
+        *([Isolate(at + 10, server, 2 * life_s + heard)] if alone else []),
+        Restore(at + 15, server, 1.0),
+        *_busy_at(random, server, at + life_s, 6),
+        Restore(at + life_s + 30, server, 1.0),
+        *_busy_at(random, server, at + 2 * life_s + 20, 6),
+    ]
+
+
+def _busy_at(random: Random, server: int, at: float, count: int) -> list[Step]:
+    kinds = Change.CREATE_QUEUE, Change.CREATE_USER, Change.UPDATE_QUEUE, Change.DELETE_QUEUE
+    return [
+        Operate(at + n / 4, server, random.choice(kinds), random.getrandbits(32))
+        for n in range(count)
+    ]
+
+
+def _resettled(random: Random, scenario: Scenario) -> list[Step]:
+    """A site is deleted and made again, once or twice."""
+    alone = _lone_sites(scenario)
+    if not alone:
+        return []
+    server, at = random.choice(alone), random.uniform(0, scenario.fault_s / 2)
+    steps: list[Step] = [*_busy_at(random, server, at, 6), Resettle(at + 5, server)]
+    if random.random() < 0.5:
+        steps += [*_busy_at(random, server, at + 180, 6), Resettle(at + 200, server)]
+    return [*steps, *_busy_at(random, server, at + 600, 6)]
+
+
+def _deleted_site(random: Random, scenario: Scenario) -> list[Step]:
+    """The site of a running server is deleted and undeleted, while clients go on there."""
+    alone = _lone_sites(scenario)
+    if not alone:
+        return []
+    server, at = random.choice(alone), random.uniform(0, scenario.fault_s / 2)
+    for_s = random.choice((1.0, 60.0, 1800.0))
+    return [
+        *_busy_at(random, server, at, 6),
+        Slip(at + random.choice((2.0, 30.0)), server, for_s),
+        *_busy_at(random, server, at + for_s + 60, 6),
+    ]
+
+
+def _promotions(random: Random, scenario: Scenario) -> list[Step]:
+    """The BSCs of a site become its PSC, one after the other; or the first one comes back."""
+    sites = {plan.site for plan in scenario.servers if plan.role is Role.BSC and plan.site}
+    if not sites:
+        return []
+    site = random.choice(sorted(sites))
+    plans = enumerate(scenario.servers)
+    bscs = [i for i, plan in plans if plan.role is Role.BSC and plan.site == site]
+    at = random.uniform(0, scenario.fault_s / 2)
+    steps: list[Step] = []
+    psc = next(i for i, plan in enumerate(scenario.servers) if plan.site == site)
+    back = random.random() < 0.5
+    for server in (bscs[0], psc) if back else bscs:
+        returns_s = random.choice((5.0, 100.0)) if back else None
+        steps += [*_busy_at(random, server, at - 2, 4), Promote(at, server, returns_s)]
+        at += random.choice((10.0, 200.0, 2000.0))
+        if random.random() < 0.5:
+            # It may take office, and nobody hears what it decides.
+            steps.append(Isolate(at - 5, server, 600.0))
+        steps += _busy_at(random, server, at + 2, 6)
+        at += 20.0
+    return [replace(step, at=max(0.0, step.at)) for step in steps]
 
 
 def _attacked(scenario: Scenario) -> Scenario:
@@ -204,6 +324,7 @@ def _tricks(random: Random, scenario: Scenario) -> list[Step]:
 def _lies(random: Random, scenario: Scenario) -> list[Step]:
     """The lies of one backup controller; empty if there is none."""
     bscs = [i for i, plan in enumerate(scenario.servers) if plan.role is Role.BSC]
+    bscs = [server for server in bscs if server not in _administered(scenario)]
     if not bscs:
         return []
     liar, count = random.choice(bscs), random.choice((10, 30, 60))
@@ -222,6 +343,7 @@ def _lies(random: Random, scenario: Scenario) -> list[Step]:
 def _overreaches(random: Random, scenario: Scenario) -> list[Step]:
     """The lies of one PSC about objects of others; empty if there is none beside the PEC."""
     pscs = [i for i, plan in enumerate(scenario.servers) if plan.role is Role.PSC]
+    pscs = [server for server in pscs if server not in _administered(scenario)]
     if not pscs:
         return []
     liar = random.choice(pscs)
@@ -234,6 +356,13 @@ def _overreaches(random: Random, scenario: Scenario) -> list[Step]:
         )
         for _ in range(random.choice((3, 10)))
     ]
+
+
+def _administered(scenario: Scenario) -> set[int]:
+    """The servers of sites that go and come, or get another PSC; none of them is hostile."""
+    steps = [step for step in scenario.steps if isinstance(step, (Resettle, Slip, Promote))]
+    sites = {scenario.servers[step.server].site for step in steps}
+    return {i for i, plan in enumerate(scenario.servers) if plan.site in sites}
 
 
 def _servers(random: Random) -> tuple[ScenarioServer, ...]:
@@ -295,6 +424,10 @@ def _steps(random: Random, scenario: Scenario) -> tuple[Step, ...]:
         if random.random() < share:
             steps += make(random, scenario)
     steps = _retired(random, scenario, steps)
+    return _in_order(steps)
+
+
+def _in_order(steps: list[Step]) -> tuple[Step, ...]:
     if any(isinstance(step, Restore) for step in steps):
         # A restore may bring back a machine that is in another site by now; that cannot be merged.
         steps = [s for s in steps if not isinstance(s, Operate) or s.change not in _UNMERGEABLE]

@@ -32,6 +32,10 @@ class QueueScopes:
         #: The requester, the server that it asked, and the partition: for all of its queues.
         self._entitled: set[tuple[str, str, Guid]] = set()
 
+    def settle(self, server: Server) -> None:
+        """Records that a server belongs to another site now."""
+        self._sites[name_key(server.name)] = server.site
+
     def sent(self, sender: str, machine: str, body: bytes) -> None:
         operation = operation_in(body)
         if operation == MessageOperation.SYNC_REQUEST:

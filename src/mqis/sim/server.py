@@ -86,6 +86,8 @@ class SimServer:
         self.node: Node | None = None
         #: The keyring since the last start; None if messages are not signed.
         self.keyring: Keyring | None = None
+        #: The name of its files; a server that is made again has other ones.
+        self.label = me.name
         self.lives = 0
         self.restores = 0
         #: The point at which the next operation crashes.

@@ -35,6 +35,7 @@ class Change(StrEnum):
     UPDATE_SITE = "update site"
     UPDATE_ENTERPRISE = "update enterprise"
     UPDATE_DESCRIPTOR = "update descriptor"
+    UNDELETE = "undelete"
 
 
 class CrashPoint(StrEnum):
@@ -150,7 +151,7 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """A server loses its disk and is restored from its last backup."""
+    """A server loses its disk and is restored from its last backup, which may serve again."""
 
     at: float
     server: int
@@ -174,6 +175,38 @@ class Retire:
 
 
 @dataclass(frozen=True, slots=True)
+class Resettle:
+    """The only server of a site is switched off, and the site is deleted and made again at once.
+
+    Site and server keep their names and get new identifiers; the server begins with nothing.
+    """
+
+    at: float
+    server: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """The site of a running server is deleted at the PEC, and undeleted later."""
+
+    at: float
+    server: int
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """The PSC of a site is switched off, and a BSC takes its place.
+
+    The former PSC comes back as a BSC after ``back_s``, or never.
+    """
+
+    at: float
+    server: int
+    back_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Stranger:
     """A stranger without a key sends a recorded message, unchanged or altered."""
 
@@ -194,4 +227,5 @@ class Lie:
 
 Hostile = Stranger | Lie
 Disturbance = Crash | FailCommit | Cut | Isolate | Clog | Backup | Restore
-Step = Operate | Disturbance | Join | Retire | Hostile
+Administration = Join | Retire | Resettle | Slip | Promote
+Step = Operate | Disturbance | Administration | Hostile

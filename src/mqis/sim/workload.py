@@ -6,12 +6,14 @@ earlier ones are left out. It does nothing if there is no such object.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, Scope
 from mqis.protocol.directory.service import ServiceAttributes
+from mqis.protocol.undeletion.conflicts import bring_back, conflicts
+from mqis.protocol.undeletion.lost import LostObject
 from mqis.sim.steps import Change
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.certificates import digest_of
@@ -26,8 +28,15 @@ ClientOperation = Callable[[DirectoryEvents], object]
 _Work = Callable[[DirectoryEvents, Random], object]
 
 
-def operation(change: Change, salt: int) -> ClientOperation:
-    """Returns the operation of an ``Operate`` step; ``salt`` seeds its random choices."""
+def operation(
+    change: Change, salt: int, deleted: Sequence[DirectoryObject] = ()
+) -> ClientOperation:
+    """Returns the operation of an ``Operate`` step; ``salt`` seeds its random choices.
+
+    ``deleted`` are the objects that clients deleted, as they were then: a journal has them.
+    """
+    if change is Change.UNDELETE:
+        return lambda events: _undelete(events, Random(salt), deleted)
     work = _WORK[change]
     return lambda events: work(events, Random(salt))
 
@@ -292,6 +301,23 @@ def _deleting(object_type: ObjectType) -> _Work:
         return None if found is None else events.delete_directory_object(found)
 
     return work
+
+
+def _undelete(
+    events: DirectoryEvents, random: Random, deleted: Sequence[DirectoryObject]
+) -> object:
+    """Brings back an object that is gone here, unless its place is taken or its owner is missing.
+
+    Clients keep the names of roamers unique among sites (``_recreate_machine``).
+    """
+    view = events.transaction
+    gone = [obj for obj in deleted if view.get(obj.type, obj.id) is None]
+    plain = [obj for obj in gone if "roamer" not in (obj.path or "")]
+    if not plain:
+        return None
+    obj = random.choice(plain)
+    lost = LostObject(obj.type, obj.id, obj.partition, 0, 0, obj=obj)
+    return None if conflicts([lost], view) else bring_back(events, lost)
 
 
 _WORK: dict[Change, _Work] = {

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from mqis.protocol.clock import Instant
-from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
-from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
+from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
+from mqis.protocol.directory.ownchange import ChangeKind, NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction
 from mqis.protocol.queueing.limits import QueueingLimits
@@ -26,8 +28,8 @@ from mqis.protocol.replication.effects import (
     RequestAnswered,
 )
 from mqis.protocol.replication.refusals import RefusalReason
-from mqis.protocol.replication.server import Role, Server
 from mqis.sim import bootstrap, checkers, steps
+from mqis.sim.administration import Administrator
 from mqis.sim.caching import check_cached
 from mqis.sim.clock import MAX_EVENTS, EventClock
 from mqis.sim.completeness import CompletenessCheck
@@ -40,10 +42,8 @@ from mqis.sim.memories import check_memory
 from mqis.sim.network import MessageNetwork
 from mqis.sim.restoring import Witnesses
 from mqis.sim.scenario import CALM, Scenario
-from mqis.sim.scopes import QueueScopes
-from mqis.sim.server import ServerEntropy, SimServer
+from mqis.sim.server import SimServer
 from mqis.sim.steps import Change
-from mqis.sim.stores import Disk, MemoryDisk, SqliteDisk
 from mqis.sim.streams import StreamNetwork
 from mqis.sim.trace import SimTrace
 from mqis.sim.traffic import SyncTraffic
@@ -54,7 +54,6 @@ from mqis.storage.journal.appender import Appender
 from mqis.storage.journal.journal import Journal
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.layout import is_partial_reply
 from mqis.wire.mqdsrp.messages import ChangeRequest
@@ -65,14 +64,10 @@ _EPOCH = 1_709_280_000.0
 LIVENESS_S = 7200.0
 #: Time to agree for a new enterprise, without faults.
 _JOIN_S = 600.0
-#: The errors of a second attempt if the first one succeeded after all.
-_EXISTS = (HResult.MQ_ERROR_QUEUE_EXISTS, HResult.MQ_ERROR_MACHINE_EXISTS)
 #: Events per server and second beyond the clock's limit.
 _EVENTS_PER_SERVER_S = 1.0
 #: The times at which an administrator introduces unknown servers again.
 _ADMINISTRATED = (300.0, 1200.0)
-#: With SQLite, the first of so many servers has a file; the PEC is one of them.
-_SQLITE_EVERY = 3
 _CHECKS_S = (5.0, 30.0, 120.0, 300.0, 600.0, 1200.0, 2400.0, 3600.0, LIVENESS_S)
 
 
@@ -113,18 +108,20 @@ class World(EventClock):
         self.servers: dict[int, SimServer] = {}
         #: Simulated seconds from the last fault to agreement.
         self.healed_s = 0.0
-        self._directory = directory
+        self.directory = directory
         self._journal = journal
-        self._identities = self._make_identities()
-        self._scopes = QueueScopes(self._identities)
         self._alarms: dict[str, float] = {}
         self._backups: dict[int, Callable[[], None]] = {}
+        #: The servers whose last backup was restored.
+        self._restored: set[int] = set()
         self._requests: dict[int, OwnChange] = {}
         self._forwarded: dict[int, ChangeRequest] = {}
-        self._retired: list[SimServer] = []
+        #: The objects that clients deleted, as they were then.
+        self._deleted: list[DirectoryObject] = []
         self._last_request = 0
         self._accounting = False
-        self._witnesses = Witnesses()
+        self.witnesses = Witnesses()
+        self._administrator = Administrator(self, self._vault)
         #: The partitions in which each server was being restored after its last operation.
         self._recovering: dict[str, frozenset[Guid]] = {}
 
@@ -215,7 +212,7 @@ class World(EventClock):
     def _watch(self, sender: str, machine: str, body: bytes) -> None:
         self.traffic.sent(sender, machine, body, self.now)
         self.ledger.sent(sender, body, self.now)
-        self._scopes.sent(sender, machine, body)
+        self._administrator.scopes.sent(sender, machine, body)
         if is_partial_reply(body):
             self.trace.count("partial reply")
 
@@ -245,117 +242,30 @@ class World(EventClock):
                 if silent:
                     self.trace.count("recovered with silence")
                 answered = set(asked) - set(silent)
-                self._witnesses.check(server, Guid.parse(partition), answered, self.history)
+                self.witnesses.check(server, Guid.parse(partition), answered, self.history)
             case Changed(object_types):
                 if server.keyring is not None:
                     server.keyring.changed(object_types)
 
     # --- the enterprise ---------------------------------------------------------------------------
 
-    def _make_identities(self) -> list[Server]:
-        random = Random(f"{self.scenario.seed}/names")
-        plans = self.scenario.servers
-        sites = [Guid(random.randbytes(16)) for _ in range(1 + max(p.site for p in plans))]
-        ids = [Guid(random.randbytes(16)) for _ in plans]
-        pscs = {p.site: index for index, p in enumerate(plans) if p.role is not Role.BSC}
-        found = []
-        for plan, id_ in zip(plans, ids, strict=True):
-            psc = pscs[plan.site]
-            seeds = {ids[0]: plans[0].name}
-            if plan.role is Role.BSC:
-                seeds[ids[psc]] = plans[psc].name
-            name = plans[psc].name if plan.role is Role.BSC else ""
-            seeds.pop(id_, None)
-            found.append(
-                Server(plan.name, id_, sites[plan.site], plan.role, plans[0].name, name, seeds)
-            )
-        return found
-
-    def _new_server(self, index: int) -> SimServer:
-        me = self._identities[index]
-        disk: Disk = MemoryDisk()
-        if self.scenario.sqlite and self._directory is not None and index % _SQLITE_EVERY == 0:
-            disk = SqliteDisk(self._directory, me.name)
-        entropy = ServerEntropy(f"{self.scenario.seed}/{me.name}")
-        self.servers[index] = SimServer(self, me, disk, entropy)
-        return self.servers[index]
-
-    def _key(self, index: int) -> RsaPublicKey:
-        return self._vault.public(self._identities[index].name)
-
-    def _psc_of(self, index: int) -> int:
-        site = self.scenario.servers[index].site
-        return next(i for i, p in enumerate(self.scenario.servers) if p.site == site)
-
     def _build_enterprise(self) -> None:
         """Starts all servers one after the other, except those that join late."""
         late = {step.server for step in self.scenario.steps if isinstance(step, steps.Join)}
-        pec = self._new_server(0)
+        pec = self._administrator.new_server(0)
         with pec.disk.store.write() as tx:
-            bootstrap.found(tx, pec.me, self._key(0), pec.entropy, int(_EPOCH))
-        self._start(pec)
+            bootstrap.found(tx, pec.me, self._administrator.key(0), pec.entropy, int(_EPOCH))
+        self.start(pec)
         for index in range(1, len(self.scenario.servers)):
             if index not in late:
-                self._join(index)
+                self._administrator.join(index)
                 self.run_until(self.now + 5.0)
         self._require_agreement(_JOIN_S, "a new enterprise")
 
-    def _join(self, index: int) -> None:
-        """Joins a server as an administrator does: creates site and machine, then starts it."""
-        me, plan = self._identities[index], self.scenario.servers[index]
-        if plan.role is Role.PSC:
-            self._do_with_retries(0, bootstrap.site_creator(me, plan.site))
-            self._do_with_retries(0, bootstrap.machine_creator(me, self._key(index)))
-        else:
-            self._do_with_retries(
-                self._psc_of(index), bootstrap.machine_creator(me, self._key(index))
-            )
-        self.note("join", me.name)
-        self._start(self._new_server(index))
-
-    def _administrate(self) -> None:
-        """Creates site and machine again for servers that a restored authority does not know.
-
-        They joined after its backup was taken. It refuses their messages, and only an administrator
-        can introduce them.
-        """
-        for index, server in sorted(self.servers.items()):
-            plan, me = self.scenario.servers[index], server.me
-            home = 0 if plan.role is Role.PSC else self._psc_of(index)
-            with self.servers[home].disk.store.read() as view:
-                site = view.get(ObjectType.SITE, me.site)
-                machine = view.find(ObjectType.MACHINE, me.name)
-            if site is None and plan.role is Role.PSC:
-                self.note("introduced again", f"the site of {me.name}")
-                self._do_with_retries(0, bootstrap.site_creator(me, plan.site))
-            if machine is None:
-                self.note("introduced again", me.name)
-                self._do_with_retries(home, bootstrap.machine_creator(me, self._key(index)))
-
-    def _do_with_retries(self, index: int, client: ClientOperation) -> None:
-        """Makes a change, with retries while the server is down.
-
-        The object may exist at a retry: the server crashed after its commit, or got the object from
-        another server.
-        """
-        server = self.servers[index]
-        for attempt in range(600):
-            if server.node is not None:
-                try:
-                    if server.change(client) is not None:
-                        return
-                except DirectoryError as error:
-                    if attempt and error.hresult in _EXISTS:
-                        return
-                    if error.hresult != HResult.MQ_ERROR_DS_ERROR:
-                        raise
-            self.run_until(self.now + 30.0)
-        raise Violation("liveness", f"{server.name} takes no changes")
-
-    def _start(self, server: SimServer) -> None:
+    def start(self, server: SimServer) -> None:
         if server.from_backup and server.me.is_psc:
             owned = [server.me.site, *([ENTERPRISE_PARTITION] if server.me.is_pec else [])]
-            self._witnesses.record(server, owned, list(self.servers.values()))
+            self.witnesses.record(server, owned, list(self.servers.values()))
         server.start()
         self._set_alarm(server)
 
@@ -369,8 +279,11 @@ class World(EventClock):
             return
         self.note("client", f"{server.name}: {step.change} {step.salt:08x}")
         try:
-            server.change(operation(step.change, step.salt))
+            client = self._recorded(operation(step.change, step.salt, self._deleted))
+            if server.change(client) is not None and step.change is Change.UNDELETE:
+                self.trace.count("undeleted")
         except NotAuthority as elsewhere:
+            self._record(elsewhere.change)
             self._last_request += 1
             self._requests[self._last_request] = elsewhere.change
             self.trace.count("client forwarded")
@@ -379,6 +292,25 @@ class World(EventClock):
         except DirectoryError as error:
             self.note("client refused", f"{server.name}: {error.detail}")
         self._set_alarm(server)
+
+    def _recorded(self, client: ClientOperation) -> ClientOperation:
+        """The operation, with a note of what it deletes."""
+
+        def run(events: DirectoryEvents) -> object:
+            observe = events.observe
+
+            def noting(change: OwnChange) -> None:
+                self._record(change)
+                if observe is not None:
+                    observe(change)
+
+            return client(replace(events, observe=noting))
+
+        return run
+
+    def _record(self, change: OwnChange) -> None:
+        if change.kind is ChangeKind.DELETE:
+            self._deleted.append(change.obj)
 
     def _note_request(self, server: SimServer, local: int) -> None:
         if server.node is not None:
@@ -409,12 +341,8 @@ class World(EventClock):
         match step:
             case steps.Operate():
                 self._operate(step)
-            case steps.Join(_, index):
-                if index not in self.servers:
-                    self.trace.count("late join")
-                    self._join(index)
-            case steps.Retire(_, index):
-                self._retire(index)
+            case steps.Join() | steps.Retire() | steps.Resettle() | steps.Slip() | steps.Promote():
+                self._administrate(step)
             case steps.Cut(_, first, second, one_way, for_s):
                 self._cut(first, second, one_way, for_s)
             case steps.Isolate(_, index, for_s):
@@ -428,6 +356,23 @@ class World(EventClock):
                 server = self.servers.get(step.server)
                 if server is not None:
                     self._disturb(step, server)
+
+    def _administrate(self, step: steps.Administration) -> None:
+        match step:
+            case steps.Join(_, index):
+                if index not in self.servers:
+                    self.trace.count("late join")
+                    self._administrator.join(index)
+            case steps.Retire(_, index):
+                self._administrator.retire(index)
+            case steps.Slip(_, index, for_s):
+                self._administrator.slip(index, for_s)
+            case steps.Resettle(_, index):
+                self._backups.pop(index, None)  # those of another server of this name
+                self._administrator.resettle(index)
+            case steps.Promote(_, index, back_s):
+                self._backups.pop(index, None)  # those of a BSC
+                self._administrator.promote(index, back_s)
 
     def _disturb(self, step: steps.Step, server: SimServer) -> None:
         match step:
@@ -445,30 +390,22 @@ class World(EventClock):
                 if server.node is not None and not server.node.replication.memory.recoveries:
                     self.note("backup", server.name)
                     self._backups[index] = server.disk.backup()
+                    self._restored.discard(index)
             case steps.Restore(_, index, down_s):
                 if index in self._backups:
-                    # Used only once: a second time, an authority would skip the same numbers.
-                    self._restore(server, self._backups.pop(index), down_s)
+                    if index in self._restored:
+                        self.trace.count("fault restore again")
+                    self._restored.add(index)
+                    self._restore(server, self._backups[index], down_s)
 
     def _stop(self, server: SimServer, life: int) -> None:
         if server.node is not None and server.lives == life and server.crash_point:
             self.note("fault crash idle", server.name)
             server.stop()
 
-    def _retire(self, index: int) -> None:
-        """Switches a server off and deletes its site, as an administrator does at the PEC."""
-        server = self.servers.pop(index, None)
-        if server is None:
-            return
-        self.note("fault retire", server.name)
-        server.stop()
-        server.retired = True
-        self._retired.append(server)
-        self._do_with_retries(0, bootstrap.site_remover(server.me))
-
     def _restart(self, server: SimServer) -> None:
         if server.node is None and not server.retired:
-            self._start(server)
+            self.start(server)
 
     def _restore(self, server: SimServer, put_back: Callable[[], None], down_s: float) -> None:
         kind = "replica" if server.me.is_bsc else "authority"
@@ -523,7 +460,7 @@ class World(EventClock):
         self._run_healing_phase()
 
     def close(self) -> None:
-        for server in (*self.servers.values(), *self._retired):
+        for server in (*self.servers.values(), *self._administrator.gone):
             self._write_journal(server)
             server.disk.close()
 
@@ -531,7 +468,7 @@ class World(EventClock):
         """Writes the outbox to the server's journal; a restored server begins a new journal."""
         if self._journal is not None:
             suffix = f"-restored{server.restores}" if server.restores else ""
-            journal = Journal(self._journal / f"{server.name}{suffix}", server.name, server.me.id)
+            journal = Journal(self._journal / f"{server.label}{suffix}", server.name, server.me.id)
             with closing(journal):
                 Appender(server.disk.store, journal).flush()
 
@@ -552,7 +489,7 @@ class World(EventClock):
         for _, server in sorted(self.servers.items()):
             server.crash_point, server.fail_commit = None, False
             if server.node is None:
-                self._start(server)
+                self.start(server)
         self._require_agreement(LIVENESS_S, "after all faults")
         checkers.check_nothing_lost(self)
         checkers.check_tombstones(self)
@@ -569,7 +506,7 @@ class World(EventClock):
                 self.healed_s = wait_s
                 return
             if wait_s in _ADMINISTRATED:
-                self._administrate()
+                self._administrator.introduce_again()
         circles = circular_waits(server for _, server in sorted(self.servers.items()))
         if circles:
             raise Violation("no circular wait", "; ".join(map(describe_circle, circles)))

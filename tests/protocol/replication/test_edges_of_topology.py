@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState, Scope
+from mqis.protocol.replication import rounds
 from mqis.protocol.replication.changes import deletion
 from mqis.protocol.replication.effects import Refusal
 from mqis.wire.guid import Guid
@@ -126,6 +127,27 @@ def test_a_deleted_site_leaves_nothing_set_aside(enterprise: Enterprise) -> None
     tell(enterprise, "pec", "psc", site_deleted(psc, 1, SITE_C))
     with psc.store.read() as view:
         assert view.states("quarantine") == []
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.7-02")
+def test_a_deleted_site_leaves_no_open_round(enterprise: Enterprise) -> None:
+    """Its copy was between two parts of a reply; if the site comes back, its copy is a new one."""
+    psc = enterprise.nodes["psc"]
+    last = psc.last(SITE_C)
+    ahead = DirectoryChange(
+        Command.SYNC, None, guid_of("q"), SITE_C, number(last + 4), number(last + 5), MIN, ()
+    )
+    enterprise.inject("far", "psc", ChangePropagation(SITE_C, (ahead,)))
+    part = SyncReply(SITE_C, SITE_C, number(last), number(last + 1), MIN, Sync0.MORE, ())
+    enterprise.inject("far", "psc", part)
+    with psc.store.read() as view:
+        assert rounds.is_open(view, SITE_C)
+    tell(enterprise, "pec", "psc", site_deleted(psc, 1, SITE_C))
+    enterprise.crash("psc")
+    enterprise.restart("psc")
+    with psc.store.read() as view:
+        assert view.states(rounds.FAMILY) == []
+    assert not psc.machine.memory.progress(SITE_C).incomplete
 
 
 def test_a_site_that_a_crash_left_to_be_forgotten_is_not_asked_for(enterprise: Enterprise) -> None:

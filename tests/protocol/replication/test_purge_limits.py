@@ -65,3 +65,25 @@ def test_the_enterprise_is_purged_as_far_as_it_is_acknowledged() -> None:
     enterprise.create(pec, ObjectType.CN, props({PropId.CN_NAME: "net"}))
     assert pec.tombstones(ENTERPRISE_PARTITION) == [600]
     assert pec.partition(ENTERPRISE_PARTITION).purged_seq == number(400)
+
+
+@pytest.mark.req("MQDSRP-3.1.7.2.9-03", "MQDSRP-3.2.7.4-02")
+@pytest.mark.parametrize(("enterprise_seq", "site_seq"), [(400, 600), (600, 400)])
+def test_each_partition_of_the_pec_is_purged_as_far_as_it_is_acknowledged(
+    enterprise_seq: int, site_seq: int
+) -> None:
+    """A PSC that has all of one partition may lack deletions of the other."""
+    enterprise = Enterprise()
+    pec = enterprise.add_pec("pec", "A")
+    enterprise.add_psc("psc", "B")
+    enterprise.run(70)
+    enterprise.crash("psc")
+    acked = {ENTERPRISE_PARTITION: enterprise_seq, SITE_A: site_seq}
+    for partition, seq in acked.items():
+        with_old_tombstones(pec, partition)
+        enterprise.inject("psc", "pec", PscAck(SITE_B, SITE_B, partition, number(seq), "psc"))
+    enterprise.create(pec, ObjectType.CN, props({PropId.CN_NAME: "net"}))
+    enterprise.create_queue(pec, "pec\\q")
+    for partition, seq in acked.items():
+        assert pec.partition(partition).purged_seq == number(seq)
+        assert pec.tombstones(partition) == [old for old in OLD if old > seq]

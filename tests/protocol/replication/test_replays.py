@@ -136,6 +136,33 @@ def test_requests_that_were_answered_out_of_order_are_all_forgotten_for_good(
 
 
 @pytest.mark.req("SEC-4-01")
+def test_an_answer_that_is_forgotten_last_does_not_lower_the_horizon(
+    enterprise: Enterprise,
+) -> None:
+    """The second request overtakes the first: the first one's answer is forgotten last."""
+    pec, psc = enterprise.nodes["pec"], enterprise.nodes["psc"]
+    release = enterprise.lose(lambda p: isinstance(p.message, ChangeRequest))
+    for name in ("first", "second"):
+        enterprise.create_queue(psc, f"pec\\{name}")
+    release()
+    requests = recorded(enterprise, "psc", "pec")[:2]
+    first, second = requests
+    for request in (second, first):
+        enterprise.deliver(request)
+        enterprise.now += 1.0
+    enterprise.run(5)
+    for name in ("first", "second"):
+        enterprise.delete(pec, QUEUE, f"pec\\{name}")
+    enterprise.now += 2 * DAY_S
+    forget(enterprise, "pec")
+    before = decided(pec)
+    for request in requests:
+        enterprise.deliver(request)
+    assert decided(pec) == before
+    assert [pec.find(QUEUE, f"pec\\{name}") for name in ("first", "second")] == [None, None]
+
+
+@pytest.mark.req("SEC-4-01")
 def test_a_request_that_a_psc_passed_on_is_not_executed_again_by_another_way(
     enterprise: Enterprise,
 ) -> None:

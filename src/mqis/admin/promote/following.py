@@ -7,7 +7,7 @@ the site object is changed here and keeps its number: the version that the new P
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from mqis.admin.promote.plan import (
@@ -26,10 +26,10 @@ from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.ports import View
+from mqis.protocol.replication.topology import follow_psc
 from mqis.runtime.node.members import Members, Seed
 from mqis.server.identity import parse_seed, seed_text, server_name
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,7 @@ class Following:
         config = load(self.file)
         with claimed_store(config.store.url) as store, store.write() as tx:
             site = site_of_machine(tx, machine_named(tx, server_name(config)))
-            properties = props({**site.properties, PropId.S_PSC: self.psc.name})
-            properties.pop(PropId.S_PSC_SIGNPK, None)  # the key of the former PSC
-            tx.update(site, replace(site, properties=properties))
-            state = tx.partition(site.id)
-            if state is not None:
-                tx.put_partition(replace(state, owner=self.psc.name))
+            follow_psc(tx, site, self.psc.name)
         stored = read(self.file)
         values: dict[str, dict[str, object]] = {
             "server": {"role": ConfiguredRole.BSC.value},

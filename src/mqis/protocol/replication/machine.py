@@ -118,6 +118,10 @@ class Replication:
 
     def _initialize(self, work: Work, restored: bool) -> None:
         me, memory = self.me, self._memory
+        if me.is_bsc:
+            recovery.leave_offices(work)
+        elif not me.is_pec and not recovery.has_served(work.tx, me.site):
+            _forget_tombstones(work)
         if work.partition(ENTERPRISE_PARTITION) is None:
             work.put(Partition(ENTERPRISE_PARTITION, me.name if me.is_pec else me.pec))
         for site in list(work.tx.objects(ObjectType.SITE)):
@@ -275,6 +279,16 @@ def _dispatch(work: Work, sender: Sender, message: Message) -> None:
             acknowledging.receive_bsc_ack(work, sender, message)
         case _:  # so that the type checker names a message without a handler
             assert_never(message)
+
+
+def _forget_tombstones(work: Work) -> None:
+    """The store may be that of a backup controller, which keeps no tombstones (E75).
+
+    So whoever asks this server for changes below its numbers is told to start anew.
+    """
+    for state in work.tx.partitions():
+        work.tx.purge(state.id, state.last_seq)
+        work.put(replace(state, purged_seq=max(state.purged_seq, state.last_seq)))
 
 
 def _changed(work: Work, changes: Iterable[OwnChange]) -> None:

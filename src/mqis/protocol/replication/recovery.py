@@ -65,6 +65,12 @@ def serve(work: Work, partition: Guid) -> None:
     work.memory.recoveries.pop(partition, None)
 
 
+def leave_offices(work: Work) -> None:
+    """This server is a backup controller now: if it is promoted again, it has to ask first."""
+    for key, _ in list(work.tx.states(_FAMILY)):
+        work.tx.drop_state(_FAMILY, key)
+
+
 def resign(work: Work, partition: Guid) -> None:
     """Another server is the authority after all."""
     work.tx.drop_state(_FAMILY, partition.raw)

@@ -17,6 +17,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.partitions import remove
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
+from mqis.protocol.ports import Transaction
 from mqis.protocol.replication import quarantine, recovery, rounds
 from mqis.protocol.replication.acknowledging import forget
 from mqis.protocol.replication.admission import owns
@@ -27,6 +28,7 @@ from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import prop
 from mqis.wire.seqnum import SequenceNumber
 
 
@@ -92,6 +94,19 @@ def set_owner(work: Work, state: Partition, name: str) -> None:
     if not owned and owns(work.tx, work.me, state.id):
         recovery.begin(work, state.id)
     _introduce(work, state)
+
+
+def follow_psc(tx: Transaction, site: DirectoryObject, psc: str) -> None:
+    """Names another PSC in the store of a backup controller that cannot learn of it.
+
+    The site keeps its number: the version that the new PSC sends is newer.
+    """
+    properties = {**site.properties, PropId.S_PSC: prop(PropId.S_PSC, psc)}
+    properties.pop(PropId.S_PSC_SIGNPK, None)  # the key of the former PSC
+    tx.update(site, replace(site, properties=properties))
+    state = tx.partition(site.id)
+    if state is not None:
+        tx.put_partition(replace(state, owner=psc))
 
 
 def _introduce(work: Work, state: Partition) -> None:

@@ -1,17 +1,19 @@
-"""The reasons why a deleted object cannot come back."""
+"""The reasons why a deleted object cannot come back, and bringing it back where there are none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from mqis.protocol.directory.indexing import key_of
-from mqis.protocol.directory.objects import name_key
+from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise, site_of
 from mqis.protocol.directory.paths import QueuePath
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.undeletion.lost import LINK_ENDS, LostObject
 from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
@@ -56,6 +58,15 @@ def taken(lost: LostObject, view: View) -> str | None:
     if found is None and lost.type is ObjectType.ROUTINGLINK:
         return _link_exists(lost, view)
     return found
+
+
+def bring_back(events: DirectoryEvents, lost: LostObject) -> DirectoryObject:
+    """Creates the object unless another one has its place since the plan was made."""
+    reason = taken(lost, events.transaction)
+    if reason is not None:
+        raise DirectoryError(HResult.MQ_ERROR_DS_ERROR, reason)
+    assert lost.obj is not None
+    return events.restore_directory_object(lost.obj)
 
 
 def _conflict(lost: LostObject, together: Companions, view: View) -> str | None:

@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mqis.config.logs import details
-from mqis.protocol.directory.local_events import DirectoryEvents
-from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import View
 from mqis.protocol.replication.server import Server
-from mqis.protocol.undeletion.conflicts import taken
+from mqis.protocol.undeletion.conflicts import bring_back
 from mqis.protocol.undeletion.lost import LostObject
 from mqis.protocol.undeletion.messages import (
     MOST_RESTORED,
@@ -204,22 +202,13 @@ class UndeletionService(TypedService):
         with self._directory.view() as view:
             if view.get(lost.type, lost.id) is not None:
                 return EntryResult(key, EntryState.PRESENT)
-        obj = lost.obj
-        if obj is None or planned.entry.state == EntryState.CONFLICT:
+        if lost.obj is None or planned.entry.state == EntryState.CONFLICT:
             return EntryResult(key, EntryState.FAILED, planned.entry.reason)
         try:
-            await self._directory.change(lambda events: _restored(events, lost, obj), call)
+            await self._directory.change(lambda events: bring_back(events, lost), call)
         except DirectoryError as error:
             return EntryResult(key, _state_after(error, planned), str(error))
         return EntryResult(key, EntryState.RESTORED)
-
-
-def _restored(events: DirectoryEvents, lost: LostObject, obj: DirectoryObject) -> DirectoryObject:
-    """Creates the object unless another one has its place since the plan was made."""
-    reason = taken(lost, events.transaction)
-    if reason is not None:
-        raise DirectoryError(HResult.MQ_ERROR_DS_ERROR, reason)
-    return events.restore_directory_object(obj)
 
 
 def _next_batch(wanted: Sequence[PlannedObject]) -> list[PlannedObject]:

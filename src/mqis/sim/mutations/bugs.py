@@ -12,10 +12,11 @@ from typing import Any
 
 from mqis.protocol.clock import Instant
 from mqis.protocol.directory.objects import DirectoryObject, Partition, PurgeState
-from mqis.protocol.ports import Change, Transaction
+from mqis.protocol.ports import Change, Transaction, View
 from mqis.protocol.replication import (
     acknowledging,
     applying,
+    machine,
     quarantine,
     receiving,
     recovery,
@@ -28,6 +29,7 @@ from mqis.protocol.replication import (
     synchronization,
     topology,
 )
+from mqis.protocol.replication.acknowledging import Acks
 from mqis.protocol.replication.admission import owns_state
 from mqis.protocol.replication.applying import Applied
 from mqis.protocol.replication.keeping import stored
@@ -86,6 +88,16 @@ def _never_ok(decide: _Any) -> _Any:
     return decided
 
 
+def _lowered(forget: _Any) -> _Any:
+    def forgotten(work: Work, key: bytes) -> None:
+        requester = key.partition(b"\0")[0]
+        if work.tx.state("horizon", requester) is not None:
+            work.tx.drop_state("horizon", requester)
+        forget(work, key)
+
+    return forgotten
+
+
 def _unremembered(_remember: _Any) -> _Any:
     return lambda work, request, result: None
 
@@ -93,6 +105,7 @@ def _unremembered(_remember: _Any) -> _Any:
 B03 = ((replays, "remember", _unremembered),)
 B23 = ((requests, "_decide", _always_ok),)
 B24 = ((requests, "_decide", _never_ok),)
+B32 = ((replays, "_forget", _lowered),)
 B25 = ((recovery, "raise_floor", _nothing),)
 
 # --- changes that come in -------------------------------------------------------------------------
@@ -219,6 +232,25 @@ def _in_memory_alone(_take_back: _Any) -> _Any:
     return take_back
 
 
+def _in_one_field(acks_of: _Any) -> _Any:
+    def acks(view: View, name: str) -> Acks:
+        known: Acks = acks_of(view, name)
+        highest = max(known.site, known.enterprise)
+        return replace(known, site=highest, enterprise=highest)
+
+    return acks
+
+
+def _mark_stays(drop_site: _Any) -> _Any:
+    def dropped(work: Work, site: Guid) -> None:
+        mark = work.tx.state(rounds.FAMILY, site.raw)
+        drop_site(work, site)
+        if mark is not None:
+            work.tx.put_state(rounds.FAMILY, site.raw, mark)
+
+    return dropped
+
+
 def _without_acks(_purgeable: _Any) -> _Any:
     def purgeable(work: Work, state: Partition) -> SequenceNumber:
         return state.last_seq.saturating_sub(work.settings.purge_buffer)
@@ -228,6 +260,8 @@ def _without_acks(_purgeable: _Any) -> _Any:
 
 B04 = ((topology, "_remove_neighbor", _nothing),)
 B13 = ((receiving, "take_back", _in_memory_alone),)
+B31 = ((acknowledging, "acks_of", _in_one_field),)
+B33 = ((topology, "drop_site", _mark_stays),)
 B16 = ((acknowledging, "purgeable", _without_acks),)
 B27 = ((quarantine, "load", _nothing),)
 
@@ -250,6 +284,10 @@ def _no_jump(_behind: _Any) -> _Any:
     return lambda work, own, others: max([own.last_seq, *(copy.last_seq for copy in others)])
 
 
+def _fixed_jump(_behind: _Any) -> _Any:
+    return lambda work, own, others: survivors._highest(own, others) + work.settings.restore_jump
+
+
 def _copies_unread(finish: _Any) -> _Any:
     def finished(work: Work, partition: Guid, running: Recovery) -> None:
         for survivor in running.survivors.values():
@@ -262,6 +300,8 @@ def _copies_unread(finish: _Any) -> _Any:
 B08 = ((survivors, "_is_gone", _false),)
 B12 = ((Replication, "start", _remembers),)
 B19 = ((survivors, "_behind_used_numbers", _no_jump),)
+B34 = ((survivors, "_behind_used_numbers", _fixed_jump),)
+B35 = ((machine, "_forget_tombstones", _nothing),)
 B26 = ((survivors, "finish", _copies_unread),)
 
 
@@ -293,4 +333,9 @@ BUGS: dict[str, tuple[str, tuple[tuple[ModuleType | type, str, _Any], ...]]] = {
     "B25": ("a restored authority executes requests from before its loss again", B25),
     "B26": ("a restored authority does not use the copies that it collected", B26),
     "B27": ("quarantine is forgotten at a restart", B27),
+    "B31": ("acknowledgements of both partitions of the PEC are in one field", B31),
+    "B32": ("a forgotten answer lowers the horizon of its requester", B32),
+    "B33": ("the mark of an open round outlives the partition", B33),
+    "B34": ("a restored authority always skips the same count of numbers", B34),
+    "B35": ("a promoted BSC claims to have the tombstones that it never kept", B35),
 }

@@ -1,0 +1,87 @@
+"""A backup controller becomes a PSC, and a PSC a backup controller."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.replication import recovery
+from mqis.protocol.replication.server import Role
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
+from mqis.wire.mqdsrp.messages import AlreadyPurged, SyncReply, SyncRequest
+from mqis.wire.seqnum import SequenceNumber
+from tests.protocol.replication.enterprise import Enterprise, carries, guid_of
+
+SITE_B = guid_of("B")
+
+
+@pytest.fixture
+def enterprise() -> Enterprise:
+    made = Enterprise()
+    made.add_pec("pec", "A")
+    made.add_psc("psc", "B")
+    made.add_bsc("bsc", "psc")
+    made.add_bsc("other", "psc")
+    made.run(70)
+    return made
+
+
+def becomes(enterprise: Enterprise, name: str, role: Role, psc: str = "") -> None:
+    """Starts a server with another configuration."""
+    enterprise.crash(name)
+    node = enterprise.nodes[name]
+    node.server = replace(node.server, role=role, psc=psc)
+    enterprise.restart(name)
+
+
+def test_a_promoted_backup_does_not_claim_deletions_that_it_has_no_tombstones_of(
+    enterprise: Enterprise,
+) -> None:
+    """Another backup lacks a deletion that only the promoted one has heard of (E75)."""
+    pec = enterprise.nodes["pec"]
+    enterprise.create(pec, ObjectType.CN, props({PropId.CN_NAME: "net"}))
+    enterprise.run(70)
+    behind = enterprise.nodes["other"].last(ENTERPRISE_PARTITION)
+    enterprise.lose(carries(SyncReply, to="other"))
+    enterprise.crash("other")
+    enterprise.delete(pec, ObjectType.CN, "net")
+    enterprise.run(70)
+    enterprise.crash("psc")
+    assert enterprise.nodes["bsc"].last(ENTERPRISE_PARTITION) > behind
+    becomes(enterprise, "bsc", Role.PSC)
+    request = SyncRequest(
+        SITE_B,
+        ENTERPRISE_PARTITION,
+        SequenceNumber(behind),
+        SequenceNumber.MAX,
+        SequenceNumber.MIN,
+        False,
+        1,
+        "other",
+    )
+    enterprise.sent.clear()
+    enterprise.inject("other", "bsc", request)
+    (answer,) = enterprise.messages(AlreadyPurged, to="other")
+    assert answer.purged_seq > request.from_seq
+    assert enterprise.messages(SyncReply, to="other") == []
+
+
+def test_a_psc_that_became_a_backup_asks_first_when_it_is_promoted_again(
+    enterprise: Enterprise,
+) -> None:
+    """Its old office is none: another server has given out numbers since."""
+    psc = enterprise.nodes["psc"]
+    with psc.store.read() as view:
+        assert recovery.is_serving(view, SITE_B)
+    becomes(enterprise, "psc", Role.BSC, "bsc")
+    with psc.store.read() as view:
+        assert not recovery.has_served(view, SITE_B)
+    enterprise.lose(lambda parcel: parcel.machine == "psc")
+    becomes(enterprise, "psc", Role.PSC)
+    with pytest.raises(DirectoryError, match="being restored"):
+        enterprise.create_queue(psc, "psc\\early")
