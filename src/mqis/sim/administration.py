@@ -59,7 +59,7 @@ class Administered(Surroundings, Protocol):
     def start(self, server: SimServer) -> None: ...
 
 
-class Administrator:
+class SimAdministrator:
     """Knows the identity of every server; ``gone`` are the servers that were switched off."""
 
     def __init__(self, world: Administered, vault: KeyVault) -> None:

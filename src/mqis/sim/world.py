@@ -29,7 +29,7 @@ from mqis.protocol.replication.effects import (
 )
 from mqis.protocol.replication.refusals import RefusalReason
 from mqis.sim import bootstrap, checkers, steps
-from mqis.sim.administration import Administrator
+from mqis.sim.administration import SimAdministrator
 from mqis.sim.caching import check_cached
 from mqis.sim.clock import MAX_EVENTS, EventClock
 from mqis.sim.completeness import CompletenessCheck
@@ -121,7 +121,7 @@ class World(EventClock):
         self._last_request = 0
         self._accounting = False
         self.witnesses = Witnesses()
-        self._administrator = Administrator(self, self._vault)
+        self._administrator = SimAdministrator(self, self._vault)
         #: The partitions in which each server was being restored after its last operation.
         self._recovering: dict[str, frozenset[Guid]] = {}
 
