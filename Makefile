@@ -147,7 +147,7 @@ java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
 		echo "continuing without Java: everything but the pipeline works" >&2
 
 engines: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline on a cluster, through Connect, in catalogues, and its commands: minutes
-	@$(PY) -m pytest tests/pipeline/slow tests/interop/slow
+	@$(PY) -m pytest tests/pipeline/slow tests/interop/slow tests/docs/slow
 
 pipeline: $(VENV)/.pipeline java ## add what the pipeline needs: Spark, 500 MB
 

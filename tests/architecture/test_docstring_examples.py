@@ -1,8 +1,8 @@
 """Code in docstrings is true: its names exist, and calls fit the signatures of what they call.
 
 An example is an indented paragraph that parses as Python. Names in lower case that nothing defines
-stand for values that a caller has (``now``, ``data``); every other name, and whatever is called, has
-to be found in the example, its module, Python, or the package of its layer.
+stand for values that a caller has (``now``, ``data``). Every other name, and whatever is called,
+has to be found in the example, its module, Python, or the package of its layer.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Reader(ast.NodeVisitor):
         self._give(node.target, None)
         self.generic_visit(node)
 
-    visit_AsyncFor = visit_For
+    visit_AsyncFor = visit_For  # noqa: N815 -- the name that ast looks for
 
     def visit_withitem(self, node: ast.withitem) -> None:
         self.visit(node.context_expr)

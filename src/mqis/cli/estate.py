@@ -143,7 +143,8 @@ def _as_json(report: EstateReport) -> dict[str, object]:
 
 
 def _show(report: EstateReport, limit: int) -> None:
-    parts = [counted(number, label) for label, number in report.counts.items() if number]
+    counts = ((number, label.removesuffix("s")) for label, number in report.counts.items())
+    parts = [counted(number, label) for number, label in counts if number]
     say(f"checked {', '.join(parts) or 'nothing'}")
     for check_, group in groupby(report.findings, attrgetter("check")):
         found = list(group)
