@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.runtime.freeports import free_ports
+from mqis.testing.ports import free_ports
 from tests.docs.documents import ROOT
 from tests.waiting import DEADLINE_S
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mqis import places
 from mqis.protocol.errors import StorageError
 from mqis.storage.archive import Archiver, archiver
 from mqis.storage.journal import Appender, Journal
-from mqis.storage.journal.checking import journal_faults
+from mqis.storage.journal.checking import check_journal
 from mqis.storage.journal.files import segments, snapshots
 from mqis.storage.journal.keeping import Keeper
 from mqis.storage.memory import MemoryStore
@@ -37,7 +38,7 @@ def test_what_is_archived_stays_while_an_older_file_is_not(
         made = Archiver(directory, tmp_path / "archive", SERVER)
         keeper = Keeper(store, journal, every=100, keep=1, is_archived=made.is_archived)
         with monkeypatch.context() as patched:
-            put_at = archiver.put_at
+            put_at = places.put_at
 
             def refusing(source: Path, place: Path) -> None:
                 if source.name == "segment-0000000002.mqj":
@@ -50,7 +51,7 @@ def test_what_is_archived_stays_while_an_older_file_is_not(
         keeper.prune()
         assert list(segments(directory)) == [2, 3, 4]
         assert list(snapshots(directory)) == [0, 5, 10, 15], "segment 2 begins at snapshot 5"
-        assert journal_faults(directory) == []
+        assert not check_journal(directory).faults
         made.step()
         keeper.prune()
     assert list(segments(directory)) == [4]
