@@ -21,6 +21,7 @@ OWN_LAYOUTS = {
     "protocol/replication/replays.py": "states in the server's own store",
     "pipeline/content.py": "the input of a digest",
     "sim/trace.py": "the input of a digest",
+    "testing/pcap.py": "frames around messages, which mqis only reads",
 }
 
 #: Names that bytes of a message, file or structure have in this project.

@@ -147,7 +147,8 @@ def check_what_samba_has(found: list[LdapEntry]) -> None:
     assert machine.values("mSMQQuota") == (b"-1",)
     (link,) = [entry for entry in found if entry.is_of("mSMQSiteLink")]
     view = EntryView(link, FOREST, references=FACTS.references)
-    ends = read_properties(view, ObjectType.ROUTINGLINK, [P.L_NEIGHBOR1, P.L_GATES, P.L_COST])
-    assert [ends[p].value for p in (P.L_NEIGHBOR1, P.L_GATES, P.L_COST)] == [BERLIN, (MACHINE,), 3]
+    wanted = [P.L_NEIGHBOR1, P.L_GATES, P.L_ACTUAL_COST]
+    ends = read_properties(view, ObjectType.ROUTINGLINK, wanted)
+    assert [ends[p].value for p in wanted] == [BERLIN, (MACHINE,), 3]
     (settings,) = [entry for entry in found if entry.is_of("mSMQSettings")]
     assert settings.values("mSMQQMID") == (MACHINE.raw,)

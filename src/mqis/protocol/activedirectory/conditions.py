@@ -72,8 +72,9 @@ def referred(restrictions: Iterable[Restriction]) -> set[Guid]:
     return {
         restriction.constant.value
         for restriction in restrictions
-        if ATTRIBUTE_ROWS[restriction.propid].reference is NameReference.ONE
-        and isinstance(restriction.constant.value, Guid)
+        if isinstance(restriction.constant.value, Guid)
+        and (row := ATTRIBUTE_ROWS.get(restriction.propid)) is not None
+        and row.reference is NameReference.ONE
     }
 
 
@@ -81,7 +82,9 @@ def _condition_of(restriction: Restriction, references: References) -> Filter | 
     """The condition of one restriction; None if LDAP cannot express it."""
     if restriction.propid is PropId.QM_SERVICE:
         return None if restriction.holds(0) else _SERVICES
-    row, constant = ATTRIBUTE_ROWS[restriction.propid], restriction.constant.value
+    row, constant = ATTRIBUTE_ROWS.get(restriction.propid), restriction.constant.value
+    if row is None:
+        return None
     try:
         values = _values(row, constant, references)
     except ValueError:

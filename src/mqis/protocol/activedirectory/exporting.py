@@ -178,8 +178,9 @@ def _leaf(made: AddEntry) -> str:
 
 
 def _shown(propid: int, view: EntryView) -> PropVariant | None:
+    row = ATTRIBUTE_ROWS.get(propid)
     try:
-        return ATTRIBUTE_ROWS[propid].value(view)
+        return None if row is None else row.value(view)
     except BadAttribute:
         return None
 

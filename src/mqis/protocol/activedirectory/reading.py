@@ -63,15 +63,14 @@ def check_class(entry: LdapEntry, object_type: ObjectType) -> None:
 
 
 def read_properties(
-    view: EntryView, object_type: ObjectType, propids: Iterable[int] | None = None
+    view: EntryView, object_type: ObjectType, propids: Iterable[int]
 ) -> dict[int, PropVariant]:
-    """Returns the properties of an object, by default all that have a value.
+    """Returns those of the properties that have a value.
 
     ``BadAttribute`` (a ``ProtocolError``) if a value does not fit or one that is needed is missing.
     """
     check_class(view.entry, object_type)
-    wanted = (row.id for row in rows_of(object_type)) if propids is None else propids
-    found = {propid: ATTRIBUTE_ROWS[propid].value(view) for propid in wanted}
+    found = {propid: ATTRIBUTE_ROWS[propid].value(view) for propid in propids}
     return {propid: value for propid, value in found.items() if value is not None}
 
 

@@ -39,7 +39,6 @@ from mqis.protocol.activedirectory.row import (
 from mqis.protocol.directory.types.columns import UNLIMITED
 from mqis.protocol.directory.types.enterprise import OLD_DIRECTORY
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.keys import BASE_PROVIDER, ENHANCED_PROVIDER
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 
@@ -83,26 +82,15 @@ _QUEUE = (
     stored(P.Q_TRANSACTION, FLAG, "mSMQTransactional", 0, _MAKE),
     constant(P.Q_SCOPE, 1),
     computed(P.Q_QMID, made.parent, "parentGUID"),
-    constant(P.Q_PARTITIONID, Guid.NULL),
-    constant(P.Q_SEQNUM, _ZERO_NUMBER),
-    constant(P.Q_HASHKEY, None),
-    constant(P.Q_LABEL_HASHKEY, None),
-    computed(P.Q_FULL_PATH, made.full_path),
     stored(P.Q_NAME_SUFFIX, TEXT, "mSMQQueueNameExt", "", _NONE),
-    computed(P.Q_PATHNAME_DNS, made.qualified_queue_path, "mSMQQueueNameExt",
-        computer="dNSHostName"),
     stored(P.Q_MULTICAST_ADDRESS, TEXT, "MSMQ-MulticastAddress", "", _ALL),
-    computed(P.Q_ADS_PATH, made.directory_path),
     stored(P.Q_SECURITY, made.descriptor(ObjectType.QUEUE), _SECURITY, None, _NONE),
-    stored(P.Q_OBJ_SECURITY, made.descriptor(ObjectType.QUEUE), _SECURITY, None, _NONE),
-    computed(P.Q_SECURITY_INFORMATION, made.security_information, _SECURITY),
 )
 
 _MACHINE = (
-    replace(computed(P.QM_SITE_ID, made.first_site, "mSMQSites"), uses=_FIND, codec=ANY_GUID),
+    stored(P.QM_SITE_ID, ANY_GUID, "mSMQSites", None, _FIND),
     stored(P.QM_MACHINE_ID, GUID, "objectGUID", None, _FIND),
     computed(P.QM_PATHNAME, made.computer_name),
-    computed(P.QM_ENCRYPTION_PK, made.encryption_key(BASE_PROVIDER), "mSMQEncryptKey"),
     constant(P.QM_ADDRESS, b""),
     # Connected networks are made of sites.
     stored(P.QM_CNS, GUIDS, "mSMQSites", (), _NONE),
@@ -110,9 +98,6 @@ _MACHINE = (
     _many(P.QM_INFRS, "mSMQInRoutingServers"),
     computed(P.QM_SERVICE, made.service_bits,
         "mSMQServiceType", "mSMQRoutingServices", "mSMQDsServices"),
-    computed(P.QM_PARTITIONID, made.partition, "mSMQSites"),
-    constant(P.QM_HASHKEY, None),
-    constant(P.QM_SEQNUM, _ZERO_NUMBER),
     stored(P.QM_QUOTA, UNSIGNED, "mSMQQuota", _DEFAULT_QUOTA, _ALL),
     stored(P.QM_JOURNAL_QUOTA, UNSIGNED, "mSMQJournalQuota", UNLIMITED, _ALL),
     stored(P.QM_MACHINE_TYPE, TEXT, "mSMQComputerTypeEx", "", _ALL),
@@ -120,28 +105,16 @@ _MACHINE = (
     stored(P.QM_MODIFY_TIME, TIME, "whenChanged", None, _FIND),
     stored(P.QM_FOREIGN, FLAG, "mSMQForeign", 0, _ALL),
     stored(P.QM_OS, SYSTEM, "mSMQOSType", 0, _ALL),
-    computed(P.QM_FULL_PATH, made.full_path),
     stored(P.QM_SITE_IDS, GUIDS, "mSMQSites", (), _ALL),
-    computed(P.QM_OUTFRS_DN, made.names_in("mSMQOutRoutingServers"), "mSMQOutRoutingServers"),
-    computed(P.QM_INFRS_DN, made.names_in("mSMQInRoutingServers"), "mSMQInRoutingServers"),
     stored(P.QM_SERVICE_ROUTING, FLAG, "mSMQRoutingServices", 0, _FIND),
     stored(P.QM_SERVICE_DSSERVER, FLAG, "mSMQDsServices", 0, _FIND),
     stored(P.QM_SERVICE_DEPCLIENTS, FLAG, "mSMQDependentClientServices", 0, _ALL),
-    computed(P.QM_ENCRYPTION_PK_BASE, made.encryption_key(BASE_PROVIDER), "mSMQEncryptKey"),
-    computed(P.QM_ENCRYPTION_PK_ENHANCED, made.encryption_key(ENHANCED_PROVIDER),
-        "mSMQEncryptKey"),
-    computed(P.QM_PATHNAME_DNS, made.qualified_computer_name, computer="dNSHostName"),
-    stored(P.QM_OBJ_SECURITY, made.descriptor(ObjectType.MACHINE), _SECURITY, None, _NONE),
-    computed(P.QM_SECURITY_INFORMATION, made.security_information, _SECURITY),
     stored(P.QM_ENCRYPT_PKS, OCTETS, "mSMQEncryptKey", b"", _ALL),
     # Written to the computer's entry, with the digests of its certificates.
     computed(P.QM_SIGN_PKS, made.signing_keys, computer="mSMQSignCertificates"),
-    computed(P.QM_OWNER_SID, made.owner, _SECURITY),
     computed(P.QM_GROUP_IN_CLUSTER, made.clustered, computer="servicePrincipalName"),
     stored(P.QM_SECURITY, made.descriptor(ObjectType.MACHINE), _SECURITY, None, _NONE),
-    computed(P.QM_SIGN_PK, made.signing_keys, computer="mSMQSignCertificates"),
     stored(P.QM_ENCRYPT_PK, OCTETS, "mSMQEncryptKey", b"", _ALL),
-    constant(P.QM_UPGRADE_DACL, None),
 )
 
 _SITE = (
@@ -151,24 +124,17 @@ _SITE = (
     constant(P.S_PSC, ""),
     stored(P.S_INTERVAL1, UNSIGNED_16, "mSMQInterval1", 2, _ALL),
     stored(P.S_INTERVAL2, UNSIGNED_16, "mSMQInterval2", 10, _ALL),
-    constant(P.S_PARTITIONID, Guid.NULL),
-    constant(P.S_SEQNUM, _ZERO_NUMBER),
-    computed(P.S_FULL_NAME, made.full_path),
     # The text wants it on every site, but only migrated ones have it (E-MQDSSM-11).
     stored(P.S_NT4_STUB, STUB, "mSMQNt4Stub", 0, _ALL),
     stored(P.S_FOREIGN, ANY_FLAG, "mSMQSiteForeign", 0, _ALL),
-    constant(P.S_DONOTHING, 0),
     stored(P.S_SECURITY, made.descriptor(ObjectType.SITE), _SECURITY, None, _NONE),
     constant(P.S_PSC_SIGNPK, None),
-    computed(P.S_SECURITY_INFORMATION, made.security_information, _SECURITY),
 )
 
 _NETWORK = (
     computed(P.CN_PROTOCOLID, made.network_protocol, "mSMQSiteForeign"),
     stored(P.CN_NAME, TEXT, "cn", None, _FIND),
     stored(P.CN_GUID, GUID, "objectGUID", None, _FIND),
-    constant(P.CN_PARTITIONID, Guid.NULL),
-    constant(P.CN_SEQNUM, _ZERO_NUMBER),
     stored(P.CN_SECURITY, made.descriptor(ObjectType.CN), _SECURITY, None, _NONE),
 )
 
@@ -178,17 +144,7 @@ _ENTERPRISE = (
     # mSMQCSPName holds a Y or N of another meaning (E-MQDSSM-26).
     constant(P.E_CSP_NAME, None),
     constant(P.E_PECNAME, ""),
-    constant(P.E_S_INTERVAL1, None),
-    constant(P.E_S_INTERVAL2, None),
-    constant(P.E_PARTITIONID, Guid.NULL),
-    constant(P.E_SEQNUM, _ZERO_NUMBER),
     stored(P.E_ID, GUID, "objectGUID", None, _FIND),
-    constant(P.E_CRL, None),
-    constant(P.E_CSP_TYPE, None),
-    constant(P.E_ENCRYPT_ALG, None),
-    constant(P.E_SIGN_ALG, None),
-    constant(P.E_HASH_ALG, None),
-    constant(P.E_CIPHER_MODE, None),
     stored(P.E_LONG_LIVE, UNSIGNED, "mSMQLongLived", _FOUR_DAYS_S, _CHANGE),
     stored(P.E_VERSION, VERSION, "mSMQVersion", OLD_DIRECTORY, _CHANGE),
     stored(P.E_SECURITY, made.descriptor(ObjectType.ENTERPRISE), _SECURITY, None, _NONE),
@@ -197,8 +153,6 @@ _ENTERPRISE = (
 _USER = (
     stored(P.U_SID, SID, "objectSid", None, _FIND),
     stored(P.U_SIGN_CERT, OCTETS, "mSMQSignCertificates", b"", _CHANGE),
-    constant(P.U_PARTITIONID, Guid.NULL),
-    constant(P.U_SEQNUM, _ZERO_NUMBER),
     stored(P.U_DIGEST, GUIDS, "mSMQDigests", (), _CHANGE),
     stored(P.U_ID, GUID, "objectGUID", None, _FIND),
 )
@@ -206,15 +160,8 @@ _USER = (
 _LINK = (
     _one(P.L_NEIGHBOR1, "mSMQSite1"),
     _one(P.L_NEIGHBOR2, "mSMQSite2"),
-    computed(P.L_COST, made.link_cost, "mSMQCost", "mSMQSite1", "mSMQSite2"),
-    constant(P.L_PARTITIONID, Guid.NULL),
-    constant(P.L_SEQNUM, _ZERO_NUMBER),
     stored(P.L_ID, GUID, "objectGUID", None, _FIND),
-    computed(P.L_GATES_DN, made.names_in("mSMQSiteGates"), "mSMQSiteGates"),
-    computed(P.L_NEIGHBOR1_DN, made.name_in("mSMQSite1"), "mSMQSite1"),
-    computed(P.L_NEIGHBOR2_DN, made.name_in("mSMQSite2"), "mSMQSite2"),
     stored(P.L_DESCRIPTION, TEXT, "description", "", _ALL),
-    computed(P.L_FULL_PATH, made.full_path),
     stored(P.L_ACTUAL_COST, UNSIGNED, "mSMQCost", None, _ALL),
     _many(P.L_GATES, "mSMQSiteGates"),
 )
@@ -228,7 +175,7 @@ _DELETION = (
 )
 # fmt: on
 
-#: Every property by its number.
+#: The properties that an object of a store keeps, or by which entries are found, by their number.
 ATTRIBUTE_ROWS: dict[int, AttributeRow] = {
     row.id: row
     for rows in (_QUEUE, _MACHINE, _SITE, _DELETION, _NETWORK, _ENTERPRISE, _USER, _LINK)

@@ -46,8 +46,6 @@ class EntryView:
     references: References = field(default_factory=References)
     #: Of a site: the gates of its links that are its members (3.1.6.20.4).
     gates: tuple[Guid, ...] = ()
-    #: Of a link: the sites that are foreign; each makes it more expensive.
-    foreign_sites: frozenset[Guid] = frozenset()
 
     @property
     def name(self) -> DistinguishedName:

@@ -53,7 +53,7 @@ class Message(NamedTuple):
     body: bytes
 
 
-class Link(Protocol):
+class ConnectionLink(Protocol):
     """The session of a connection, and the multiplexer that carries it."""
 
     session: CmpoSession
@@ -83,7 +83,7 @@ class OleTxConnection:
     lost. Only the opener may ``disconnect``; leaving ``async with`` does so.
     """
 
-    def __init__(self, link: Link, raw: multiplexed.MultiplexedConnection) -> None:
+    def __init__(self, link: ConnectionLink, raw: multiplexed.MultiplexedConnection) -> None:
         self._link = link
         self.raw = raw
         raw.interface, raw.sink = self, self._enqueue
