@@ -22,8 +22,8 @@ from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import props
-from mqis.wire.propvariant import Value
+from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import PropVariant, Value
 from tests import distinct
 from tests.protocol.activedirectory.helpers import (
     COMPUTER_ENTRY,
@@ -52,8 +52,12 @@ DIGESTS = tuple(digest_of(entry.certificate) for entry in LISTED.certificates)
 Attributes = dict[str, tuple[bytes, ...]]
 
 
+def typed(given: Mapping[P, Value]) -> dict[int, PropVariant]:
+    return {int(propid): prop(propid, value) for propid, value in given.items()}
+
+
 def created(object_type: ObjectType, path: str, given: Mapping[P, Value]) -> Attributes:
-    made = EntryCreation(object_type, path, props(given), sites_allowed=True)
+    made = EntryCreation(object_type, path, typed(given), sites_allowed=True)
     step = plan_creation(made, FOREST, FACTS)
     assert isinstance(step.change, AddEntry)
     return dict(step.change.attributes)
@@ -61,7 +65,7 @@ def created(object_type: ObjectType, path: str, given: Mapping[P, Value]) -> Att
 
 def written(object_type: ObjectType, found: LdapEntry, given: Mapping[P, Value]) -> Attributes:
     *_, step = plan_write(
-        PropertyWrite(object_type, view(found, references=REFERENCES), props(given))
+        PropertyWrite(object_type, view(found, references=REFERENCES), typed(given))
     )
     assert isinstance(step.change, ModifyEntry)
     return {change.attribute: change.values for change in step.change.changes}
@@ -194,7 +198,7 @@ SETTINGS = [f"CN=MSMQ Settings,CN=SRV1,CN=Servers,{NAMES[site]}" for site in (SI
 @pytest.mark.req("MQDSSM-3.1.6.1.1.3-02")
 def test_settings_in_every_site_of_a_machine() -> None:
     given: dict[P, Value] = {P.QM_SITE_IDS: (SITE1, SITE2), P.QM_SERVICE: 0x01}
-    made = EntryCreation(ObjectType.MACHINE, "SRV1", props(given))
+    made = EntryCreation(ObjectType.MACHINE, "SRV1", typed(given))
     steps = plan_after_creation(made, ID, FACTS)
     assert names_of(steps, AddEntry) == names_of(steps, DeleteEntry) == SETTINGS
 
@@ -213,7 +217,7 @@ def test_settings_in_every_site_are_deleted() -> None:
 def test_every_certificate_of_a_machine_has_its_digest() -> None:
     stored = {"mSMQSignCertificates": (LISTED.to_bytes(),), "mSMQDigests": DIGESTS}
     given: dict[P, Value] = {P.QM_SITE_IDS: (SITE1,), P.QM_SIGN_PKS: LISTED.to_bytes()}
-    made = EntryCreation(ObjectType.MACHINE, "SRV1", props(given))
+    made = EntryCreation(ObjectType.MACHINE, "SRV1", typed(given))
     (step,) = plan_after_creation(made, ID, FACTS)
     assert isinstance(step.change, ModifyEntry)
     assert {change.attribute: change.values for change in step.change.changes} == stored
