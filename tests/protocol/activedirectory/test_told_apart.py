@@ -22,8 +22,8 @@ from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import props
-from mqis.wire.propvariant import Value
+from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import PropVariant, Value
 from tests import distinct
 from tests.protocol.activedirectory.helpers import (
     COMPUTER_ENTRY,
@@ -52,8 +52,17 @@ DIGESTS = tuple(digest_of(entry.certificate) for entry in LISTED.certificates)
 Attributes = dict[str, tuple[bytes, ...]]
 
 
+<<<<<<< HEAD
 def created(object_type: ObjectType, path: str, given: Mapping[int, Value]) -> Attributes:
     made = EntryCreation(object_type, path, props(given), sites_allowed=True)
+=======
+def typed(given: Mapping[P, Value]) -> dict[int, PropVariant]:
+    return {int(propid): prop(propid, value) for propid, value in given.items()}
+
+
+def created(object_type: ObjectType, path: str, given: Mapping[P, Value]) -> Attributes:
+    made = EntryCreation(object_type, path, typed(given), sites_allowed=True)
+>>>>>>> lane-fixtures
     step = plan_creation(made, FOREST, FACTS)
     assert isinstance(step.change, AddEntry)
     return dict(step.change.attributes)
@@ -61,7 +70,7 @@ def created(object_type: ObjectType, path: str, given: Mapping[int, Value]) -> A
 
 def written(object_type: ObjectType, found: LdapEntry, given: Mapping[int, Value]) -> Attributes:
     *_, step = plan_write(
-        PropertyWrite(object_type, view(found, references=REFERENCES), props(given))
+        PropertyWrite(object_type, view(found, references=REFERENCES), typed(given))
     )
     assert isinstance(step.change, ModifyEntry)
     return {change.attribute: change.values for change in step.change.changes}
@@ -193,8 +202,13 @@ SETTINGS = [f"CN=MSMQ Settings,CN=SRV1,CN=Servers,{NAMES[site]}" for site in (SI
 
 @pytest.mark.req("MQDSSM-3.1.6.1.1.3-02")
 def test_settings_in_every_site_of_a_machine() -> None:
+<<<<<<< HEAD
     given: dict[int, Value] = {P.QM_SITE_IDS: (SITE1, SITE2), P.QM_SERVICE: 0x01}
     made = EntryCreation(ObjectType.MACHINE, "SRV1", props(given))
+=======
+    given: dict[P, Value] = {P.QM_SITE_IDS: (SITE1, SITE2), P.QM_SERVICE: 0x01}
+    made = EntryCreation(ObjectType.MACHINE, "SRV1", typed(given))
+>>>>>>> lane-fixtures
     steps = plan_after_creation(made, ID, FACTS)
     assert names_of(steps, AddEntry) == names_of(steps, DeleteEntry) == SETTINGS
 
@@ -212,8 +226,13 @@ def test_settings_in_every_site_are_deleted() -> None:
 @pytest.mark.req("MQDSSM-3.1.6.1.1.9-01", "MQDSSM-3.1.6.1.1.9-02", "MQDSSM-3.1.6.7.1.3-02")
 def test_every_certificate_of_a_machine_has_its_digest() -> None:
     stored = {"mSMQSignCertificates": (LISTED.to_bytes(),), "mSMQDigests": DIGESTS}
+<<<<<<< HEAD
     given: dict[int, Value] = {P.QM_SITE_IDS: (SITE1,), P.QM_SIGN_PKS: LISTED.to_bytes()}
     made = EntryCreation(ObjectType.MACHINE, "SRV1", props(given))
+=======
+    given: dict[P, Value] = {P.QM_SITE_IDS: (SITE1,), P.QM_SIGN_PKS: LISTED.to_bytes()}
+    made = EntryCreation(ObjectType.MACHINE, "SRV1", typed(given))
+>>>>>>> lane-fixtures
     (step,) = plan_after_creation(made, ID, FACTS)
     assert isinstance(step.change, ModifyEntry)
     assert {change.attribute: change.values for change in step.change.changes} == stored

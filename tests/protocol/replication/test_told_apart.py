@@ -15,7 +15,11 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+<<<<<<< HEAD
 from mqis.wire.mqds.values import pair, props
+=======
+from mqis.wire.mqds.values import pair, prop
+>>>>>>> lane-fixtures
 from mqis.wire.mqdsrp.messages import AlreadyPurged, PscAck, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from tests import distinct
@@ -159,7 +163,11 @@ def test_a_deletion_keeps_its_type_and_its_scope(enterprise: Enterprise) -> None
 def test_every_property_of_a_machine_travels_as_itself(enterprise: Enterprise) -> None:
     """No two of its values are alike."""
     psc = enterprise.nodes["psc"]
+<<<<<<< HEAD
     values: dict[int, Value | PropVariant] = {
+=======
+    values: dict[PropId, Value] = {
+>>>>>>> lane-fixtures
         PropId.QM_FOREIGN: 1,
         PropId.QM_QUOTA: 11,
         PropId.QM_JOURNAL_QUOTA: 12,
@@ -174,11 +182,16 @@ def test_every_property_of_a_machine_travels_as_itself(enterprise: Enterprise) -
         PropId.QM_SERVICE: 0x11,
         PropId.QM_SECURITY: distinct.descriptor(ObjectType.MACHINE, 1).to_bytes(),
     }
+<<<<<<< HEAD
     keys: dict[int, Value | PropVariant] = {
+=======
+    keys: dict[PropId, Value] = {
+>>>>>>> lane-fixtures
         PropId.QM_ENCRYPT_PKS: distinct.encryption_keys(1),
         PropId.QM_SIGN_PKS: distinct.signing_keys(1),
     }
-    given = {**machine_properties("m", "B", 0x11), **props(values), **props(keys)}
+    own = {int(propid): prop(propid, value) for propid, value in (values | keys).items()}
+    given: dict[int, PropVariant] = {**machine_properties("m", "B", 0x11), **own}
     enterprise.create(psc, ObjectType.MACHINE, given)
     answer = ask(enterprise, SITE_B, psc.last(SITE_B) - 1)
     assert isinstance(answer, SyncReply)
