@@ -52,23 +52,18 @@ DIGESTS = tuple(digest_of(entry.certificate) for entry in LISTED.certificates)
 Attributes = dict[str, tuple[bytes, ...]]
 
 
-<<<<<<< HEAD
-def created(object_type: ObjectType, path: str, given: Mapping[int, Value]) -> Attributes:
-    made = EntryCreation(object_type, path, props(given), sites_allowed=True)
-=======
 def typed(given: Mapping[P, Value]) -> dict[int, PropVariant]:
     return {int(propid): prop(propid, value) for propid, value in given.items()}
 
 
 def created(object_type: ObjectType, path: str, given: Mapping[P, Value]) -> Attributes:
     made = EntryCreation(object_type, path, typed(given), sites_allowed=True)
->>>>>>> lane-fixtures
     step = plan_creation(made, FOREST, FACTS)
     assert isinstance(step.change, AddEntry)
     return dict(step.change.attributes)
 
 
-def written(object_type: ObjectType, found: LdapEntry, given: Mapping[int, Value]) -> Attributes:
+def written(object_type: ObjectType, found: LdapEntry, given: Mapping[P, Value]) -> Attributes:
     *_, step = plan_write(
         PropertyWrite(object_type, view(found, references=REFERENCES), typed(given))
     )
@@ -76,7 +71,7 @@ def written(object_type: ObjectType, found: LdapEntry, given: Mapping[int, Value
     return {change.attribute: change.values for change in step.change.changes}
 
 
-def read(object_type: ObjectType, found: LdapEntry, *wanted: int) -> tuple[Value, ...]:
+def read(object_type: ObjectType, found: LdapEntry, *wanted: P) -> tuple[Value, ...]:
     properties = read_properties(view(found, references=REFERENCES), object_type, wanted)
     return tuple(properties[propid].value for propid in wanted)
 
@@ -109,7 +104,7 @@ def test_one_flag_of_a_queue(one: P) -> None:
 
 @pytest.mark.req("MQDSSM-2.2.2-01", "MQDSSM-3.1.6.1.2.2-02", "MQDSSM-3.1.6.7.2.2-02")
 def test_numbers_and_texts_of_a_queue() -> None:
-    given: dict[int, Value] = {
+    given: dict[P, Value] = {
         P.Q_QUOTA: 11, P.Q_JOURNAL_QUOTA: 12, P.Q_BASEPRIORITY: 13,
         P.Q_LABEL: "a label", P.Q_MULTICAST_ADDRESS: "234.1.1.1:99",
     }  # fmt: skip
@@ -156,12 +151,12 @@ def test_times(
     ],
     ids=["routing", "directory", "dependent clients", "foreign"],
 )
-def test_one_service_of_a_machine(given: dict[int, Value], stored: tuple[bytes, ...]) -> None:
+def test_one_service_of_a_machine(given: dict[P, Value], stored: tuple[bytes, ...]) -> None:
     names = (
         "mSMQServiceType", "mSMQRoutingServices", "mSMQDsServices", "mSMQDependentClientServices",
         "mSMQForeign",
     )  # fmt: skip
-    none: dict[int, Value] = {P.QM_SERVICE: 0, P.QM_SERVICE_DEPCLIENTS: 0, P.QM_FOREIGN: 0}
+    none: dict[P, Value] = {P.QM_SERVICE: 0, P.QM_SERVICE_DEPCLIENTS: 0, P.QM_FOREIGN: 0}
     whole = {**none, **given}
     made = created(ObjectType.MACHINE, "SRV1", {P.QM_SITE_IDS: (SITE1,), **whole})
     assert tuple(made[name][0] for name in names) == stored
@@ -179,7 +174,7 @@ def test_one_service_of_a_machine(given: dict[int, Value], stored: tuple[bytes, 
     "MQDSSM-3.1.6.7.1.2-01",
 )  # fmt: skip
 def test_numbers_and_lists_of_a_machine() -> None:
-    given: dict[int, Value] = {
+    given: dict[P, Value] = {
         P.QM_QUOTA: 21, P.QM_JOURNAL_QUOTA: 22, P.QM_MACHINE_TYPE: "version",
         P.QM_OUTFRS: (GATE,), P.QM_INFRS: (OTHER_GATE,), P.QM_ENCRYPT_PKS: b"encryption keys",
     }  # fmt: skip
@@ -202,13 +197,8 @@ SETTINGS = [f"CN=MSMQ Settings,CN=SRV1,CN=Servers,{NAMES[site]}" for site in (SI
 
 @pytest.mark.req("MQDSSM-3.1.6.1.1.3-02")
 def test_settings_in_every_site_of_a_machine() -> None:
-<<<<<<< HEAD
-    given: dict[int, Value] = {P.QM_SITE_IDS: (SITE1, SITE2), P.QM_SERVICE: 0x01}
-    made = EntryCreation(ObjectType.MACHINE, "SRV1", props(given))
-=======
     given: dict[P, Value] = {P.QM_SITE_IDS: (SITE1, SITE2), P.QM_SERVICE: 0x01}
     made = EntryCreation(ObjectType.MACHINE, "SRV1", typed(given))
->>>>>>> lane-fixtures
     steps = plan_after_creation(made, ID, FACTS)
     assert names_of(steps, AddEntry) == names_of(steps, DeleteEntry) == SETTINGS
 
@@ -226,13 +216,8 @@ def test_settings_in_every_site_are_deleted() -> None:
 @pytest.mark.req("MQDSSM-3.1.6.1.1.9-01", "MQDSSM-3.1.6.1.1.9-02", "MQDSSM-3.1.6.7.1.3-02")
 def test_every_certificate_of_a_machine_has_its_digest() -> None:
     stored = {"mSMQSignCertificates": (LISTED.to_bytes(),), "mSMQDigests": DIGESTS}
-<<<<<<< HEAD
-    given: dict[int, Value] = {P.QM_SITE_IDS: (SITE1,), P.QM_SIGN_PKS: LISTED.to_bytes()}
-    made = EntryCreation(ObjectType.MACHINE, "SRV1", props(given))
-=======
     given: dict[P, Value] = {P.QM_SITE_IDS: (SITE1,), P.QM_SIGN_PKS: LISTED.to_bytes()}
     made = EntryCreation(ObjectType.MACHINE, "SRV1", typed(given))
->>>>>>> lane-fixtures
     (step,) = plan_after_creation(made, ID, FACTS)
     assert isinstance(step.change, ModifyEntry)
     assert {change.attribute: change.values for change in step.change.changes} == stored
@@ -254,7 +239,7 @@ def test_every_certificate_of_a_user_has_its_digest() -> None:
 @pytest.mark.req("MQDSSM-2.2.2-03", "MQDSSM-3.1.6.1.3.2-01", "MQDSSM-3.1.6.7.4.2-01")
 @pytest.mark.parametrize(("foreign", "stub"), [(1, 0), (0, 1)])
 def test_a_site(foreign: int, stub: int) -> None:
-    given: dict[int, Value] = {
+    given: dict[P, Value] = {
         P.S_INTERVAL1: 31, P.S_INTERVAL2: 32, P.S_FOREIGN: foreign, P.S_NT4_STUB: stub
     }  # fmt: skip
     stored = {
@@ -272,7 +257,7 @@ def test_a_site(foreign: int, stub: int) -> None:
 @pytest.mark.req("MQDSSM-2.2.2-03", "MQDSSM-3.1.6.1.4.4-01", "MQDSSM-3.1.6.7.5.2-01")
 @pytest.mark.parametrize("ends", [(SITE1, SITE2), (SITE2, SITE1)])
 def test_the_ends_of_a_link(ends: tuple[Guid, Guid]) -> None:
-    given: dict[int, Value] = {
+    given: dict[P, Value] = {
         P.L_NEIGHBOR1: ends[0], P.L_NEIGHBOR2: ends[1], P.L_ACTUAL_COST: 41, P.L_GATES: (GATE,),
         P.L_DESCRIPTION: "a link",
     }  # fmt: skip

@@ -15,11 +15,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-<<<<<<< HEAD
-from mqis.wire.mqds.values import pair, props
-=======
 from mqis.wire.mqds.values import pair, prop
->>>>>>> lane-fixtures
 from mqis.wire.mqdsrp.messages import AlreadyPurged, PscAck, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from tests import distinct
@@ -163,11 +159,7 @@ def test_a_deletion_keeps_its_type_and_its_scope(enterprise: Enterprise) -> None
 def test_every_property_of_a_machine_travels_as_itself(enterprise: Enterprise) -> None:
     """No two of its values are alike."""
     psc = enterprise.nodes["psc"]
-<<<<<<< HEAD
-    values: dict[int, Value | PropVariant] = {
-=======
     values: dict[PropId, Value] = {
->>>>>>> lane-fixtures
         PropId.QM_FOREIGN: 1,
         PropId.QM_QUOTA: 11,
         PropId.QM_JOURNAL_QUOTA: 12,
@@ -182,11 +174,7 @@ def test_every_property_of_a_machine_travels_as_itself(enterprise: Enterprise) -
         PropId.QM_SERVICE: 0x11,
         PropId.QM_SECURITY: distinct.descriptor(ObjectType.MACHINE, 1).to_bytes(),
     }
-<<<<<<< HEAD
-    keys: dict[int, Value | PropVariant] = {
-=======
     keys: dict[PropId, Value] = {
->>>>>>> lane-fixtures
         PropId.QM_ENCRYPT_PKS: distinct.encryption_keys(1),
         PropId.QM_SIGN_PKS: distinct.signing_keys(1),
     }
@@ -198,7 +186,7 @@ def test_every_property_of_a_machine_travels_as_itself(enterprise: Enterprise) -
     [change] = answer.changes
     assert change.guid == guid_of("m")
     sent = dict(change.properties)
-    expected: dict[int, Value | PropVariant] = {
+    expected = {
         **values,
         PropId.QM_PATHNAME: "m",
         PropId.QM_SITE_ID: SITE_B,
@@ -206,5 +194,5 @@ def test_every_property_of_a_machine_travels_as_itself(enterprise: Enterprise) -
         PropId.QM_SIGN_PK: keys[PropId.QM_SIGN_PKS],
         PropId.QM_HASHKEY: 0,
     }
-    assert sent == props(expected)
+    assert sent == {propid: prop(propid, value) for propid, value in expected.items()}
     assert tuple(propid for propid, _ in change.properties) == REPLICATED[ObjectType.MACHINE]
