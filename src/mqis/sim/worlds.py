@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mqis.sim import coverage
+from mqis.sim.archive import world as archive
+from mqis.sim.archive.scenario import ArchiveScenario, draw_archive
+from mqis.sim.archive.world import ArchiveWorld
 from mqis.sim.directed import directed
 from mqis.sim.queues import world as queues
 from mqis.sim.queues.scenario import QueueScenario, draw_queues
@@ -21,7 +24,7 @@ from mqis.sim.scenario import Scenario, draw
 from mqis.sim.trace import SimTrace
 from mqis.sim.world import World
 
-AnyScenario = Scenario | QueueScenario
+AnyScenario = Scenario | QueueScenario | ArchiveScenario
 
 
 class RunnableWorld(Protocol):
@@ -57,6 +60,7 @@ WORLDS: dict[str, WorldKind] = {
         lambda seed: directed(seed) or draw(seed), coverage.FAULTS, coverage.DECISIONS, "ESB"
     ),
     "queues": WorldKind(draw_queues, queues.FAULTS, queues.DECISIONS, "Q"),
+    "archive": WorldKind(draw_archive, archive.FAULTS, archive.DECISIONS, "A"),
 }
 
 
@@ -73,6 +77,8 @@ def build_world(
     match scenario:
         case QueueScenario():
             return QueueWorld(scenario, trace)
+        case ArchiveScenario():
+            return ArchiveWorld(scenario, trace, directory)
         case Scenario():
             return World(scenario, trace, directory, journal)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from mqis.sim.mutations import bugs, damage, insecure, literal, queues, routed
+from mqis.sim.mutations import archives, bugs, damage, insecure, literal, queues, routed
 
 #: A module or class, the name of its function, and a function that returns the replacement.
 Replacement = tuple[ModuleType | type, str, Callable[..., object]]
@@ -40,6 +40,7 @@ MUTATIONS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     **damage.BUGS,
     **queues.BUGS,
     **routed.BUGS,
+    **archives.BUGS,
 }
 
 

@@ -158,11 +158,12 @@ class QueueChecks:
         """Every lasting message has arrived, unless a machine that held it has stopped."""
         for message in self.posted.values():
             if message.lasting and message.identifier not in self.arrived | self._lost:
-                holders = [
-                    str(g) for g, m in self._machines.items() if message.identifier in m.held
-                ]
-                held = ", ".join(holders) or "nobody"
+                held = ", ".join(self._holders(message.identifier)) or "nobody"
                 raise Violation("every message arrives", f"{_shown(message)} is held by {held}")
+
+    def _holders(self, identifier: MessageIdentifier) -> list[str]:
+        names = self._names.items()
+        return [name for name, guid in names if identifier in self._machines[guid].held]
 
 
 def _shown(message: PostedMessage) -> str:

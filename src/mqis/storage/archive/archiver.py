@@ -125,7 +125,7 @@ def _journal_number(directory: Path, place: Place, server_id: Guid) -> int:
         target = journal_place(place, server_id, number)
         there = {p.name: size for p, size in listed(target) if is_segment(p.name)}
         same = [path for path in own if path.name in there]
-        if not there or (same and _is_copy(same[0], target, there[same[0].name])):
+        if not there or (same and all(_is_copy(p, target, there[p.name]) for p in same)):
             return number
         if not same and own and _continues(own[0], target, there):
             return number

@@ -14,6 +14,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -73,6 +74,8 @@ class Journal:
         #: True if the open segment has an older version or another key: the next record begins one.
         self._outdated = False
         self._end = self._durable_end = 0
+        #: A segment that could not be begun; its file may still be there.
+        self._left: Path | None = None
         with explained(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -214,6 +217,8 @@ class Journal:
         path = self.directory / segment_name(number)
         aside = path.with_name(f"{path.name}.part")
         with explained(path):
+            if path == self._left:
+                path.unlink(missing_ok=True)
             if path.exists():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
             self._file = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -227,8 +232,10 @@ class Journal:
                 flush_directory(self.directory)
         except BaseException:
             self._drop_file()
-            aside.unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
+            self._left = path
+            with suppress(OSError):  # a broken disk may refuse this too
+                aside.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
             raise
 
     def _newest_snapshot(self) -> tuple[int, str]:

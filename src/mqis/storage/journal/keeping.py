@@ -7,7 +7,6 @@ let history start later, so that earlier segments may be deleted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise, takewhile
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -48,6 +47,8 @@ class Keeper:
         self._seal_s = seal_s
         self._is_archived = is_archived
         self._retaining = Lock()
+        #: False after everything was deleted that may be; an earlier process may have been killed.
+        self._unpruned = True
         self._clock = clock
         self._sealed_s = clock()
 
@@ -61,16 +62,22 @@ class Keeper:
             self._snapshot_lsn = max(snapshots(self._journal.directory))
             self._sealed_s = self._clock()
             self.prune()
-        elif self._seal_s and self._clock() - self._sealed_s >= self._seal_s:
+            self._unpruned = True  # the segment behind the snapshot has not begun
+            return copied
+        if self._unpruned and self._journal.last_lsn > (self._snapshot_lsn or 0):
+            self.prune()
+        if self._seal_s and self._clock() - self._sealed_s >= self._seal_s:
             self._appender.seal()
             self._sealed_s = self._clock()
         return copied
 
     def prune(self) -> None:
         """Deletes what need not be kept any more; any thread may call this."""
-        if self._keep:
-            with self._retaining:
+        with self._retaining:
+            self._unpruned = True
+            if self._keep:
                 retain(self._journal.directory, self._keep, self._is_archived)
+            self._unpruned = False
 
     def _is_due(self) -> bool:
         if self._snapshot_lsn is not None:
@@ -79,24 +86,24 @@ class Keeper:
             return any(view.partitions())
 
 
-def expendable(directory: Path, keep_snapshots: int) -> list[Path]:
-    """Returns the files that lie before the oldest snapshot to keep, oldest first.
+def expendable(directory: Path, keep_snapshots: int) -> list[list[Path]]:
+    """Returns the files before each snapshot at which history may begin, the newest of them first.
 
-    With fewer snapshots than are to be kept there are none: history would lose its start.
+    That is the oldest snapshot to keep, or an older one, if a segment begins behind it: history
+    never begins in the middle of a segment. Each list is in the order in which it is deleted.
     """
     if keep_snapshots < 1:
         raise ValueError("a journal without a snapshot keeps everything; keep at least one")
     taken = snapshots(directory)
-    if len(taken) < keep_snapshots:
-        return []
-    kept = list(taken)[-keep_snapshots]
-    present = list(segments(directory).values())
-    before = []
-    for path, following in pairwise(present):
-        if first_lsn(following) > kept + 1:
-            break
-        before.append(path)
-    return before + [path for lsn, path in taken.items() if lsn < kept]
+    # A crash can leave a segment without records: the next one has the same first number.
+    present = [(first_lsn(path), path) for path in segments(directory).values()]
+    begun = {lsn - 1 for lsn, _ in present}
+    beginnings = [lsn for lsn in list(taken)[: 1 - keep_snapshots or None] if lsn in begun]
+    return [
+        [path for lsn, path in present if lsn <= beginning]
+        + [path for lsn, path in taken.items() if lsn < beginning]
+        for beginning in reversed(beginnings)
+    ]
 
 
 def retain(
@@ -104,11 +111,13 @@ def retain(
 ) -> list[Path]:
     """Deletes what is expendable, oldest first so that no gap arises, and returns the files.
 
-    Stops at the first file that is not archived, if there is an archive.
+    With an archive, history goes on until the last snapshot before which everything is archived.
     """
-    doomed = expendable(directory, keep_snapshots)
-    if is_archived is not None:
-        doomed = list(takewhile(is_archived, doomed))
+    doomed: list[Path] = []
+    for before in expendable(directory, keep_snapshots):
+        if is_archived is None or all(map(is_archived, before)):
+            doomed = before
+            break
     for path in doomed:
         with explained(path):
             path.unlink()
