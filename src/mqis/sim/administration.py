@@ -14,7 +14,7 @@ from random import Random
 from typing import Protocol
 
 from mqis.protocol.directory.local_events import DirectoryEvents
-from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.topology import follow_psc
@@ -34,6 +34,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.seqnum import SequenceNumber
 
 #: The errors of a second attempt if the first one succeeded after all.
 _EXISTS = (HResult.MQ_ERROR_QUEUE_EXISTS, HResult.MQ_ERROR_MACHINE_EXISTS)
@@ -264,7 +265,14 @@ class SimAdministrator:
             site = tx.get(ObjectType.SITE, me.site)
             if me.is_bsc and site is not None:
                 follow_psc(tx, site, me.psc)
+                server.follows_from = self._enterprise_number()
         self._world.start(server)
+
+    def _enterprise_number(self) -> SequenceNumber:
+        with self._world.servers[0].disk.store.read() as view:
+            state = view.partition(ENTERPRISE_PARTITION)
+        assert state is not None
+        return state.last_seq
 
     def _publish(self, server: SimServer) -> None:
         """Tries until the directory has the new roles, as a server does by itself."""

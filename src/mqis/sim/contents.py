@@ -42,6 +42,8 @@ class DigestCheck:
         digest = comparable_digest(view, state)
         if digest is None:
             return
+        if state.id == ENTERPRISE_PARTITION and state.last_seq < server.follows_from:
+            return
         key = state.id, state.last_seq
         known = self._known.get(key)
         if known is None:

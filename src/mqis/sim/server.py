@@ -21,6 +21,7 @@ from mqis.sim.steps import CrashPoint
 from mqis.sim.stores import Disk
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
+from mqis.wire.seqnum import SequenceNumber
 
 T = TypeVar("T")
 
@@ -95,6 +96,9 @@ class SimServer:
         self.fail_commit = False
         #: The disk was restored from a backup, and the server has not started with it yet.
         self.from_backup = False
+        #: Until it has this number of the enterprise, its copy of its site names a PSC that the
+        #: authority named only then (``follow_psc``).
+        self.follows_from = SequenceNumber.MIN
         #: Switched off for good.
         self.retired = False
         #: A client's operation is running.

@@ -85,3 +85,23 @@ def test_a_psc_that_became_a_backup_asks_first_when_it_is_promoted_again(
     becomes(enterprise, "psc", Role.PSC)
     with pytest.raises(DirectoryError, match="being restored"):
         enterprise.create_queue(psc, "psc\\early")
+
+
+def test_a_backup_that_was_promoted_for_a_short_time_is_told_of_changes_again(
+    enterprise: Enterprise,
+) -> None:
+    """It was lost before it could publish its role: its machine says backup all the time."""
+    pec = enterprise.nodes["pec"]
+    for name in ("psc", "bsc", "other"):
+        enterprise.crash(name)
+    enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_PSC: "bsc"}))
+    becomes(enterprise, "other", Role.PSC)
+    enterprise.run(5)
+    other = enterprise.nodes["other"]
+    assert other.partition(SITE_B).owner == "bsc"
+    enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_PSC: "other"}))
+    enterprise.run(5)
+    assert other.partition(SITE_B).owner == "other"
+    told = other.machine.memory.neighbor("bsc")
+    assert told is not None
+    assert not told.intersite

@@ -86,8 +86,10 @@ def _announce(work: Work) -> None:
 def set_owner(work: Work, state: Partition, name: str) -> None:
     """The authority has another name now: what is asked for, and told, goes there."""
     owned = owns(work.tx, work.me, state.id)
+    former = work.tx.find(ObjectType.MACHINE, state.owner)
     _remove_neighbor(work, state.owner, state.id)
     state = work.put(replace(state, owner=name))
+    _machine(work, None, former)  # a BSC of our site that was promoted for a short time only
     work.memory.progress(state.id).asked = None
     if work.me.is_bsc and state.id == work.me.site:
         work.memory.psc = name
