@@ -54,10 +54,14 @@ class Attacker:
         put_properties(call, properties)
         return self._result(call)
 
-    def delete(self, kind: int, path: str) -> int:
-        call = mqds.S_DSDeleteObject()
+    def delete(self, kind: int, target: str | UUID) -> int:
+        if isinstance(target, UUID):
+            call = mqds.S_DSDeleteObjectGuid()
+            call["pGuid"] = target.bytes_le
+        else:
+            call = mqds.S_DSDeleteObject()
+            call["pwcsPathName"] = target + "\0"
         call["dwObjectType"] = kind
-        call["pwcsPathName"] = path + "\0"
         return self._result(call)
 
     def secure(self, kind: int, path: str, information: int, data: bytes) -> int:

@@ -21,6 +21,9 @@ from tests.admin.activedirectory.mirrored import MirroredEstate, mirrored
 from tests.estate.planted import OU, faults, made, sound
 from tests.protocol.activedirectory.estate.test_checks import examined
 
+#: What an attacker would like to have in a file of repairs.
+RECORD = "\n\ndn: CN=Administrator\nchangetype: delete"
+
 
 @pytest.mark.req("SEC-15-01")
 def test_the_directory_is_only_read() -> None:
@@ -56,11 +59,33 @@ def test_an_account_that_sees_nothing_deletes_nothing() -> None:
     mirrored(test)
 
 
+@pytest.mark.req("SEC-15-02")
+def test_an_account_that_sees_neither_deletions_nor_the_rest_deletes_nothing() -> None:
+    """Such a round looks for what is missing, without any sign that the server has changed."""
+
+    async def test(estate: MirroredEstate) -> None:
+        await estate.mirror.round()
+        before = estate.held()
+        hidden = {b"site", b"mSMQQueue", b"mSMQConfiguration", b"mSMQSiteLink", b"user"}
+        estate.server.entries = [
+            e for e in estate.server.entries if not set(e.values("objectClass")) & hidden
+        ]
+        with pytest.raises(LdapError, match="sees no site, so nothing is deleted"):
+            await estate.mirror.round()
+        assert estate.held() == before
+
+    mirrored(test, shows_deleted=False)
+
+
 @pytest.mark.req("SEC-15-03")
 def test_an_object_that_cannot_be_read_is_not_deleted() -> None:
     async def test(estate: MirroredEstate) -> None:
         await estate.mirror.round()
         estate.set(estate.orders, "mSMQPrivacyLevel", b"9")
+        done = await estate.mirror.round()
+        assert not done.fresh
+        assert "mSMQPrivacyLevel" in done.unreadable[0]
+        assert "srv1\\orders" in estate.held()["queue"]
         estate.server.restore(500)
         done = await estate.mirror.round()
         assert done.fresh
@@ -86,9 +111,9 @@ def test_two_servers_in_one_round_are_the_state_of_none() -> None:
 
 
 @pytest.mark.req("SEC-15-05")
-def test_a_name_adds_no_record_to_the_repairs() -> None:
-    name = f"CN=a,{OU}"
-    text = "x\n\ndn: CN=Administrator\nchangetype: delete\n\n# y"
+@pytest.mark.parametrize("name", [f"CN=a,{OU}", f"CN=a{RECORD},{OU}"], ids=["text", "name"])
+def test_a_name_adds_no_record_to_the_repairs(name: str) -> None:
+    text = f"x{RECORD}\n\n# y"
     finding = EstateFinding(EstateCheck.NO_COMPUTER, name, text, "", (DeleteEntry(name),))
     written = repairs_of(EstateReport((finding,), (), {}))
     records = list(read_ldif(written.encode().splitlines(keepends=True), "repairs"))

@@ -41,7 +41,19 @@ from tests.interop.mqds_impacket import (
     variant,
 )
 from tests.interop.rpc_threads import in_thread
-from tests.protocol.directory.world import C14, C15, SITE_A, SITE_B, World, blob, guid, text, ui4
+from tests.protocol.directory.world import (
+    C14,
+    C15,
+    SITE_A,
+    SITE_B,
+    World,
+    blob,
+    certificates,
+    guid,
+    guids,
+    text,
+    ui4,
+)
 from tests.runtime.directory.serving import ALICE, BOB, Served, serving
 
 CERTIFICATE = bytes.fromhex("3004 3002 0500")
@@ -156,6 +168,22 @@ def test_an_anonymous_caller_cannot_become_a_user(served: Served, sid: Sid) -> N
     before = users_of(served, sid)
     assert nobody.create(USER, None, registration(sid, certificate(3))) == DENIED
     assert users_of(served, sid) == before
+
+
+@pytest.mark.req("SEC-1-02")
+@pytest.mark.parametrize("sid", [ANONYMOUS, EVERYONE, ALICE.sid], ids=str)
+def test_an_anonymous_caller_neither_changes_nor_deletes_a_user(served: Served, sid: Sid) -> None:
+    """Not even an object that came with replication and names the anonymous account itself."""
+    stored = {
+        701: blob(sid.to_bytes()),
+        702: blob(certificates(CERTIFICATE)),
+        705: guids(Guid(md5(CERTIFICATE).digest())),
+    }
+    user = served.world.create_event(ObjectType.USER, stored)
+    nobody, name = Attacker(served.port), UUID(bytes_le=user.id.raw)
+    assert nobody.change(USER, name, {702: variant(BLOB_, certificate(5))}) != OK
+    assert nobody.delete(USER, name) != OK
+    assert served.world.get(ObjectType.USER, user.id) == user
 
 
 @pytest.mark.req("SEC-1-03")

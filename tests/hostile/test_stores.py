@@ -270,6 +270,26 @@ def test_a_file_that_is_damaged_under_a_server_is_not_written_to(
 
 
 @pytest.mark.req("SEC-8-05")
+def test_one_damaged_object_ends_all_writing(tmp_path: Path, file: Path) -> None:
+    """SQLite could write everything else."""
+    with serving(write_home(tmp_path / "home", str(file)), "--json") as server:
+        client = Client(server)
+        assert client.create() != FAILED
+        with closing(sqlite3.connect(file)) as other:
+            named = "%" + "ams-desk1".encode("utf-16-le").hex() + "%"
+            done = other.execute(
+                "UPDATE objects SET body = x'ff' WHERE object_type = 2 AND lower(hex(body)) LIKE ?",
+                (named,),
+            )
+            assert done.rowcount
+            other.execute("UPDATE outbox_last SET lsn = lsn + 1")
+            other.commit()
+        assert client.read("ams-desk1") == FAILED
+        assert client.create("ams-app1\\other") == FAILED
+        assert server.log.count("the store is damaged") == 1
+
+
+@pytest.mark.req("SEC-8-05")
 def test_a_row_that_was_altered_is_damage_too(tmp_path: Path, file: Path) -> None:
     """SQLite finds nothing wrong: what is in the row is not what mqis wrote."""
     with closing(sqlite3.connect(file)) as other:

@@ -49,6 +49,15 @@ def test_strangers_do_not_use_up_what_others_have_at_the_same_address() -> None:
     assert budget.take(other, 3) is None
 
 
+@pytest.mark.req("SEC-7-05")
+def test_strangers_of_all_addresses_leave_half_of_it_to_others() -> None:
+    budget = Budget(Quota.of(64, connection=1, address=1))
+    strangers = [Caller(n, f"192.0.2.{n}", anonymous=True) for n in range(16)]
+    refused = [budget.take(stranger, 4) is not None for stranger in strangers]
+    assert refused == [False] * 8 + [True] * 8
+    assert budget.take(KNOWN, 32) is None
+
+
 def test_who_holds_nothing_is_forgotten() -> None:
     budget = Budget(Quota(9, 9, 9, 9))
     for number in range(100):

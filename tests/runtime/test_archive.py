@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from threading import Event
 from time import monotonic
@@ -11,7 +13,7 @@ import pytest
 from mqis.protocol.errors import StorageError
 from mqis.runtime import archive
 from mqis.runtime.archive import ArchiveThread
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_S, wait_until
 
 
 class Archiver:
@@ -90,3 +92,30 @@ def test_closing_does_not_wait_for_a_store_that_hangs(monkeypatch: pytest.Monkey
     thread.close()
     assert monotonic() - began < 5
     archiver.open.set()
+
+
+#: A server that ends while its archive hangs.
+_ENDING = """
+from threading import Event
+from mqis.runtime import archive
+
+class Hanging:
+    entered = Event()
+    def step(self, stopped):
+        self.entered.set()
+        Event().wait()
+
+archive.CLOSE_S = 0.1
+thread = archive.ArchiveThread(Hanging(), print, print)
+assert Hanging.entered.wait(10)
+thread.close()
+print("closed", flush=True)
+"""
+
+
+@pytest.mark.req("SEC-13-04")
+def test_a_process_ends_while_its_store_hangs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ENDING], capture_output=True, timeout=DEADLINE_S, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"closed\n"), done.stderr

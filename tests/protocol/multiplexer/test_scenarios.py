@@ -52,7 +52,10 @@ def test_both_sides_open_id_1_and_exchange() -> None:
     mine = link.a.multiplexer.connect(0x101)
     theirs = link.b.multiplexer.connect(0x102)
     link.run()
-    assert (mine.id, theirs.id) == (1, 1)
+    more = link.a.multiplexer.connect(0x103)
+    link.run()
+    assert (mine.id, theirs.id, more.id) == (1, 1, 2)
+    assert dict(link.a.multiplexer.outgoing) == {1: mine, 2: more}
     at_b, at_a = link.b.multiplexer.incoming[1], link.a.multiplexer.incoming[1]
     link.a.multiplexer.send(mine, 1, b"a on a's")
     link.b.multiplexer.send(at_b, 2, b"b on a's")

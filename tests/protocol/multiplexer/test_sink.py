@@ -58,6 +58,19 @@ def test_a_body_is_taken_as_it_is() -> None:
     assert taken == [(9, body)]
 
 
+@pytest.mark.req("CMP-3.1.5.6-01")
+def test_the_sink_is_that_of_the_table_which_is_meant() -> None:
+    """Both sides opened a connection with the id 1."""
+    machine, _, mine = collecting()
+    feed(machine, Packet.connection_req(1, 5))
+    (requested,) = events_of(machine)
+    machine.accept(requested.connection, 0.0)
+    theirs: Taken = []
+    requested.connection.sink = lambda kind, body: theirs.append((kind, body))
+    feed(machine, message(1, 1, is_master=True), message(1, 2, is_master=False))
+    assert (mine, theirs) == ([(2, b"2")], [(1, b"1")])
+
+
 @pytest.mark.req("CMP-3.1.5-03")
 def test_what_waits_is_not_overtaken() -> None:
     machine, connection, taken = collecting()

@@ -197,7 +197,7 @@ MARKS: dict[tuple[str, str], tuple[str, ...]] = {
     ("disconnecting", "disconnect"): ("CMP-3.1.1.1-03", "CMP-3.1.4.3-03"),
     ("disconnecting", "send"): ("CMP-3.1.4.1-05",),
     ("denied", "disconnect"): ("CMP-4.2.2-02",),
-    ("disconnecting", "DISCONNECTED"): ("CMP-3.1.1.1-03",),
+    ("disconnecting", "DISCONNECTED"): ("CMP-3.1.1.1-03", "CMP-3.1.5.2-01"),
 }
 
 CASES = [

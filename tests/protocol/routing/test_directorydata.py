@@ -6,8 +6,8 @@ import pytest
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError, StorageError
-from mqis.protocol.routing.directorydata import get_directory_data
-from mqis.protocol.routing.nexthops import get_queue_manager
+from mqis.protocol.routing.directorydata import ViewReads, get_directory_data
+from mqis.protocol.routing.nexthops import get_queue_manager, get_routing_servers
 from mqis.protocol.routing.snapshot import Snapshot, read_snapshot
 from mqis.storage.memory import MemoryStore
 from mqis.wire.hresult import HResult
@@ -121,6 +121,29 @@ def test_a_queue_manager_is_found_by_its_identifier() -> None:
     assert get_queue_manager(snapshot, guid(3)) is None
 
 
+@pytest.mark.req("MQBR-3.1.5.9-01")
+def test_all_objects_of_the_type_that_meet_every_condition() -> None:
+    """A type is read as a whole; conditions, of which there are two at most, choose from that."""
+    here, there = guid(11), guid(12)
+    machines = [
+        builders.machine(1, "router", sites=(here,), service=1),
+        builders.machine(2, "client", sites=(here,)),
+        builders.machine(3, "elsewhere", sites=(there,), service=1),
+        builders.machine(4, "both", sites=(there, here), service=1),
+    ]
+    store = directory(builders.site(11), builders.site(12), *machines)
+    with store.read() as view:
+        for kind, wanted in (
+            (ObjectType.MACHINE, machines),
+            (ObjectType.SITE, [builders.site(11), builders.site(12)]),
+            (ObjectType.ROUTINGLINK, []),
+        ):
+            found = get_directory_data(ViewReads(view), kind).objects or ()
+            assert sorted(found, key=lambda obj: obj.id) == wanted
+        snapshot = Snapshot.read(view)
+    assert get_routing_servers(snapshot, guid(2)) == (guid(1), guid(4))
+
+
 @pytest.mark.req("MQBR-3.1.3.1-02")
 def test_all_sites_and_all_links_are_read_without_a_filter() -> None:
     script = Script()
@@ -128,7 +151,7 @@ def test_all_sites_and_all_links_are_read_without_a_filter() -> None:
     begun = [asked for asked in script.asked if isinstance(asked, tuple) and asked[0] == "begin"]
 
     assert ("begin", ObjectType.SITE) in begun
-    assert ("begin", ObjectType.ROUTINGLINK, ()) in begun
+    assert ("begin", ObjectType.ROUTINGLINK) in begun
 
 
 def test_a_snapshot_is_whole_or_an_error() -> None:

@@ -13,6 +13,7 @@ from mqis.protocol.cmpo.session import SessionState
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.rpc.registry import EndpointRegistry
+from mqis.runtime.oletx.binding import Security
 from mqis.runtime.oletx.connection import (
     ConnectionClosed,
     ConnectionDenied,
@@ -439,14 +440,15 @@ def test_no_common_version() -> None:
 @pytest.mark.req("CMP-3.1.3.1-01", "CMP-3.1.3.2-01", "CMP-3.1.1-01", "CMP-2.1.2-01")
 def test_what_the_layer_above_gives_is_what_the_transport_has() -> None:
     async def scene() -> None:
-        endpoint = OleTxEndpoint(ALPHA, level_three=(2, 4))
+        given = Security()
+        endpoint = OleTxEndpoint(ALPHA, level_three=(2, 4), security=given)
         async with endpoint:
             partner = endpoint.transport.machine
             assert partner.name is ALPHA
             assert partner.versions.level_two == (1, 1)
             assert partner.versions.level_three == (2, 4)
             assert partner.versions.level_one == (1, 2)
-            assert endpoint.transport.security is endpoint._security
+            assert endpoint.transport.security is given
 
     run(scene())
 

@@ -174,7 +174,7 @@ class EstateMirror:
             part = sorted(changed)[start : start + _TOGETHER]
             await asyncio.gather(*(self._look_at(reader, guid, pending) for guid in part))
         if not cursor.sees_deletions and monotonic() - self._swept >= self._pause_s:
-            pending.removed |= await self._missing(reader)
+            pending.removed |= await self._missing(reader, server)
         await self._complete(reader, pending)
         result = MirrorRound(after)
         if changed or pending.removed:
@@ -241,15 +241,20 @@ class EstateMirror:
 
     # --- deletions that the account does not see --------------------------------------------------
 
-    async def _missing(self, reader: ForestReader) -> set[Guid]:
+    async def _missing(self, reader: ForestReader, server: ServerIdentity) -> set[Guid]:
         """Lists all identifiers: those of the store that are not among them are deleted."""
         began = monotonic()
-        present: set[Guid] = set()
+        present, sites = set[Guid](), set[tuple[ObjectType, Guid]]()
         for context in (reader.forest.domain, reader.forest.configuration):
-            query = LdapQuery(str(context), filter=_ALL_KINDS, attributes=("objectGUID",))
+            named = ("objectClass", "objectGUID")
+            query = LdapQuery(str(context), filter=_ALL_KINDS, attributes=named)
             async with aclosing(self._client.search(query)) as found:
                 async for entry in found:
-                    present.update(Guid(raw) for raw in entry.values("objectGUID"))
+                    guids = {Guid(raw) for raw in entry.values("objectGUID")}
+                    present |= guids
+                    if LdapEntry(entry.name, entry.attributes).is_of("site"):
+                        sites |= {(ObjectType.SITE, guid) for guid in guids}
+        _expect_sites(sites, server)
         held = await asyncio.to_thread(self._unseen, set())
         gone = await self._confirmed(held - present)
         self._was_swept(monotonic() - began)
