@@ -374,6 +374,7 @@ def test_partitions_come_with_the_enterprise_first(store: Store) -> None:
         assert view.partition(SITE) is None
 
 
+@pytest.mark.req("MQDSRP-3.1.1.2.3-02")
 def test_a_partition_takes_the_place_of_its_predecessor(store: Store) -> None:
     last, purged, allowed = (SequenceNumber(n) for n in (9, 5, 7))
     changed = Partition(SITE, "BSC\ud800é", last, purged, allowed, PurgeState.IN_SYNC0)

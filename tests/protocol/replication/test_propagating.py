@@ -95,10 +95,15 @@ def test_how_the_commands_name_their_object(enterprise: Enterprise) -> None:
 @pytest.mark.req("MQDSRP-3.1.7.1.2-04", "MQDSRP-2.2.4-09")
 def test_a_deletion_carries_scope_and_type(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
+    with psc.store.write() as tx:
+        state = tx.partition(SITE_B)
+        assert state is not None
+        tx.put_partition(replace(state, purged_seq=number(1), allowed_purge_seq=number(2)))
     enterprise.create_queue(psc, "psc\\q", scope=PropVariant(VarType.UI1, 0))
     enterprise.delete(psc, ObjectType.QUEUE, "psc\\q")
     enterprise.run(1)
     delete = told(enterprise, "far")[-1]
+    assert delete.purged_seq == number(1)
     assert delete.properties == (
         pair(PropId.D_SCOPE, 0),
         pair(PropId.D_OBJTYPE, int(ObjectType.QUEUE)),

@@ -72,13 +72,15 @@ def has(enterprise: Enterprise, name: str, at: str = "psc") -> bool:
 
 
 @pytest.mark.req("MQDSRP-3.1.7.2.2-02", "MQDSRP-3.1.7.2.3-05", "MQDSRP-3.1.7.2.3-02")
-@pytest.mark.parametrize("behind", [1, 0])
-def test_a_change_in_turn_is_applied_at_once(enterprise: Enterprise, behind: int) -> None:
-    """Also if it names an earlier number as the one before it."""
+@pytest.mark.parametrize(("behind", "step"), [(1, 1), (0, 1), (1, 4)])
+def test_a_change_in_turn_is_applied_at_once(
+    enterprise: Enterprise, behind: int, step: int
+) -> None:
+    """Also if it names an earlier number as the one before it, or skips superseded ones."""
     last = enterprise.nodes["psc"].last(SITE_A)
-    tell(enterprise, create("q", last + 1, last - 1 + behind))
+    tell(enterprise, create("q", last + step, last - 1 + behind))
     assert has(enterprise, "q")
-    assert enterprise.nodes["psc"].last(SITE_A) == last + 1
+    assert enterprise.nodes["psc"].last(SITE_A) == last + step
 
 
 @pytest.mark.departs("MQDSRP-3.1.7.2.2-01")
@@ -170,6 +172,9 @@ def test_after_a_failed_change_nothing_else_happens_but_a_request(
     tell(enterprise, missing)
     assert psc.last(SITE_A) == last
     assert not has(enterprise, "behind")
+    assert list(psc.machine.memory.partitions[SITE_A].pending) == [number(last + 2)]
+    told = enterprise.messages(ChangePropagation, sender="psc")
+    assert not any(message.changes for message in told), "nothing is relayed"
     assert all(not n.available for n in psc.machine.memory.neighbors.values())
     assert len(enterprise.messages(SyncRequest, sender="psc")) == 1
     assert "not here" in psc.refusals()[-1]
@@ -208,14 +213,16 @@ def test_a_pending_change_from_before_the_purge_is_removed(enterprise: Enterpris
     psc = enterprise.nodes["psc"]
     last = psc.last(SITE_A)
     tell(enterprise, create("early", last + 2, purged=last - 1))
-    tell(enterprise, create("late", last + 3, purged=last))
+    tell(enterprise, create("late", last + 3, last + 1, purged=last))
+    tell(enterprise, create("gap", last + 5, purged=last))
     with psc.store.write() as tx:
         state = tx.partition(SITE_A)
         assert state is not None
         tx.put_partition(replace(state, purged_seq=number(last)))
     tell(enterprise, create("first", last + 1, purged=last))
     assert not has(enterprise, "early")
-    assert list(psc.machine.memory.partitions[SITE_A].pending) == [number(last + 3)]
+    assert has(enterprise, "late"), "the walk goes on behind the removed one"
+    assert list(psc.machine.memory.partitions[SITE_A].pending) == [number(last + 5)]
 
 
 @pytest.mark.req(

@@ -173,7 +173,11 @@ def test_the_authority_decides(enterprise: Enterprise, by: str) -> None:
 
 
 @pytest.mark.req(
-    "MQDSRP-3.2.7.2-08", "MQDSRP-3.1.7.2.6-01", "MQDSRP-3.1.7.2.7-01", "MQDSRP-3.2.7.6-01"
+    "MQDSRP-3.2.7.2-08",
+    "MQDSRP-3.1.7.2.6-01",
+    "MQDSRP-3.1.7.2.6-05",
+    "MQDSRP-3.1.7.2.7-01",
+    "MQDSRP-3.2.7.6-01",
 )
 def test_what_cannot_be_done_is_answered_and_takes_no_number(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]

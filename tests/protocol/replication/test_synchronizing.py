@@ -229,7 +229,9 @@ def test_what_waited_is_looked_at_after_the_last_change_of_a_reply(
     full = replace(
         queue("x", last + 3), properties=(*queue("x", 1).properties, pair(PropId.Q_QUOTA, 9))
     )
-    answer(enterprise, last, last + 4, queue("w", last + 1), full)
+    refused = psc.refusals()
+    answer(enterprise, last, last + 4, queue("w", last + 2), full)
+    assert psc.refusals() == refused, "the partial update had its turn nowhere in the reply"
     found = psc.find(ObjectType.QUEUE, "pec\\x")
     assert found is not None
     assert found.value(PropId.Q_QUOTA) == 9

@@ -226,7 +226,7 @@ def test_an_update_of_an_unknown_site_is_asked_for_whole(enterprise: Enterprise)
         last,
         last + 1,
         SequenceNumber.MIN,
-        (pair(PropId.S_PSC, "newer"),),
+        (pair(PropId.S_PSC, "newer"), pair(PropId.S_PATHNAME, "N")),
     )
     enterprise.inject("pec", "psc", ChangePropagation(SITE_A, (change,)))
     assert not psc.knows(SITE_N)
@@ -239,14 +239,22 @@ def test_an_update_of_an_unknown_site_is_asked_for_whole(enterprise: Enterprise)
 def test_acknowledgements_of_pscs_for_the_enterprise_and_for_our_site(
     enterprise: Enterprise,
 ) -> None:
+    """Each raises its own number, and the numbers of the two partitions differ."""
     pec = enterprise.nodes["pec"]
-    for partition in (ENTERPRISE_PARTITION, SITE_A):
-        ack = PscAck(SITE_B, SITE_B, partition, number(1), "psc")
-        enterprise.inject("psc", "pec", ack)
+    for index in range(9):
+        enterprise.create_queue(pec, f"pec\\q{index}")
+    site, whole = pec.last(SITE_A), pec.last(ENTERPRISE_PARTITION)
+    assert site != whole
+    for partition, seq in ((ENTERPRISE_PARTITION, whole), (SITE_A, site)):
+        with pec.store.read() as view:
+            before = acks_of(view, "psc")
+        enterprise.inject("psc", "pec", PscAck(SITE_B, SITE_B, partition, number(seq), "psc"))
         with pec.store.read() as view:
             acks = acks_of(view, "psc")
-        got = acks.enterprise if partition == ENTERPRISE_PARTITION else acks.site
-        assert got >= number(1)
+        if partition == ENTERPRISE_PARTITION:
+            assert (acks.enterprise, acks.site) == (number(whole), before.site)
+        else:
+            assert (acks.enterprise, acks.site) == (number(whole), number(site))
     refused = len(pec.refusals())
     enterprise.inject("psc", "pec", PscAck(SITE_B, SITE_B, SITE_A, number(2), "nobody"))
     enterprise.inject("psc", "bsc", PscAck(SITE_B, SITE_B, SITE_A, number(2), "psc"))

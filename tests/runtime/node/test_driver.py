@@ -136,7 +136,7 @@ class TestForwarding:
 
         with_three(work)
 
-    @pytest.mark.req("MQDSRP-3.1.3.3-02")
+    @pytest.mark.req("MQDSRP-3.1.3.3-02", "MQDSRP-3.1.5.1-07")
     def test_many_at_once_each_get_their_own_answer(self) -> None:
         async def work(_net: Net, _pec: Running, psc: Running, bsc: Running) -> None:
             paths = [f"psc2\\q{n}" for n in range(50)]
