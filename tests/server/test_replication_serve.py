@@ -273,7 +273,9 @@ class TestIdentity:
         store = self.store()
         machine = self.machine(store)
         [site] = sites_of(machine)
-        both = {PropId.QM_SITE_IDS: prop(PropId.QM_SITE_IDS, (site, Guid(b"s" * 16)))}
+        both: dict[int, PropVariant] = {
+            PropId.QM_SITE_IDS: prop(PropId.QM_SITE_IDS, (site, Guid(b"s" * 16)))
+        }
         with store.write() as tx:
             tx.update(machine, machine.with_properties(both, machine.seq))
         config = with_values(Config(), server={"name": "PEC1", "role": "pec"})
