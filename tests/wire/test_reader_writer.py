@@ -25,6 +25,8 @@ INTEGERS: list[tuple[str, int, int, int]] = [
     ("i32", 4, -0x80000000, 0x7FFFFFFF),
     ("i64", 8, -0x8000000000000000, 0x7FFFFFFFFFFFFFFF),
 ]
+#: What a Writer has methods for; the others are only read.
+WRITTEN = [case for case in INTEGERS if case[0] in {"u8", "u16", "u32"}]
 
 
 def read(kind: str, reader: Reader) -> int:
@@ -51,11 +53,23 @@ class TestIntegers:
         value = read(kind, reader)
         assert value == int.from_bytes(data, "little")
         assert reader.offset == size
-        writer = Writer()
-        write(kind, writer, value)
-        assert writer.getvalue() == data
 
     @pytest.mark.parametrize(("kind", "size", "low", "high"), INTEGERS)
+    def test_the_ends_of_the_range_are_read(
+        self, kind: str, size: int, low: int, high: int
+    ) -> None:
+        ends = b"".join(end.to_bytes(size, "little", signed=low < 0) for end in (low, high))
+        reader = Reader(ends)
+        assert (read(kind, reader), read(kind, reader)) == (low, high)
+
+    @pytest.mark.parametrize(("kind", "size", "low", "high"), WRITTEN)
+    def test_what_is_written_is_read_again(self, kind: str, size: int, low: int, high: int) -> None:
+        data = bytes(range(1, size + 1))
+        writer = Writer()
+        write(kind, writer, int.from_bytes(data, "little"))
+        assert writer.getvalue() == data
+
+    @pytest.mark.parametrize(("kind", "size", "low", "high"), WRITTEN)
     def test_the_ends_of_the_range_and_not_beyond(
         self, kind: str, size: int, low: int, high: int
     ) -> None:
