@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from mqis.admin.transfer import import_file
 from mqis.lab.generate.delivery import Delivery
+from mqis.lab.generate.exports import replica_of
 from mqis.lab.generate.history import ChangeHistory
 from mqis.lab.generate.plan import GeneratePlan
 from mqis.pipeline import sources
@@ -19,9 +20,10 @@ from mqis.pipeline.runs import ingest
 from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
-from mqis.protocol.directory.export_format import format_entry
+from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry, parse_header
 from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DeletedObject, DirectoryObject
+from mqis.protocol.replication.replicated import is_own
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -87,19 +89,80 @@ def test_a_whole_directory_is_an_export(
     out = tmp_path / "rebuilt.jsonl"
     done = rebuild(tables, out, at_time=datetime(2100, 1, 1, tzinfo=UTC))
     assert out.read_text(encoding="ascii").splitlines() == end
-    assert done.lines == len(end) - 1
+    assert done.lines == len(end) - 2
     import_file(MemoryStore(), out, restore=True)
 
     partition, seq = sorted(states)[30]
     rebuild(tables, out, partition=Guid(partition), at_seq=seq)
-    assert out.read_text(encoding="ascii").splitlines()[1:] == states[partition, seq]
+    assert out.read_text(encoding="ascii").splitlines()[1:-1] == states[partition, seq]
 
     middle = datetime.fromtimestamp((START + 30_500_000) / 1_000_000, tz=UTC)
     rebuild(tables, out, at_time=middle)
-    kept = out.read_text(encoding="ascii").splitlines()[1:]
+    kept = out.read_text(encoding="ascii").splitlines()[1:-1]
     number = sorted(seq for held, seq in states if held == partition)[29]
     site = f'"partition":"{Guid(partition)}"'
     assert [line for line in kept if site in line] == states[partition, number]
+
+
+def test_what_the_pec_made_for_a_new_site_is_given_as_its_psc_has_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The PEC makes the PSC's machine; the PSC gets it without what only its maker stores."""
+    store = MemoryStore()
+    with store.write() as tx:
+        plan = GeneratePlan(sites=2, machines=4, queues=6, backups=0, faults=0, seed=4)
+        made = ChangeHistory(plan, tx)
+        pec, psc = made.members
+        delivery = Delivery(made.members, tmp_path / "journals", made.random)
+        made.now_us = delivery.now_us = START
+        delivery.authorities[psc.site] = pec.name
+        made.build()
+        for change in made.take():
+            delivery.send([delivery.made(change)])
+        founded = delivery.now_us
+        by_pec = {obj.id for kind in ORDER for obj in tx.objects(kind)}
+        delivery.authorities[psc.site] = psc.name
+        for _ in range(12):
+            made.now_us = delivery.now_us = max(made.now_us, delivery.now_us) + 1_000_000
+            made.step()
+            for change in made.take():
+                delivery.send([delivery.made(change)])
+        delivery.close()
+        seen = {obj.id: obj for kind in ORDER for obj in tx.objects(kind)}
+    tables = TableDirectory(spark, tmp_path / "tables")
+    ingest(tables, str(tmp_path / "journals"))
+    out = tmp_path / "rebuilt.jsonl"
+
+    def rebuilt(time_us: int) -> tuple[dict[Guid, str], dict[Guid, DirectoryObject]]:
+        rebuild(tables, out, at_time=datetime.fromtimestamp(time_us / 1_000_000, tz=UTC))
+        first, *others = out.read_text(encoding="ascii").splitlines()
+        owners = {state.id: state.owner for state in parse_header(first).partitions}
+        entries = (parse_entry(line, 0) for line in others[:-1])
+        return owners, {e.id: e for e in entries if isinstance(e, DirectoryObject)}
+
+    owners, found = rebuilt(made.now_us)
+    assert owners == {Guid.NULL: pec.name, pec.site: pec.name, psc.site: psc.name}
+    assert found.keys() == seen.keys()
+    kinds = set()
+    for id_, obj in seen.items():
+        if obj.partition != psc.site or id_ not in by_pec:
+            assert found[id_] == obj
+        elif found[id_].seq == obj.seq and made_once(obj, found[id_]):
+            assert found[id_] == replica_of(obj)
+            kinds.add(obj.type)
+    assert ObjectType.MACHINE in kinds
+    machine = found[psc.id]
+    assert not is_own(machine)
+    assert is_own(found[pec.id])
+
+    owners, found = rebuilt(founded)  # it has applied the changes, and has made none yet
+    assert owners[psc.site] == psc.name
+    assert found[psc.id] == replica_of(found[psc.id])
+
+
+def made_once(obj: DirectoryObject, found: DirectoryObject) -> bool:
+    """Returns whether no later change of the PSC itself may have set more values."""
+    return set(found.properties) <= set(replica_of(obj).properties)
 
 
 def test_a_site_and_its_network_may_share_an_identifier(spark: SparkSession) -> None:

@@ -1,7 +1,8 @@
 """Rebuild: an export of the directory as it was at a time, or at a number of one partition.
 
 Each partition is rebuilt from its authority's journal: from the first record on or, if old records
-have been removed, from the newest snapshot before that time on.
+have been removed, from the newest snapshot before that time on. What another server made before,
+such as the PEC for a new site, is given as the authority got it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline.rebuilding.authorities import authorities, replicated
 from mqis.pipeline.rebuilding.beginnings import Beginnings, Moment
 from mqis.pipeline.rebuilding.completeness import PastPartition, RebuildCompleteness
 from mqis.pipeline.session import PipelineError
@@ -61,10 +63,11 @@ def rebuild(
         known = RebuildCompleteness(tables, changes, moment)
         for one in past.values():
             known.check(one)
-        kept = list(_without_purged(_lines(tables, changes, past), past))
+        owners = authorities(tables, records, changes, past, moment)
+        kept = list(_without_purged(_lines(tables, changes, past, owners), past))
     finally:
         changes.unpersist()
-    states = tuple(_partition(past[key]) for key in sorted(past))
+    states = tuple(_partition(past[key], owners[key]) for key in sorted(past))
     header = ExportHeader(_enterprise(kept), states, len(kept) + 1)
     aside = out.with_name(f"{out.name}.part")
     aside.write_text("\n".join([*sealed([format_header(header), *kept]), ""]), encoding="ascii")
@@ -148,32 +151,44 @@ def _purged_numbers(tables: TableStore) -> dict[tuple[bytes, int], int]:
 
 
 def _lines(
-    tables: TableStore, changes: DataFrame, past: Mapping[bytes, PastPartition]
+    tables: TableStore,
+    changes: DataFrame,
+    past: Mapping[bytes, PastPartition],
+    owners: Mapping[bytes, str],
 ) -> DataFrame:
-    """The lines of all partitions, in order."""
+    """The lines of all partitions, in order, as ``owners`` had them."""
     session = tables.session
     points = [
-        (bytearray(key), one.last_seq, one.base.last_seq if one.base else -1)
+        (bytearray(key), one.last_seq, one.base.last_seq if one.base else -1, owners[key])
         for key, one in past.items()
     ]
-    known = session.createDataFrame(points, "partition binary, at long, base long")
+    known = session.createDataFrame(points, "partition binary, at long, base long, owner string")
     later = changes.join(F.broadcast(known), "partition").filter("seq > base")
-    made = folded(later)
+    is_own = F.lower("server") == F.lower("owner")
+    made = folded(later.filter(is_own)).unionByName(replicated(folded(later.filter(~is_own))))
     bases = [one.base for one in past.values() if one.base is not None]
-    if bases:
-        rows = [(base.server, base.lsn, bytearray(base.partition)) for base in bases]
+    for base_is_own in (True, False):
+        rows = [
+            (base.server, base.lsn, bytearray(base.partition))
+            for base in bases
+            if base_is_own is (base.server.lower() == owners[base.partition].lower())
+        ]
+        if not rows:
+            continue
         chosen = session.createDataFrame(rows, "server string, lsn long, partition binary")
-        held = tables.read("snapshots").join(
-            F.broadcast(chosen), ["server", "lsn", "partition"], "left_semi"
+        held = snapshot_changes(
+            tables.read("snapshots").join(
+                F.broadcast(chosen), ["server", "lsn", "partition"], "left_semi"
+            )
         )
-        made = made.unionByName(snapshot_changes(held))
+        made = made.unionByName(held if base_is_own else replicated(held))
     found = lines(made, known.select("partition", "at")).orderBy("place", "key")
     return found.select("partition", "seq", "line")
 
 
-def _partition(one: PastPartition) -> Partition:
+def _partition(one: PastPartition, owner: str) -> Partition:
     purged = SequenceNumber(one.purged_seq)
-    return Partition(Guid(one.partition), one.owner, SequenceNumber(one.last_seq), purged, purged)
+    return Partition(Guid(one.partition), owner, SequenceNumber(one.last_seq), purged, purged)
 
 
 def _without_purged(found: DataFrame, past: Mapping[bytes, PastPartition]) -> Iterator[str]:

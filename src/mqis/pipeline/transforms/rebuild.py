@@ -119,7 +119,8 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
     kind = ObjectType(row["object_type"])
     id_, partition = Guid(row["object_id"]), Guid(row["partition"])
     seq = SequenceNumber(row["seq"])
-    listed = {p["propid"]: p["raw"] for p in row["properties"] or ()}
+    # A change without a value takes the value away.
+    listed = {p["propid"]: p["raw"] for p in row["properties"] or () if p["raw"] is not None}
     made = {"partition": row["partition"], "at": row["at"], "seq": row["seq"]}
     if row["command"] == Command.DELETE:
         site = listed.get(int(PropId.D_SCOPE), b"\x01")[0] == Scope.SITE
