@@ -130,6 +130,7 @@ def test_all_objects_of_the_type_that_meet_every_condition() -> None:
         builders.machine(2, "client", sites=(here,)),
         builders.machine(3, "elsewhere", sites=(there,), service=1),
         builders.machine(4, "both", sites=(there, here), service=1),
+        builders.machine(5, "neighbour", sites=(here,)),
     ]
     store = directory(builders.site(11), builders.site(12), *machines)
     with store.read() as view:
