@@ -397,6 +397,20 @@ class TestQueue:
         world = World()
         obj = world.update(world.one(QUEUE), {123: text("x")})
         assert (world.show(obj, 115), world.show(obj, 123)) == (C14, "x")
+        assert (world.show(obj, 116), world.show(obj, 117)) == (SITE_A, obj.seq.to_bytes())
+
+    @pytest.mark.req("MQDS-3.1.1.8-01", "MQDS-3.1.1.6-01", "MQDS-3.1.1.7-01")
+    @pytest.mark.parametrize(
+        ("object_type", "propid"),
+        [(MACHINE, 213), (SITE, 308), (CN, 505), (ENTERPRISE, 608), (USER, 704), (LINK, 805)],
+    )
+    def test_objects_carry_their_sequence_number(
+        self, object_type: ObjectType, propid: int
+    ) -> None:
+        world = World()
+        obj = world.one(object_type)
+        assert int.from_bytes(obj.seq.to_bytes(), "big") > 0
+        assert world.show(obj, propid) == obj.seq.to_bytes()
 
 
 class TestEnterprise:

@@ -299,6 +299,20 @@ class TestDeleteNotification:
             await self._end(caller, begun.handle)
             assert await fault_of(self._notify(caller, begun.handle)) == MISMATCH
 
+    @pytest.mark.req("MQDS-2.2.7-01", "MQDS-3.3.4.4-01")
+    @scenario
+    async def test_each_handle_is_one_notification(self) -> None:
+        heard: list[PendingDelete] = []
+        async with serving(on_delete=heard.append) as served, served.caller(ADMIN) as caller:
+            orders = await self._begin(caller, "C14\\orders")
+            bills = await self._begin(caller, "C13\\bills")
+            assert len({orders.handle, bills.handle, caller.auth}) == 3
+            assert await self._notify(caller, bills.handle) == OK
+            assert await self._notify(caller, orders.handle) == OK
+            assert [pending.path for pending in heard] == ["C13\\bills", "C14\\orders"]
+            await self._end(caller, orders.handle)
+            await self._end(caller, bills.handle)
+
     @pytest.mark.req("MQDS-3.3.4.6-01", "MQDS-3.3.4.5-03", "MQDS-2.2.7-01")
     @scenario
     async def test_the_end(self) -> None:

@@ -170,7 +170,7 @@ class TestResults:
             [],
         ]
 
-    @pytest.mark.req("MQDS-3.1.4.17-03")
+    @pytest.mark.req("MQDS-3.1.4.17-03", "MQDS-2.2.14-01")
     @pytest.mark.parametrize(
         ("sort", "order"),
         [
@@ -335,7 +335,7 @@ class TestPages:
             assert rest[5] == text("label 1")
             await end(caller, begun.handle)
 
-    @pytest.mark.req("MQDS-3.1.4.19-01", "MQDS-3.1.4.19-02")
+    @pytest.mark.req("MQDS-3.1.4.19-01", "MQDS-3.1.4.19-02", "MQDS-3.1.6.9-01")
     @scenario
     async def test_the_end_frees_the_rows_and_the_handle(self) -> None:
         async with serving(crowded(9)) as served, served.caller() as caller:
@@ -349,6 +349,7 @@ class TestPages:
             assert await fault_of(end(caller, begun.handle)) == MISMATCH
             assert await fault_of(following(caller, begun.handle)) == MISMATCH
 
+    @pytest.mark.req("MQDS-2.2.6-01")
     @scenario
     async def test_two_lookups_at_once(self) -> None:
         async with serving(crowded(3)) as served, served.caller() as caller:

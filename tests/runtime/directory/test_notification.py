@@ -83,6 +83,7 @@ async def test_nobody_is_told_of_what_was_not_committed() -> None:
         store.fail = False
         assert (await caller.call(dscomm.SET_PROPS_GUID, queue)).result == OK
         assert kinds(told) == [(Notice.QUEUE_UPDATE, "C14\\orders")]
+        assert set(told[0].changed) == {108, 110}  # the label, and the time of the change
 
 
 @pytest.mark.req("MQDS-3.1.4.9-09", "MQDS-3.1.4.10-04", "MQDS-3.1.1.16-01")
