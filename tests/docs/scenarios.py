@@ -38,6 +38,21 @@ _PIPELINE = (
     "mqis pipeline run --journals run",
     "mqis pipeline init",
 )
+#: Queues and a site that somebody has deleted.
+_DELETED = (
+    "at='--server 127.0.0.37:2879'; mqis create site Berlin $at\n"
+    "mqis create queue 'app1\\more' $at; mqis delete queue 'app1\\more' --yes $at\n"
+    "mqis delete queue 'app1\\orders' --yes $at; mqis delete site Berlin --yes $at"
+)
+#: A change that a backup controller has forwarded, and its two names.
+_CHANGED = (
+    "export MQIS_PASSWORD_FILE=$PWD/mqis-run/passwords/admin\n"
+    "export MQIS_USER='MERIDIAN\\admin' began=$(date -u +%FT%T.%6N)\n"
+    "mqis create queue 'C14\\testq' label=Test --server \"$(mqis where ber-dir2)\"\n"
+    "mqis trace 'C14\\testq' > trace.txt\n"
+    "change=$(awk '/^change/ {print $2}' trace.txt)\n"
+    "request=$(awk '/^request/ {print $2}' trace.txt)"
+)
 _LOOKS = "python -m examples.capture"
 
 SCENARIOS = (
@@ -143,7 +158,7 @@ SCENARIOS = (
         ports=("21351", "21352"),
         replaced=[
             (r"--echo$", "--echo > listen.txt & until grep -q . listen.txt; do sleep 0.1; done"),
-            (r"FILE +#.*", "$(ls -d \"$ROOT\"/fuzz/corpus/ixnremote/* | head -1)"),
+            (r"FILE +#.*", '$(ls -d "$ROOT"/fuzz/corpus/ixnremote/* | head -1)'),
         ],
     ),
     # --- servers ---------------------------------------------------------------------------------
@@ -197,11 +212,7 @@ SCENARIOS = (
         "undelete",
         [
             ("docs/undelete.md", "(umask 077"),
-            (
-                "",
-                "at='--server 127.0.0.37:2879'; mqis create site Berlin $at\n"
-                "mqis delete queue 'app1\\orders' --yes $at; mqis delete site Berlin --yes $at",
-            ),
+            ("", _DELETED),
             ("docs/undelete.md", "mqis undelete queue"),
         ],
         before=_ENDED,
@@ -210,11 +221,14 @@ SCENARIOS = (
             (r"127\.0\.0\.1\b", "127.0.0.37"),  # whose queue port nobody else uses
             (r"^kill %1; wait %1$", "true"),
             (r"--server (psc1|pec)", "--server 127.0.0.37:2879"),
+            # Without a terminal nobody can confirm the plan.
+            (r"^(mqis undelete (?:queue|site|--deleted-by) .*--server \S+)", r"\1 --yes"),
             (r"--deleted-by bob", "--deleted-by alice"),
             (r"--under ber-app1", "--under app1"),
             (r"2026-03-02T14:00\.\.2026-03-02T14:30", "2000-01-01T14:00..2100-01-01T14:30"),
             (r"2026-03-02\.\.", "2000-01-01.."),
         ],
+        finds=["mqis undelete --under", "mqis undelete --server"],  # nothing is left to bring back
         printed=[
             "1 queue would be orphaned and will be deleted first:\n  queue app1\\orders",
             "deleted machine app1",
@@ -276,15 +290,7 @@ SCENARIOS = (
         "an enterprise",
         [
             ("README.md", ". .venv/bin/activate"),
-            (
-                "",
-                "export MQIS_PASSWORD_FILE=$PWD/mqis-run/passwords/admin\n"
-                "export MQIS_USER='MERIDIAN\\admin' began=$(date -u +%FT%T.%6N)\n"
-                'mqis create queue \'C14\\testq\' label=Test --server "$(mqis where ber-dir2)"\n'
-                "mqis trace 'C14\\testq' > trace.txt\n"
-                "change=$(awk '/^change/ {print $2}' trace.txt)\n"
-                "request=$(awk '/^request/ {print $2}' trace.txt)",
-            ),
+            ("", _CHANGED),
             ("docs/logs.md", "*"),
             ("docs/diff.md", "mqis diff server:"),
             ("", "mqis stop ber-dir1"),
@@ -343,12 +349,15 @@ SCENARIOS = (
         finds=["mqis doctor"],
         real="samba",
     ),
-    # --- Spark: make engines -----------------------------------------------------------------------
+    # --- Spark: make engines ---------------------------------------------------------------------
     Scenario(
         "pipeline",
         [("docs/pipeline.md", first) for first in _PIPELINE],
         replaced=[
-            (r"--journals run --exports exports", "--journals demo/journals --exports demo/exports"),
+            (
+                r"--journals run --exports exports",
+                "--journals demo/journals --exports demo/exports",
+            ),
             (r"^cd estate && ", 'cd estate; JAVA_HOME="$(cat "$ROOT/.venv/java-home")" '),
             (r"2024-03-05T12:00:00Z", "2100-01-01T00:00:00Z"),
         ],

@@ -33,9 +33,7 @@ def s3(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="loopback has one address elsewhere")
 @pytest.mark.parametrize("scenario", QUICK, ids=lambda scenario: scenario.name)
-def test_a_page_runs(
-    scenario: Scenario, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_page_runs(scenario: Scenario, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     environment = request.getfixturevalue(scenario.real) if scenario.real else {}
     directory = tmp_path / "reader"
     directory.mkdir()

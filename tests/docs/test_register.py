@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
 
-from tests.docs.pages import Block, Scenario, command_blocks, not_run
+from tests.docs.pages import Block, NotRun, Scenario, command_blocks, not_run
 from tests.docs.scenarios import SCENARIOS
 
 
@@ -28,12 +29,11 @@ def test_every_command_is_run_or_has_a_reason() -> None:
 
 
 @pytest.mark.parametrize("entry", not_run(), ids=lambda entry: f"{entry.page}: {entry.command}")
-def test_an_entry_is_about_a_command_and_has_a_reason(entry: object) -> None:
-    (found,) = [each for each in not_run() if each is entry]
-    blocks = [b for b in command_blocks() if any(found.is_about(b, c) for c in b.commands)]
+def test_an_entry_is_about_a_command_and_has_a_reason(entry: NotRun) -> None:
+    blocks = [b for b in command_blocks() if any(entry.is_about(b, c) for c in b.commands)]
     assert blocks, "there is no such command: remove the entry"
-    assert len(found.reason.split()) >= 4
-    if found.slow:
+    assert len(entry.reason.split()) >= 4
+    if entry.slow:
         slow = [scenario for scenario in SCENARIOS if scenario.slow]
         assert any(block in scenario.taken() for scenario in slow for block in blocks)
 
@@ -46,8 +46,6 @@ def test_reasons_stand_once() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_scenario_says_only_what_is_there(scenario: Scenario) -> None:
     """Replacements, endings and findings of commands that are gone are removed with them."""
-    import re
-
     commands = [c for block in scenario.taken() for c in block.commands if scenario.runs(block, c)]
     assert commands
     for pattern, _ in scenario.replaced:
