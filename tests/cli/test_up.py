@@ -21,7 +21,7 @@ from mqis.enterprise.gather import gather
 from mqis.enterprise.plan import load_plan
 from mqis.protocol.directory.export_format import parse_header
 from mqis.protocol.journal.findings import ChainState
-from mqis.storage.journal.checking import check_journal
+from mqis.storage.journal.checking import check_journal, server_id_of
 from mqis.storage.journal.reader import records
 from mqis.wire.journal import RecordState
 from tests.cli.commands import run
@@ -248,7 +248,8 @@ def test_the_pipelines_input_is_gathered_while_it_runs(acme: Acme) -> None:
     assert (found.enterprise, list(found.servers), found.problems) == ("Acme", SERVERS, ())
     assert found.journals is not None
     for server in SERVERS:
-        checked = check_journal(found.journals / server)
+        place = found.journals / server
+        checked = check_journal(place)
         assert checked.faults == ()
         # No key is given to check signatures with; a torn end would be a notice too.
         assert {notice.state for notice in checked.notices} <= {ChainState.UNCHECKED}
@@ -259,6 +260,8 @@ def test_the_pipelines_input_is_gathered_while_it_runs(acme: Acme) -> None:
         }
         with (found.exports / f"{server}.jsonl").open(encoding="ascii") as file:
             header = parse_header(file.readline())
+        assert header.server is not None, "the server has written its identity into its store"
+        assert (header.server.name, header.server.id) == (server, server_id_of(place))
         owned = [state for state in header.partitions if state.owner == server]
         assert owned or server == "lei-dir2"
         assert all((state.id, state.last_seq.value) in made for state in owned)

@@ -20,7 +20,7 @@ from mqis.pipeline.transforms.causes import (
 )
 from mqis.pipeline.transforms.divergence import differences, suspects
 from mqis.pipeline.transforms.expressions import guid_text
-from mqis.protocol.directory.export_format import parse_entry, parse_header
+from mqis.protocol.directory.export_format import is_end, parse_entry, parse_header
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.replication import convergence
 from mqis.protocol.replication.convergence import copy_of
@@ -82,6 +82,7 @@ def plain_differences(enterprise: Enterprise) -> set[tuple[object, ...]]:
     owners: dict[Guid, str] = {}
     for path in Path(enterprise.exports).glob("*.jsonl"):
         first, *lines = path.read_bytes().splitlines()
+        lines = [line for line in lines if not is_end(line)]
         owners |= {state.id: state.owner for state in parse_header(first.decode()).partitions}
         entries = (parse_entry(line.decode(), 0) for line in lines if line.isascii())
         held[path.stem] = [entry for entry in entries if isinstance(entry, DirectoryObject)]

@@ -19,7 +19,7 @@ from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.network import RoutingArrays, packed, unpacked
 from mqis.pipeline.transforms.routes import routes_block
-from mqis.protocol.directory.export_format import ExportHeader, format_entry, format_header
+from mqis.protocol.directory.export_format import ExportHeader, format_entry, format_header, sealed
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.hygiene.checks import Check
@@ -98,7 +98,7 @@ def routed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
     directory: Path = tmp_path_factory.mktemp("routed")
     parts = tuple(Partition(id_, "gA") for id_ in (ENTERPRISE_PARTITION, guid(SITES["A"])))
     lines = [format_header(ExportHeader("Routed", parts)), *map(format_entry, objects())]
-    (directory / "gA.jsonl").write_text("\n".join([*lines, ""]), encoding="ascii")
+    (directory / "gA.jsonl").write_text("\n".join([*sealed(lines), ""]), encoding="ascii")
     tables = TableDirectory(spark, directory / "tables")
     done = ingest(tables, exports=str(directory / "gA.jsonl"))
     assert done.errors == 0

@@ -9,7 +9,12 @@ from pathlib import Path
 
 from mqis.config.nodes import load_nodes
 from mqis.config.stores import open_store
-from mqis.protocol.directory.export_format import ExportHeader, format_entry, format_header
+from mqis.protocol.directory.export_format import (
+    ExportHeader,
+    format_entry,
+    format_header,
+    sealed,
+)
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
@@ -90,7 +95,8 @@ def _export_of_clone(shell: StoryShell, site: StorySite, name: str) -> Path:
             {PropId.Q_PATHNAME: f"{name}\\scans", PropId.Q_QMID: CLONED_MACHINE},
         ),
     )
-    lines = [format_header(ExportHeader(ENTERPRISE, (), len(copies))), *map(format_entry, copies)]
+    header = format_header(ExportHeader(ENTERPRISE, (), len(copies) + 1))
+    lines = sealed([header, *map(format_entry, copies)])
     path = shell.directory / f"{name}.jsonl"
     path.write_text("\n".join(lines) + "\n", encoding="ascii")
     return path

@@ -19,7 +19,7 @@ from mqis.lab.generate.exports import replica_of
 from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.runs import audit, history, hygiene, ingest, routes, what_if
 from mqis.pipeline.tables import TableDirectory
-from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry
+from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry, sealed
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store
 from mqis.storage.memory import MemoryStore
@@ -152,7 +152,7 @@ def test_a_replica_of_an_imported_estate(
 ) -> None:
     """The authority exports a site and its network; a replica lacks the network alone."""
     (exported,) = past.exports.iterdir()
-    header, *lines = exported.read_text("ascii").splitlines()
+    header, *lines, _ = exported.read_text("ascii").splitlines()
     objects = [
         entry for line in lines if isinstance(entry := parse_entry(line, 0), DirectoryObject)
     ]
@@ -160,7 +160,8 @@ def test_a_replica_of_an_imported_estate(
     held = [format_entry(replica_of(obj)) for obj in objects if obj not in lost]
     assert len(held) == len(objects) - 1
     for name, told in (("corp.example", lines), ("bsc", held)):
-        (tmp_path / f"{name}.jsonl").write_text("\n".join((header, *told)) + "\n", "ascii")
+        text = "\n".join(sealed((header, *told))) + "\n"
+        (tmp_path / f"{name}.jsonl").write_text(text, "ascii")
     tables = TableDirectory(spark, tmp_path / "tables")
     ingest(tables, exports=str(tmp_path))
     assert audit(tables).differences == 1

@@ -164,12 +164,12 @@ def check_rebuilt(tables: TableDirectory, seen: Seen) -> Rebuilt:
     """Checks that a rebuild yields what the authorities had, in a form that can be restored."""
     out = tables.directory / "rebuilt.jsonl"
     done = rebuild(tables, out, at_time=seen.time)
-    first, *lines = out.read_text("ascii").splitlines()
+    first, *lines, end = out.read_text("ascii").splitlines()
     assert sorted(lines) == sorted(line for own in seen.own.values() for line in own)
     store = MemoryStore()
     import_file(store, out, restore=True)
     with store.read() as view:
-        assert list(exported_lines(view)[1]) == [first, *lines]
+        assert list(exported_lines(view)[1]) == [first, *lines, end]
     return done
 
 

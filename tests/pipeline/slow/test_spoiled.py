@@ -24,7 +24,11 @@ Lines = list[dict[str, Any]]
 
 
 def read_export(path: Path) -> Lines:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """The lines as version 1 has them: without a server and a digest."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines[0]["version"] = 1
+    lines[0].pop("server", None)
+    return [line for line in lines if line.get("type") != "end"]
 
 
 def write_export(path: Path, lines: Lines, *, ascii_only: bool = True) -> None:

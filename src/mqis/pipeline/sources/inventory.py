@@ -20,7 +20,6 @@ from mqis.pipeline.sources.files import (
     source_file,
     unreadable,
 )
-from mqis.storage.journal.files import segment_name
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import SegmentHeader, segment_header
@@ -88,7 +87,8 @@ class SegmentFile:
 
     @property
     def is_misnamed(self) -> bool:
-        return source_file(self.path).name != segment_name(self.number)
+        """True if the file does not have the name that the server gave it."""
+        return source_file(self.path).name != f"segment-{self.number:010}.mqj"
 
 
 def journal_files(journals: str) -> list[SegmentFile]:
