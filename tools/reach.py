@@ -49,6 +49,7 @@ _NAME = re.compile(r"\w+")
 #: stands for its public members too.
 ALLOWED: dict[str, str] = {
     # called by other programs
+    "mqis.__main__": "python -m mqis",
     "mqis.pipeline.declarative": "spark-pipelines loads it by the file's name (docs/pipeline.md)",
     "mqis.server.monitoring.metrics.exposition.ServerCollector.describe": (
         "prometheus-client looks for it when the collector is registered"
