@@ -18,7 +18,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.rpc.bodies import AlterContext, Auth3, Bind, Fault, Request, Response
 from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
 from mqis.wire.rpc.pdu import encode_pdu
-from tests.client.peers import HOST, OK, Scripted, connected, demo_store, run, served
+from tests.client.peers import HOST, OK, Line, Scripted, connected, demo_store, run, served
 from tests.client.providers import Bulky
 from tests.client.tap import Heard, Tap
 
@@ -76,15 +76,23 @@ def test_no_callback_comes_before_the_call_or_after_its_answer() -> None:
     assert all(h in during for h in from_server)
 
 
+@pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.req("MQDS-3.2.4-08")
-def test_a_server_cannot_call_back_once_it_has_answered() -> None:
+def test_a_server_cannot_call_back_once_it_has_answered(waits: bool) -> None:
+    """Neither in a call that it answered at once, nor in one that took its time."""
+
     async def main() -> None:
         kept: list[IncomingCall] = []
 
-        def line(call: IncomingCall, _request: object) -> dscomm.DirectoryResult:
+        def at_once(call: IncomingCall, _request: object) -> dscomm.DirectoryResult:
             kept.append(call)
             return dscomm.DirectoryResult(OK)
 
+        async def later(call: IncomingCall, request: object) -> dscomm.DirectoryResult:
+            await asyncio.sleep(0.001)
+            return at_once(call, request)
+
+        line: Line = later if waits else at_once
         async with (
             Scripted({dscomm.DELETE_OBJECT: line}) as peer,
             Tap(peer.port) as tap,

@@ -307,7 +307,9 @@ def test_what_a_heartbeat_raises(enterprise: Enterprise) -> None:
     assert psc.partition(SITE_A).allowed_purge_seq == number(1)
 
 
-@pytest.mark.req("MQDSRP-3.2.7.1-06", "MQDSRP-3.1.1.5.3-01", "MQDSRP-1.3.2.3-01")
+@pytest.mark.req(
+    "MQDSRP-3.2.7.1-06", "MQDSRP-3.1.1.5.3-01", "MQDSRP-1.3.2.3-01", "MQDSRP-3.3.7.3-06"
+)
 def test_a_heartbeat_ahead_of_us_makes_us_ask_once(enterprise: Enterprise) -> None:
     psc = enterprise.nodes["psc"]
     last = psc.last(SITE_A)

@@ -16,7 +16,14 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.mqdsrp.messages import BscAck, ChangePropagation, Sync0, SyncReply, SyncRequest
+from mqis.wire.mqdsrp.messages import (
+    BscAck,
+    ChangePropagation,
+    PscAck,
+    Sync0,
+    SyncReply,
+    SyncRequest,
+)
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import Enterprise, Node, guid_of
 
@@ -287,9 +294,13 @@ def test_partitions_neighbours_and_tombstones_outlive_a_crash(enterprise: Enterp
     before = [pec.partition(p) for p in (ENTERPRISE_PARTITION, SITE_A, SITE_B)]
     tombstones = pec.tombstones(SITE_A)
     neighbors = {(n.name, n.site) for n in pec.machine.memory.neighbors.values()}
+    numbers = {p: SequenceNumber(pec.last(p)) for p in (ENTERPRISE_PARTITION, SITE_A)}
+    for partition, seq in numbers.items():
+        enterprise.inject("psc", "pec", PscAck(SITE_B, SITE_B, partition, seq, "psc"))
     with pec.store.read() as view:
         acknowledged = acks_of(view, "psc")
-    assert acknowledged.enterprise > SequenceNumber.MIN
+    assert acknowledged.enterprise == numbers[ENTERPRISE_PARTITION]
+    assert acknowledged.site == numbers[SITE_A] != acknowledged.enterprise
     enterprise.crash("pec")
     enterprise.restart("pec")
     assert [pec.partition(p) for p in (ENTERPRISE_PARTITION, SITE_A, SITE_B)] == before
