@@ -172,7 +172,7 @@ class TestGet:
                 as_machine = await get_as_machine(caller, object_type, obj.id, information)
                 assert _sddl(as_machine) == sddl
 
-    @pytest.mark.req("MQDS-3.1.4.11-11", "MQDS-3.1.4.11-01", "MQDS-3.1.4.12-01")
+    @pytest.mark.req("MQDS-3.1.4.11-11", "MQDS-3.1.4.11-01", "MQDS-3.1.4.12-01", "MQDS-2.2.4-01")
     @pytest.mark.parametrize("transfer", [NDR20, NDR64])
     @scenario
     async def test_length(self, transfer: SyntaxId) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.query import ColumnSet
-from mqis.wire.ndr import Syntax
+from mqis.wire.ndr import U32, WSTRING, Parameters, Ref, Syntax
 from mqis.wire.propvariant import VarType
 from mqis.wire.rpc.operation import Operation
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
@@ -79,6 +80,46 @@ async def test_no_properties_and_too_many(operation: Operation[Any, Any], reques
             assert await fault_of(sent(caller, operation, wrong)) == BAD_STUB
         assert served.rpc.connections == 1  # the connection goes on
         await sent(caller, operation, stub)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        pytest.param(dscomm.GET_PROPS, marks=pytest.mark.req("MQDS-3.1.6.6-01")),
+        pytest.param(dscomm2.GET_PROPS_EX, marks=pytest.mark.req("MQDS-3.3.4-01")),
+    ],
+    ids=lambda operation: operation.name,
+)
+@scenario
+async def test_empty_arrays_that_agree_with_their_count(operation: Operation[Any, Any]) -> None:
+    """Only the range of cp forbids them: nothing in such a stub contradicts itself."""
+    unlimited: Parameters[dscomm.GetProps] = Parameters(
+        dscomm.GetProps,
+        object_type=dscomm.OBJECT_TYPE,
+        path=Ref(WSTRING),
+        cp=U32,
+        ids=dscomm.PROPERTY_IDS,
+        types=dscomm.PROPERTY_TYPES,
+        **dscomm.AUTH,
+    )
+    async with serving() as served, served.caller(ADMIN, transfers=[NDR20]) as caller:
+        one = dscomm.GetProps(MACHINE, "C14", (239,), (NULL,), caller.auth, 16)
+        stub = unlimited.encode(one, Syntax.NDR20)
+        assert stub == operation.request.encode(one, Syntax.NDR20)
+        await sent(caller, operation, stub)
+        none = unlimited.encode(replace(one, ids=(), types=()), Syntax.NDR20)
+        assert await fault_of(sent(caller, operation, none)) == BAD_STUB
+
+
+@pytest.mark.req("MQDS-3.3.4-01")
+@pytest.mark.parametrize("number", [0, 59, 0xFFFFFFFF])
+@scenario
+async def test_object_types_of_dscomm2_out_of_range(number: int) -> None:
+    async with serving() as served, served.caller(ADMIN, transfers=[NDR20]) as caller:
+        request = dscomm.GetProps(MACHINE, "C14", (239,), (NULL,), caller.auth, 16)
+        stub = dscomm2.GET_PROPS_EX.request.encode(request, Syntax.NDR20)
+        wrong = number.to_bytes(4, "little") + stub[4:]
+        assert await fault_of(sent(caller, dscomm2.GET_PROPS_EX, wrong)) == BAD_STUB
 
 
 @pytest.mark.req("MQDS-2.2.8-01", "MQDS-3.1.4-01")
