@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.replication.server import Role
+from mqis.sim.administration import SimAdministrator
 from mqis.sim.mutations import MUTATIONS, mutated
 from mqis.sim.runner import Options, minimised, run, run_seed
 from mqis.sim.scenario import MAX_SERVERS, Scenario, Weather, draw, enterprise
 from mqis.sim.steps import Change, Crash, CrashPoint, Join, Operate, Restore, Step
-from mqis.sim.world import World
 from mqis.storage.journal.reader import Segment
 from tools.simulation_doc import DOCUMENT, known
 
@@ -67,10 +67,10 @@ def test_a_mutation_ends_with_its_context() -> None:
 
 
 def test_an_error_is_a_finding_of_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_world: World, _index: int) -> None:
+    def broken(_administrator: SimAdministrator, _index: int) -> None:
         raise KeyError("lost")
 
-    monkeypatch.setattr(World, "_join", broken)
+    monkeypatch.setattr(SimAdministrator, "join", broken)
     violation = run_seed(4).violation
     assert violation is not None
     assert violation.rule == "no error"
@@ -140,7 +140,7 @@ def test_scenarios_are_drawn_alike_and_within_limits() -> None:
     kinds = {type(step).__name__ for scenario in drawn for step in scenario.steps}
     assert kinds == {
         "Operate", "Crash", "FailCommit", "Cut", "Isolate", "Clog", "Backup", "Restore", "Join",
-        "Stranger", "Lie", "Retire",
+        "Stranger", "Lie", "Retire", "Resettle", "Slip", "Promote",
     }  # fmt: skip
 
 
