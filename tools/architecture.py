@@ -39,7 +39,7 @@ def layers(package: Path) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
-        if parts == ("__init__",):
+        if parts in (("__init__",), ("__main__",)):  # which are no layers
             continue
         imports = found.setdefault(parts[0], set())
         imports |= {name for name in _imported(path) if name != parts[0]}

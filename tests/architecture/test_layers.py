@@ -35,6 +35,7 @@ LAYERS: dict[str, set[str]] = {
     "cli": {"web", "pipeline", "sim", "lab", "views", "enterprise", "admin", "server", "config"}
     | {"client"}
     | _BELOW,
+    "__main__": {"cli"},
 }
 
 # Executors and small installations have no Spark, so these are imported where they are used.
