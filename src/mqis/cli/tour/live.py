@@ -25,7 +25,7 @@ from mqis.cli.tour.pipeline import pipeline
 from mqis.cli.tour.reading import table_rows
 from mqis.cli.tour.routing import routes
 from mqis.cli.tour.site import Tour
-from mqis.cli.tour.slip import Slip, slip
+from mqis.cli.tour.slip import UndoneSlip, slip
 from mqis.config.file import load
 from mqis.config.nodes import FILE, NodePlace, NodesError
 from mqis.config.processlocks import holder
@@ -175,7 +175,7 @@ def _routes(guide: Guide, tour: Tour) -> None:
         routes(guide, view, "ams-desk1", "C14", costs)
 
 
-async def _pipeline(guide: Guide, tour: Tour, mistake: Slip, episode: Episode) -> None:
+async def _pipeline(guide: Guide, tour: Tour, mistake: UndoneSlip, episode: Episode) -> None:
     status = await tour.converged()
     if not status.converged:
         raise TourError(f"the replicas do not agree yet, so the audit would fail: {status.summary}")

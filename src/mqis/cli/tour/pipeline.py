@@ -18,7 +18,7 @@ from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.healing import Episode
 from mqis.cli.tour.reading import ShownPage, read_page
 from mqis.cli.tour.site import Tour
-from mqis.cli.tour.slip import Slip
+from mqis.cli.tour.slip import UndoneSlip
 from mqis.config.stores import open_store
 from mqis.enterprise.plan import RunPlan
 from mqis.storage.journal.reader import records
@@ -36,7 +36,7 @@ _HEALED = (
 )
 
 
-def pipeline(guide: Guide, tour: Tour, slip: Slip, episode: Episode) -> None:
+def pipeline(guide: Guide, tour: Tour, slip: UndoneSlip, episode: Episode) -> None:
     guide.step(
         "Pipeline", "Spark reads the journals and copies of all five servers and audits them"
     )
@@ -78,7 +78,7 @@ def pipeline(guide: Guide, tour: Tour, slip: Slip, episode: Episode) -> None:
     _report(guide, tour, slip, episode, found)
 
 
-def _report(guide: Guide, tour: Tour, slip: Slip, episode: Episode, found: _Found) -> None:
+def _report(guide: Guide, tour: Tour, slip: UndoneSlip, episode: Episode, found: _Found) -> None:
     """Reads the report as a person does."""
     page = read_page(found.report.read_text(encoding="utf-8"))
     guide.confirm_equal(

@@ -32,13 +32,13 @@ _MACHINE, _SITE, _AUTHORITY = "C14", "Chicago", "chi-dir1"
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
+class UndoneSlip:
     """The objects that were deleted and brought back."""
 
     objects: int
 
 
-async def slip(guide: Guide, tour: Tour) -> Slip:
+async def slip(guide: Guide, tour: Tour) -> UndoneSlip:
     guide.step(
         "A slip undone",
         f"an administrator deletes the machine {_MACHINE} by mistake, and brings it back from the "
@@ -73,7 +73,7 @@ async def slip(guide: Guide, tour: Tour) -> Slip:
         saw=now,
         expected=before,
     )
-    return Slip(restored)
+    return UndoneSlip(restored)
 
 
 async def _digests(tour: Tour) -> set[str]:

@@ -118,7 +118,9 @@ class ArchiveHistory:
         now = {
             path: path.read_bytes()
             for path in sorted(self._archive.rglob("*"))
-            if path != torn and path.is_file() and (is_segment(path.name) or path.suffix == ".jsonl")
+            if path != torn
+            and path.is_file()
+            and (is_segment(path.name) or path.suffix == ".jsonl")
         }
         for path, data in self._seen.items():
             if path == torn:
