@@ -8,10 +8,10 @@ from mqis.sim.mutations import MUTATIONS
 from mqis.sim.queues.scenario import (
     LASTING_S,
     Halt,
-    SendMessages,
     QueueScenario,
     QueueStep,
     RoutedMachine,
+    SendMessages,
     draw_queues,
 )
 from mqis.sim.runner import Options, run, run_seed

@@ -15,10 +15,10 @@ from mqis.sim.queues.checks import PostedMessage, QueueChecks
 from mqis.sim.queues.scenario import (
     LASTING_S,
     Halt,
-    SendMessages,
     QueueScenario,
     QueueStep,
     RoutedMachine,
+    SendMessages,
 )
 from mqis.sim.scenario import CALM
 from mqis.sim.steps import Cut, Isolate
