@@ -254,6 +254,9 @@ def test_old_certificates_do_not_come_back_beside_new_ones(tmp_path: Path) -> No
 def test_a_link_that_was_made_anew_is_not_doubled(tmp_path: Path) -> None:
     """Links have no names: it is the two sites that are taken."""
 
+    def joining(one: Guid, other: Guid, cost: int) -> dict[int, PropVariant]:
+        return props({PropId.L_NEIGHBOR1: one, PropId.L_NEIGHBOR2: other, PropId.L_COST: cost})
+
     async def links(client: DirectoryClient) -> list[Guid | None]:
         return [entry.id async for entry in client.find(ObjectType.ROUTINGLINK)]
 
@@ -261,23 +264,33 @@ def test_a_link_that_was_made_anew_is_not_doubled(tmp_path: Path) -> None:
         async with await logged_on(server, "alice") as alice:
             (own,) = [site.id async for site in alice.find(ObjectType.SITE)]
             other = await alice.create(ObjectType.SITE, "Leiden", props({PropId.S_PSC: "psc9"}))
+<<<<<<< HEAD
             ends: dict[int, Value] = {
                 PropId.L_NEIGHBOR1: own,
                 PropId.L_NEIGHBOR2: other,
                 PropId.L_COST: 7,
             }
             await alice.create(ObjectType.ROUTINGLINK, None, props(ends))
+=======
+            assert own is not None
+            assert other is not None
+            await alice.create(ObjectType.ROUTINGLINK, None, joining(own, other, 7))
+>>>>>>> lane-mut1
             (gone,) = await links(alice)
             assert gone is not None
             await alice.delete(ObjectType.ROUTINGLINK, guid=gone)
             plan = await alice.undelete(UndeleteRequest("plan"))
             assert [entry.state for entry in plan.entries] == ["ready"]
+<<<<<<< HEAD
             turned: dict[int, Value] = {
                 PropId.L_NEIGHBOR1: other,
                 PropId.L_NEIGHBOR2: own,
                 PropId.L_COST: 9,
             }
             await alice.create(ObjectType.ROUTINGLINK, None, props(turned))
+=======
+            await alice.create(ObjectType.ROUTINGLINK, None, joining(other, own, 9))
+>>>>>>> lane-mut1
             restore = UndeleteRequest("restore", token=plan.token, count=1)
             (result,) = (await alice.undelete(restore)).results
             assert (result.state, "joins the same sites" in result.reason) == ("failed", True)
