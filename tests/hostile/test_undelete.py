@@ -42,7 +42,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
-from mqis.wire.propvariant import PropVariant, Value
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 from tests.server.test_replication_serve import pec_config, with_values
@@ -264,33 +264,15 @@ def test_a_link_that_was_made_anew_is_not_doubled(tmp_path: Path) -> None:
         async with await logged_on(server, "alice") as alice:
             (own,) = [site.id async for site in alice.find(ObjectType.SITE)]
             other = await alice.create(ObjectType.SITE, "Leiden", props({PropId.S_PSC: "psc9"}))
-<<<<<<< HEAD
-            ends: dict[int, Value] = {
-                PropId.L_NEIGHBOR1: own,
-                PropId.L_NEIGHBOR2: other,
-                PropId.L_COST: 7,
-            }
-            await alice.create(ObjectType.ROUTINGLINK, None, props(ends))
-=======
             assert own is not None
             assert other is not None
             await alice.create(ObjectType.ROUTINGLINK, None, joining(own, other, 7))
->>>>>>> lane-mut1
             (gone,) = await links(alice)
             assert gone is not None
             await alice.delete(ObjectType.ROUTINGLINK, guid=gone)
             plan = await alice.undelete(UndeleteRequest("plan"))
             assert [entry.state for entry in plan.entries] == ["ready"]
-<<<<<<< HEAD
-            turned: dict[int, Value] = {
-                PropId.L_NEIGHBOR1: other,
-                PropId.L_NEIGHBOR2: own,
-                PropId.L_COST: 9,
-            }
-            await alice.create(ObjectType.ROUTINGLINK, None, props(turned))
-=======
             await alice.create(ObjectType.ROUTINGLINK, None, joining(other, own, 9))
->>>>>>> lane-mut1
             restore = UndeleteRequest("restore", token=plan.token, count=1)
             (result,) = (await alice.undelete(restore)).results
             assert (result.state, "joins the same sites" in result.reason) == ("failed", True)
