@@ -35,7 +35,7 @@ from mqis.wire.journal import RecordKind
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
+from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.waiting import until
 
@@ -273,9 +273,7 @@ class TestIdentity:
         store = self.store()
         machine = self.machine(store)
         [site] = sites_of(machine)
-        both: dict[int, PropVariant] = {
-            PropId.QM_SITE_IDS: prop(PropId.QM_SITE_IDS, (site, Guid(b"s" * 16)))
-        }
+        both: dict[int, PropVariant] = props({PropId.QM_SITE_IDS: (site, Guid(b"s" * 16))})
         with store.write() as tx:
             tx.update(machine, machine.with_properties(both, machine.seq))
         config = with_values(Config(), server={"name": "PEC1", "role": "pec"})
