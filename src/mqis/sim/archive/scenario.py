@@ -9,7 +9,7 @@ from random import Random
 from mqis.sim.archive.disk import DiskFault
 
 
-class Work(StrEnum):
+class ServerWork(StrEnum):
     """What the server does."""
 
     COPY = "copy"
@@ -21,7 +21,7 @@ class Work(StrEnum):
     CONFIGURE = "configure"
 
 
-class Mishap(StrEnum):
+class ArchiveMishap(StrEnum):
     """What happens to the server's files, or to its archive."""
 
     LOST_LIST = "list of archived files lost"
@@ -47,7 +47,7 @@ class Committed:
 @dataclass(frozen=True, slots=True)
 class Do:
     at: float
-    work: Work
+    work: ServerWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,12 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Happen:
-    """``calls`` is the number of questions that an archive out of reach does not answer."""
+    """An archive out of reach does not answer ``calls`` questions, after some that it does."""
 
     at: float
-    mishap: Mishap
+    mishap: ArchiveMishap
     calls: int = 0
+    after: int = 0
 
 
 ArchiveStep = Committed | Do | Fail | Happen
@@ -92,19 +93,26 @@ class ArchiveScenario:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        return (
-            f"keeps {self.keep} snapshots, one for {self.every} records, segments of "
-            f"{self.segment_bytes} bytes",
-        )
+        kept = f"keeps {self.keep} snapshots, one for {self.every} records"
+        return (f"{kept}, segments of {self.segment_bytes} bytes",)
 
 
 _WORK = (
-    (Work.COPY, 4), (Work.FLUSH, 12), (Work.SEAL, 1), (Work.ARCHIVE, 8), (Work.RESTART, 2),
-)  # fmt: skip
+    (ServerWork.COPY, 4),
+    (ServerWork.FLUSH, 12),
+    (ServerWork.SEAL, 1),
+    (ServerWork.ARCHIVE, 8),
+    (ServerWork.RESTART, 2),
+)
 _MISHAPS = (
-    (Mishap.LOST_LIST, 3), (Mishap.SPOILT_LIST, 1), (Mishap.MOVED, 2), (Mishap.RESTORED, 2),
-    (Mishap.BACKUP, 3), (Mishap.PLACE_AWAY, 8), (Mishap.PLACE_TORN, 4),
-)  # fmt: skip
+    (ArchiveMishap.LOST_LIST, 3),
+    (ArchiveMishap.SPOILT_LIST, 1),
+    (ArchiveMishap.MOVED, 2),
+    (ArchiveMishap.RESTORED, 2),
+    (ArchiveMishap.BACKUP, 3),
+    (ArchiveMishap.PLACE_AWAY, 12),
+    (ArchiveMishap.PLACE_TORN, 4),
+)
 
 
 def draw_archive(seed: int) -> ArchiveScenario:
@@ -113,14 +121,15 @@ def draw_archive(seed: int) -> ArchiveScenario:
     Some of these then begin a new journal while the archive has little of the first one.
     """
     random = Random(f"{seed}/archive")
-    length = random.randint(40, 160)
+    length = random.randint(30, 90)
     configured = 0 if random.random() < 0.5 else random.randrange(length // 2)
     steps: list[ArchiveStep] = []
     for number in range(length):
         if number == configured:
             if number and random.random() < 0.6:
                 steps += _early_change(random, float(number))
-            steps.append(Do(float(number), Work.CONFIGURE))
+            steps.append(Do(float(number), ServerWork.CONFIGURE))
+        steps += _trouble(random, float(number)) if random.random() < 0.05 else ()
         steps.append(_step(random, float(number)))
     return ArchiveScenario(
         seed,
@@ -132,12 +141,28 @@ def draw_archive(seed: int) -> ArchiveScenario:
 
 
 def _early_change(random: Random, at: float) -> list[ArchiveStep]:
-    work = [Committed(at, 20), Do(at, Work.FLUSH)]
-    mishap = random.choice((Mishap.MOVED, Mishap.RESTORED))
-    archived = Do(at, Work.CONFIGURE), Do(at, Work.ARCHIVE)
+    work: list[ArchiveStep] = [Committed(at, 20), Do(at, ServerWork.FLUSH)]
+    mishap = random.choice((ArchiveMishap.MOVED, ArchiveMishap.RESTORED))
+    archived = Do(at, ServerWork.CONFIGURE), Do(at, ServerWork.ARCHIVE)
     return [
-        Happen(at, Mishap.BACKUP), *work * 10, *archived, Happen(at, mishap), *work * 2, *archived
-    ]  # fmt: skip
+        Happen(at, ArchiveMishap.BACKUP),
+        *work * 10,
+        *archived,
+        Happen(at, mishap),
+        *work * 2,
+        *archived,
+    ]
+
+
+def _trouble(random: Random, at: float) -> list[ArchiveStep]:
+    """A disk or an archive fails in the middle of much work."""
+    work: list[ArchiveStep] = [Committed(at, 3), Do(at, ServerWork.COPY), Committed(at, 20)]
+    if random.random() < 0.5:
+        fault = random.choice((DiskFault.FULL, DiskFault.BROKEN))
+        return [*work, Fail(at, fault, random.randrange(6), 1), Do(at, ServerWork.FLUSH)]
+    away = Happen(at, ArchiveMishap.PLACE_AWAY, 3, random.randrange(6, 40))
+    flushed = Do(at, ServerWork.FLUSH)
+    return [*work, flushed, *work, flushed, away, Do(at, ServerWork.ARCHIVE), *work, flushed]
 
 
 def _step(random: Random, at: float) -> ArchiveStep:
@@ -151,4 +176,4 @@ def _step(random: Random, at: float) -> ArchiveStep:
         fault = random.choice([*DiskFault, DiskFault.POWER, DiskFault.POWER])
         return Fail(at, fault, random.choice((0, 1, 3, 8, 20)), random.choice((1, 1, 3, 10)))
     (mishap,) = random.choices([m for m, _ in _MISHAPS], [weight for _, weight in _MISHAPS])
-    return Happen(at, mishap, random.choice((1, 2, 3, 5, 8, 13)))
+    return Happen(at, mishap, random.choice((1, 2, 3, 5, 8, 13)), random.choice((0, 0, 6, 15, 30)))

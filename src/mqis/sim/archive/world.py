@@ -11,17 +11,17 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.sim.archive import checks
-from mqis.sim.archive.checks import ArchiveHistory, Past, records_in
+from mqis.sim.archive.checks import ArchiveHistory, RecordedPast, records_in
 from mqis.sim.archive.disk import DiskFault, Ended, SimDisk
 from mqis.sim.archive.scenario import (
+    ArchiveMishap,
     ArchiveScenario,
     ArchiveStep,
     Committed,
     Do,
     Fail,
     Happen,
-    Mishap,
-    Work,
+    ServerWork,
 )
 from mqis.sim.mutations import replaced
 from mqis.sim.stores import SqliteDisk
@@ -40,7 +40,11 @@ from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_rec
 
 FAULTS: dict[str, str] = {
     **{f"fault {fault}": str(fault) for fault in DiskFault},
-    **{f"fault {mishap}": str(mishap) for mishap in Mishap if mishap is not Mishap.BACKUP},
+    **{
+        f"fault {mishap}": str(mishap)
+        for mishap in ArchiveMishap
+        if mishap is not ArchiveMishap.BACKUP
+    },
 }
 DECISIONS: dict[str, str] = {
     "copy": "copy records to the journal",
@@ -58,6 +62,10 @@ _JUMP = 1 << 20
 _ALL = 1_000_000
 #: Rounds within which everything closed has to be archived after the last fault.
 _ROUNDS = 5
+
+
+class _NoAnswer(StorageError):
+    """The archive is out of reach; nothing on the disk is interrupted."""
 
 
 class _Server:
@@ -108,14 +116,14 @@ class ArchiveWorld:
         self._database = SqliteDisk(directory, "store")
         self._backup: Callable[[], None] | None = None
         self._server: _Server | None = None
-        #: False from a failure until retention has completed what was interrupted.
+        #: False from a failure of the disk until retention has completed what was interrupted.
         self._settled = True
-        self._pasts = [Past()]
+        self._pasts = [RecordedPast()]
         self._history = ArchiveHistory(self.archive)
         #: A number that is not smaller than any record's before a restore.
         self._highest = 0
-        #: Questions that the archive does not answer, and whether it tears the next copy.
-        self._away = 0
+        #: Questions that the archive still answers, then does not; and if it tears the next copy.
+        self._answers = self._away = 0
         self._tears = False
         #: A torn copy, and the size that it should have.
         self._torn: tuple[Path, int] | None = None
@@ -127,7 +135,7 @@ class ArchiveWorld:
         return self._database.store
 
     @property
-    def _past(self) -> Past:
+    def _past(self) -> RecordedPast:
         return self._pasts[-1]
 
     def close(self) -> None:
@@ -141,7 +149,8 @@ class ArchiveWorld:
             for step in self.scenario.steps:
                 self.now = max(self.now, step.at)
                 self._perform(step)
-                self._check()
+                if isinstance(step, Do):  # only the server changes files
+                    self._check()
             self._heal()
 
     def _note(self, kind: str, text: str = "") -> None:
@@ -151,9 +160,11 @@ class ArchiveWorld:
 
     def _answering(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def answer(*values: Any, **options: Any) -> Any:
-            if self._away:
+            if self._away and self._answers:
+                self._answers -= 1
+            elif self._away:
                 self._away -= 1
-                raise StorageError("the archive does not answer")
+                raise _NoAnswer("the archive does not answer")
             return original(*values, **options)
 
         return answer
@@ -180,9 +191,9 @@ class ArchiveWorld:
             case Fail(_, fault, calls, failing):
                 self._note(f"fault {fault}", f"after {calls} calls, {failing} times")
                 self.disk.arm(fault, calls, failing)
-            case Happen(_, mishap, calls):
-                self._note(f"fault {mishap}", str(calls))
-                self._happen(mishap, calls)
+            case Happen(_, mishap, calls, after):
+                self._note(f"fault {mishap}", f"{calls} after {after}")
+                self._happen(mishap, calls, after)
 
     def _commit(self, count: int) -> None:
         with self.store.write() as tx:
@@ -197,16 +208,17 @@ class ArchiveWorld:
         with self.store.read() as view:
             return {lsn: encode_record(lsn, record) for lsn, record in view.outbox(0, _ALL)}
 
-    def _do(self, work: Work) -> None:
-        if work is Work.CONFIGURE:
+    def _do(self, work: ServerWork) -> None:
+        if work is ServerWork.CONFIGURE:
             self.configured = True
-        if work in (Work.CONFIGURE, Work.RESTART):
+        if work in (ServerWork.CONFIGURE, ServerWork.RESTART):
             self._stop()
         try:
             with self.disk:
                 done = self._work(work)
         except StorageError as error:
-            self._settled = False
+            if not isinstance(error.__cause__, _NoAnswer):
+                self._settled = False
             self._note("refused", _without(error, self.directory.parent))
         except Ended:
             self._settled = False
@@ -214,21 +226,21 @@ class ArchiveWorld:
             self._stop()
             self.disk.restart()
         else:
-            self._settled = self._settled or (work is Work.FLUSH and not self._waits())
+            self._settled = self._settled or (work is ServerWork.FLUSH and not self._waits())
             self._note(work.value, str(done))
 
-    def _work(self, work: Work) -> int:
+    def _work(self, work: ServerWork) -> int:
         if self._server is None:
             self._server = _Server(self)
         server = self._server
         match work:
-            case Work.COPY:
+            case ServerWork.COPY:
                 return server.keeper.copy()
-            case Work.FLUSH:
+            case ServerWork.FLUSH:
                 return server.keeper.flush()
-            case Work.SEAL:
+            case ServerWork.SEAL:
                 server.journal.seal()
-            case Work.ARCHIVE if server.archiver is not None:
+            case ServerWork.ARCHIVE if server.archiver is not None:
                 copied = server.archiver.step()
                 if copied:
                     server.keeper.prune()
@@ -245,22 +257,22 @@ class ArchiveWorld:
             self._server.journal.close()
             self._server = None
 
-    def _happen(self, mishap: Mishap, calls: int) -> None:
+    def _happen(self, mishap: ArchiveMishap, calls: int, after: int) -> None:
         match mishap:
-            case Mishap.LOST_LIST:
+            case ArchiveMishap.LOST_LIST:
                 self._stop()
                 (self.directory / NAME).unlink(missing_ok=True)
-            case Mishap.SPOILT_LIST if (self.directory / NAME).exists():
+            case ArchiveMishap.SPOILT_LIST if (self.directory / NAME).exists():
                 self._stop()
                 (self.directory / NAME).write_text('{"version": 1')
-            case Mishap.MOVED | Mishap.RESTORED if self._has_torn_copy():
+            case ArchiveMishap.MOVED | ArchiveMishap.RESTORED if self._has_torn_copy():
                 pass  # nobody could complete it
-            case Mishap.MOVED:
+            case ArchiveMishap.MOVED:
                 self._begin_anew()
-            case Mishap.BACKUP:
+            case ArchiveMishap.BACKUP:
                 self._stop()
                 self._backup = self._database.backup()
-            case Mishap.RESTORED if self._backup is not None:
+            case ArchiveMishap.RESTORED if self._backup is not None:
                 self._stop()
                 self._backup()
                 self._restart_numbers()
@@ -268,9 +280,9 @@ class ArchiveWorld:
                 with self.store.read() as view:
                     self.directory.mkdir()
                     self.disk.trust(write_snapshot(view, self.directory, self._highest))
-            case Mishap.PLACE_AWAY:
-                self._away = calls
-            case Mishap.PLACE_TORN:
+            case ArchiveMishap.PLACE_AWAY:
+                self._answers, self._away = after, calls
+            case ArchiveMishap.PLACE_TORN:
                 self._tears = True
 
     def _restart_numbers(self) -> None:
@@ -290,7 +302,7 @@ class ArchiveWorld:
         if self.directory.exists():
             self.directory.rename(self._moved / str(len(self._pasts)))
             self.disk.flush_names()
-        self._pasts.append(Past(self._waiting()))
+        self._pasts.append(RecordedPast(self._waiting()))
 
     # --- checks -----------------------------------------------------------------------------------
 
@@ -308,7 +320,9 @@ class ArchiveWorld:
             for place in sorted(path for path in self.archive.iterdir() if path.is_dir()):
                 found = records_in(place)
                 archived |= {n: d for n, d in found.items() if self._past.records.get(n) == d}
-        checks.check_nothing_lost(self._past, set(self._waiting()), self.directory, archived)
+        checks.check_nothing_lost(
+            self._past, set(self._waiting()), self.directory, archived, self.scenario.keep
+        )
         checks.check_list(self.directory, self.archive)
         self._history.check(None if self._torn is None else self._torn[0])
 
@@ -318,10 +332,10 @@ class ArchiveWorld:
         self.disk.calm()
         self._away, self._tears = 0, False
         self.configured = True
-        self._do(Work.RESTART)
+        self._do(ServerWork.RESTART)
         for _ in range(_ROUNDS):
-            self._do(Work.FLUSH)
-            self._do(Work.ARCHIVE)
+            self._do(ServerWork.FLUSH)
+            self._do(ServerWork.ARCHIVE)
         server = self._server
         if server is None or server.archiver is None or server.archiver.look():
             raise Violation("liveness", "closed files are not archived")
