@@ -27,6 +27,10 @@ INTEGERS: list[tuple[str, int, int, int]] = [
 ]
 
 
+#: Those that are written too.
+WRITTEN = INTEGERS[:3]
+
+
 def read(kind: str, reader: Reader) -> int:
     method: Callable[[], int] = getattr(reader, kind)
     return method()
@@ -51,11 +55,20 @@ class TestIntegers:
         value = read(kind, reader)
         assert value == int.from_bytes(data, "little")
         assert reader.offset == size
-        writer = Writer()
-        write(kind, writer, value)
-        assert writer.getvalue() == data
+        if (kind, size, low, high) in WRITTEN:
+            writer = Writer()
+            write(kind, writer, value)
+            assert writer.getvalue() == data
 
     @pytest.mark.parametrize(("kind", "size", "low", "high"), INTEGERS)
+    def test_both_ends_of_the_range_are_read(
+        self, kind: str, size: int, low: int, high: int
+    ) -> None:
+        data = b"".join(end.to_bytes(size, "little", signed=low < 0) for end in (low, high))
+        reader = Reader(data)
+        assert (read(kind, reader), read(kind, reader)) == (low, high)
+
+    @pytest.mark.parametrize(("kind", "size", "low", "high"), WRITTEN)
     def test_the_ends_of_the_range_and_not_beyond(
         self, kind: str, size: int, low: int, high: int
     ) -> None:

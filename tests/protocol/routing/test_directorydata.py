@@ -128,7 +128,7 @@ def test_all_sites_and_all_links_are_read_without_a_filter() -> None:
     begun = [asked for asked in script.asked if isinstance(asked, tuple) and asked[0] == "begin"]
 
     assert ("begin", ObjectType.SITE) in begun
-    assert ("begin", ObjectType.ROUTINGLINK, ()) in begun
+    assert ("begin", ObjectType.ROUTINGLINK) in begun
 
 
 def test_a_snapshot_is_whole_or_an_error() -> None:
