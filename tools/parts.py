@@ -15,7 +15,7 @@ _HELPERS = frozenset({"__pycache__", "data", "plugins", "slices", "slow", "strat
 #: The longest part first, then those that wait for servers, so that others work meanwhile.
 _NAMED = {
     "pipeline": ("pipeline/*",),
-    "sockets": ("interop", "runtime/*"),
+    "sockets": ("interop/*", "runtime/*"),
     "documents": ("docs/*", "examples", "web/*"),
     "commands": ("cli/*",),
     "rest": ("admin/*", "server/*", "storage/*"),
