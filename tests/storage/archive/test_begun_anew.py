@@ -32,3 +32,19 @@ def test_a_journal_begun_anew_does_not_continue_the_archived_one(tmp_path: Path)
         restore_journal(journal, restored)
         kept = {entry.lsn: entry.record for entry in records(source)}
         assert all(kept[entry.lsn] == entry.record for entry in records(restored))
+
+
+def test_equal_first_segments_do_not_make_one_journal_of_two(tmp_path: Path) -> None:
+    """The first records waited in the store when the journal was moved away."""
+    archive, old, new = (tmp_path / name for name in ("archive", "old", "new"))
+    stores = MemoryStore(), MemoryStore()
+    for store in stores:
+        happen(store, 3)
+    write_journal(old, 3, stores[0])
+    Archiver(old, archive, SERVER).step()
+    happen(stores[1], 1)  # from here on they differ
+    write_journal(new, 3, stores[1])
+    first = "segment-0000000001.mqj"
+    (new / first).write_bytes((old / first).read_bytes())
+    Archiver(new, archive, SERVER).step()
+    assert names(archive) == [str(SERVER), f"{SERVER}.2"]

@@ -71,16 +71,18 @@ def _check_beginning(directory: Path, oldest: int, past: Past) -> None:
 
 
 def check_nothing_lost(
-    past: Past, waiting: set[int], directory: Path, archived: dict[int, bytes] | None
+    past: Past, waiting: set[int], directory: Path, archived: dict[int, bytes] | None, keep: int
 ) -> None:
     """Every record waits in the store, or is in the journal or in the archive.
 
-    ``archived`` is None if there is no archive: retention may delete then.
+    ``archived`` is None if there is no archive: retention deletes what is before the ``keep``
+    newest snapshots then.
     """
     held = waiting | records_in(directory).keys()
     missing = past.records.keys() - held - past.deleted
     if archived is None:
-        oldest = min(snapshots(directory), default=-1)
+        kept = list(snapshots(directory))[-keep:]
+        oldest = kept[0] if len(kept) == keep else -1
         past.deleted |= {lsn for lsn in missing if lsn <= oldest}
         missing -= past.deleted
     else:
@@ -118,7 +120,7 @@ class ArchiveHistory:
         now = {
             path: path.read_bytes()
             for path in sorted(self._archive.rglob("*"))
-            if path != torn and path.is_file() and (is_segment(path.name) or path.suffix == ".jsonl")
+            if path != torn and (is_segment(path.name) or path.suffix == ".jsonl")
         }
         for path, data in self._seen.items():
             if path == torn:

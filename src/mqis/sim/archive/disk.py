@@ -54,6 +54,10 @@ class _Renaming:
 _ERRORS = {DiskFault.FULL: errno.ENOSPC, DiskFault.BROKEN: errno.EIO}
 
 
+def _put_back(kept: Path, path: Path) -> None:
+    kept.rename(path)
+
+
 class SimDisk:
     """The files below ``root``; ``aside`` keeps those that were removed and may come back."""
 
@@ -185,8 +189,7 @@ class SimDisk:
                 return
             kept = self._keep(Path(path))
             original(path, **options)
-            back = lambda: os.rename(kept, path)  # noqa: E731
-            self._unflushed.append(_Renaming(Path(path).parent, back))
+            self._unflushed.append(_Renaming(Path(path).parent, lambda: _put_back(kept, path)))
 
         return unlinked
 

@@ -62,11 +62,12 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Happen:
-    """``calls`` is the number of questions that an archive out of reach does not answer."""
+    """An archive out of reach does not answer ``calls`` questions, after some that it does."""
 
     at: float
     mishap: Mishap
     calls: int = 0
+    after: int = 0
 
 
 ArchiveStep = Committed | Do | Fail | Happen
@@ -92,10 +93,8 @@ class ArchiveScenario:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        return (
-            f"keeps {self.keep} snapshots, one for {self.every} records, segments of "
-            f"{self.segment_bytes} bytes",
-        )
+        kept = f"keeps {self.keep} snapshots, one for {self.every} records"
+        return (f"{kept}, segments of {self.segment_bytes} bytes",)
 
 
 _WORK = (
@@ -103,7 +102,7 @@ _WORK = (
 )  # fmt: skip
 _MISHAPS = (
     (Mishap.LOST_LIST, 3), (Mishap.SPOILT_LIST, 1), (Mishap.MOVED, 2), (Mishap.RESTORED, 2),
-    (Mishap.BACKUP, 3), (Mishap.PLACE_AWAY, 8), (Mishap.PLACE_TORN, 4),
+    (Mishap.BACKUP, 3), (Mishap.PLACE_AWAY, 12), (Mishap.PLACE_TORN, 4),
 )  # fmt: skip
 
 
@@ -113,7 +112,7 @@ def draw_archive(seed: int) -> ArchiveScenario:
     Some of these then begin a new journal while the archive has little of the first one.
     """
     random = Random(f"{seed}/archive")
-    length = random.randint(40, 160)
+    length = random.randint(30, 90)
     configured = 0 if random.random() < 0.5 else random.randrange(length // 2)
     steps: list[ArchiveStep] = []
     for number in range(length):
@@ -121,6 +120,7 @@ def draw_archive(seed: int) -> ArchiveScenario:
             if number and random.random() < 0.6:
                 steps += _early_change(random, float(number))
             steps.append(Do(float(number), Work.CONFIGURE))
+        steps += _trouble(random, float(number)) if random.random() < 0.05 else ()
         steps.append(_step(random, float(number)))
     return ArchiveScenario(
         seed,
@@ -140,6 +140,17 @@ def _early_change(random: Random, at: float) -> list[ArchiveStep]:
     ]  # fmt: skip
 
 
+def _trouble(random: Random, at: float) -> list[ArchiveStep]:
+    """A disk or an archive fails in the middle of much work."""
+    work: list[ArchiveStep] = [Committed(at, 3), Do(at, Work.COPY), Committed(at, 20)]
+    if random.random() < 0.5:
+        fault = random.choice((DiskFault.FULL, DiskFault.BROKEN))
+        return [*work, Fail(at, fault, random.randrange(6), 1), Do(at, Work.FLUSH)]
+    away = Happen(at, Mishap.PLACE_AWAY, 3, random.randrange(6, 40))
+    flushed = Do(at, Work.FLUSH)
+    return [*work, flushed, *work, flushed, away, Do(at, Work.ARCHIVE), *work, flushed]
+
+
 def _step(random: Random, at: float) -> ArchiveStep:
     kind = random.random()
     if kind < 0.35:
@@ -151,4 +162,4 @@ def _step(random: Random, at: float) -> ArchiveStep:
         fault = random.choice([*DiskFault, DiskFault.POWER, DiskFault.POWER])
         return Fail(at, fault, random.choice((0, 1, 3, 8, 20)), random.choice((1, 1, 3, 10)))
     (mishap,) = random.choices([m for m, _ in _MISHAPS], [weight for _, weight in _MISHAPS])
-    return Happen(at, mishap, random.choice((1, 2, 3, 5, 8, 13)))
+    return Happen(at, mishap, random.choice((1, 2, 3, 5, 8, 13)), random.choice((0, 0, 6, 15, 30)))

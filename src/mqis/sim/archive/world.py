@@ -60,6 +60,10 @@ _ALL = 1_000_000
 _ROUNDS = 5
 
 
+class _NoAnswer(StorageError):
+    """The archive is out of reach; nothing on the disk is interrupted."""
+
+
 class _Server:
     """The parts of a running server."""
 
@@ -108,14 +112,14 @@ class ArchiveWorld:
         self._database = SqliteDisk(directory, "store")
         self._backup: Callable[[], None] | None = None
         self._server: _Server | None = None
-        #: False from a failure until retention has completed what was interrupted.
+        #: False from a failure of the disk until retention has completed what was interrupted.
         self._settled = True
         self._pasts = [Past()]
         self._history = ArchiveHistory(self.archive)
         #: A number that is not smaller than any record's before a restore.
         self._highest = 0
-        #: Questions that the archive does not answer, and whether it tears the next copy.
-        self._away = 0
+        #: Questions that the archive still answers, then does not; and if it tears the next copy.
+        self._answers = self._away = 0
         self._tears = False
         #: A torn copy, and the size that it should have.
         self._torn: tuple[Path, int] | None = None
@@ -141,7 +145,8 @@ class ArchiveWorld:
             for step in self.scenario.steps:
                 self.now = max(self.now, step.at)
                 self._perform(step)
-                self._check()
+                if isinstance(step, Do):  # only the server changes files
+                    self._check()
             self._heal()
 
     def _note(self, kind: str, text: str = "") -> None:
@@ -151,9 +156,11 @@ class ArchiveWorld:
 
     def _answering(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def answer(*values: Any, **options: Any) -> Any:
-            if self._away:
+            if self._away and self._answers:
+                self._answers -= 1
+            elif self._away:
                 self._away -= 1
-                raise StorageError("the archive does not answer")
+                raise _NoAnswer("the archive does not answer")
             return original(*values, **options)
 
         return answer
@@ -180,9 +187,9 @@ class ArchiveWorld:
             case Fail(_, fault, calls, failing):
                 self._note(f"fault {fault}", f"after {calls} calls, {failing} times")
                 self.disk.arm(fault, calls, failing)
-            case Happen(_, mishap, calls):
-                self._note(f"fault {mishap}", str(calls))
-                self._happen(mishap, calls)
+            case Happen(_, mishap, calls, after):
+                self._note(f"fault {mishap}", f"{calls} after {after}")
+                self._happen(mishap, calls, after)
 
     def _commit(self, count: int) -> None:
         with self.store.write() as tx:
@@ -206,7 +213,8 @@ class ArchiveWorld:
             with self.disk:
                 done = self._work(work)
         except StorageError as error:
-            self._settled = False
+            if not isinstance(error.__cause__, _NoAnswer):
+                self._settled = False
             self._note("refused", _without(error, self.directory.parent))
         except Ended:
             self._settled = False
@@ -245,7 +253,7 @@ class ArchiveWorld:
             self._server.journal.close()
             self._server = None
 
-    def _happen(self, mishap: Mishap, calls: int) -> None:
+    def _happen(self, mishap: Mishap, calls: int, after: int) -> None:
         match mishap:
             case Mishap.LOST_LIST:
                 self._stop()
@@ -269,7 +277,7 @@ class ArchiveWorld:
                     self.directory.mkdir()
                     self.disk.trust(write_snapshot(view, self.directory, self._highest))
             case Mishap.PLACE_AWAY:
-                self._away = calls
+                self._answers, self._away = after, calls
             case Mishap.PLACE_TORN:
                 self._tears = True
 
@@ -308,7 +316,9 @@ class ArchiveWorld:
             for place in sorted(path for path in self.archive.iterdir() if path.is_dir()):
                 found = records_in(place)
                 archived |= {n: d for n, d in found.items() if self._past.records.get(n) == d}
-        checks.check_nothing_lost(self._past, set(self._waiting()), self.directory, archived)
+        checks.check_nothing_lost(
+            self._past, set(self._waiting()), self.directory, archived, self.scenario.keep
+        )
         checks.check_list(self.directory, self.archive)
         self._history.check(None if self._torn is None else self._torn[0])
 

@@ -1,4 +1,4 @@
-"""Mutations that put a plausible bug into journals and archives; the world ``archive`` finds them."""
+"""Mutations that put a plausible bug into journals or archives, for the world ``archive``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mqis.protocol.errors import StorageError
+from mqis.protocol.ports import View
 from mqis.storage.archive import archiver
 from mqis.storage.journal import journal, keeping
+from mqis.storage.journal.appender import Appender, _waiting
 from mqis.storage.journal.journal import Journal
 
 _Any = Callable[..., Any]
@@ -64,12 +66,29 @@ def _unnamed(_flush_directory: _Any) -> _Any:
     return lambda _directory: None
 
 
+def _not_again(_copy: _Any) -> _Any:
+    def copy(appender: Appender, view: View) -> int:
+        copied, writer = 0, appender._journal
+        while rows := _waiting(view, appender._settled):
+            known = [row for row in rows if row[0] <= writer.last_lsn]
+            if known:
+                appender._compare(known)
+            new = [row for row in rows if row[0] > writer.last_lsn]
+            writer.append(new)
+            appender._settled, appender._newest = rows[-1][0], rows[-1]
+            copied += len(new)
+        return copied
+
+    return copy
+
+
 A01 = ((keeping, "retain", _behind_gaps),)
 A02 = ((archiver, "_continues", _always),)
 A03 = ((archiver, "_copied", _unread),)
 A04 = ((Journal, "sync", _unflushed),)
 A05 = ((journal, "flush_directory", _unnamed),)
 A06 = ((keeping, "retain", _up_to_the_gap),)
+A07 = ((Appender, "_copy", _not_again),)
 
 BUGS = {
     "A01": ("retention deletes archived files also behind one that is not archived", A01),
@@ -78,4 +97,5 @@ BUGS = {
     "A04": ("the store forgets records that are not flushed", A04),
     "A05": ("the name of a new segment is not flushed", A05),
     "A06": ("retention deletes segments up to one that is not archived", A06),
+    "A07": ("records that a failed flush has cut off are not copied again", A07),
 }

@@ -76,6 +76,8 @@ class Appender:
             self._journal.seal()
 
     def _copy(self, view: View) -> int:
+        # Ending a segment flushes it too. If that failed, the journal has cut off its last records.
+        self._settled = min(self._settled, self._journal.last_lsn)
         copied = 0
         while rows := _waiting(view, self._settled):
             known = [row for row in rows if row[0] <= self._journal.last_lsn]
