@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mqis import places
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.errors import StorageError
 from mqis.storage.archive import Archiver, archiver
@@ -43,12 +44,11 @@ def test_what_is_archived_stays_while_an_older_file_is_not(
         made = Archiver(directory, tmp_path / "archive", SERVER)
         keeper = Keeper(store, journal, every=100, keep=1, is_archived=made.is_archived)
         with monkeypatch.context() as patched:
-            put_at = archiver.put_at
 
             def refusing(source: Path, place: Path) -> None:
                 if source.name == "segment-0000000002.mqj":
                     raise StorageError("the share is full")
-                put_at(source, place)
+                places.put_at(source, place)
 
             patched.setattr(archiver, "put_at", refusing)
             with pytest.raises(StorageError, match="the share is full"):

@@ -132,7 +132,7 @@ def draw_archive(seed: int) -> ArchiveScenario:
 
 
 def _early_change(random: Random, at: float) -> list[ArchiveStep]:
-    work = [Committed(at, 20), Do(at, Work.FLUSH)]
+    work: list[ArchiveStep] = [Committed(at, 20), Do(at, Work.FLUSH)]
     mishap = random.choice((Mishap.MOVED, Mishap.RESTORED))
     archived = Do(at, Work.CONFIGURE), Do(at, Work.ARCHIVE)
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from mqis.protocol.errors import StorageError
@@ -90,7 +91,7 @@ A05 = ((journal, "flush_directory", _unnamed),)
 A06 = ((keeping, "retain", _up_to_the_gap),)
 A07 = ((Appender, "_copy", _not_again),)
 
-BUGS = {
+BUGS: dict[str, tuple[str, tuple[tuple[ModuleType | type, str, _Any], ...]]] = {
     "A01": ("retention deletes archived files also behind one that is not archived", A01),
     "A02": ("a journal begun anew is taken for the continuation of the archived one", A02),
     "A03": ("a copy in the archive is not read back", A03),
