@@ -9,7 +9,7 @@ from random import Random
 from mqis.sim.archive.disk import DiskFault
 
 
-class Work(StrEnum):
+class ServerTask(StrEnum):
     """What the server does."""
 
     COPY = "copy"
@@ -21,7 +21,7 @@ class Work(StrEnum):
     CONFIGURE = "configure"
 
 
-class Mishap(StrEnum):
+class ArchiveMishap(StrEnum):
     """What happens to the server's files, or to its archive."""
 
     LOST_LIST = "list of archived files lost"
@@ -47,7 +47,7 @@ class Committed:
 @dataclass(frozen=True, slots=True)
 class Do:
     at: float
-    work: Work
+    work: ServerTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Happen:
     """An archive out of reach does not answer ``calls`` questions, after some that it does."""
 
     at: float
-    mishap: Mishap
+    mishap: ArchiveMishap
     calls: int = 0
     after: int = 0
 
@@ -98,12 +98,21 @@ class ArchiveScenario:
 
 
 _WORK = (
-    (Work.COPY, 4), (Work.FLUSH, 12), (Work.SEAL, 1), (Work.ARCHIVE, 8), (Work.RESTART, 2),
-)  # fmt: skip
+    (ServerTask.COPY, 4),
+    (ServerTask.FLUSH, 12),
+    (ServerTask.SEAL, 1),
+    (ServerTask.ARCHIVE, 8),
+    (ServerTask.RESTART, 2),
+)
 _MISHAPS = (
-    (Mishap.LOST_LIST, 3), (Mishap.SPOILT_LIST, 1), (Mishap.MOVED, 2), (Mishap.RESTORED, 2),
-    (Mishap.BACKUP, 3), (Mishap.PLACE_AWAY, 12), (Mishap.PLACE_TORN, 4),
-)  # fmt: skip
+    (ArchiveMishap.LOST_LIST, 3),
+    (ArchiveMishap.SPOILT_LIST, 1),
+    (ArchiveMishap.MOVED, 2),
+    (ArchiveMishap.RESTORED, 2),
+    (ArchiveMishap.BACKUP, 3),
+    (ArchiveMishap.PLACE_AWAY, 12),
+    (ArchiveMishap.PLACE_TORN, 4),
+)
 
 
 def draw_archive(seed: int) -> ArchiveScenario:
@@ -119,7 +128,7 @@ def draw_archive(seed: int) -> ArchiveScenario:
         if number == configured:
             if number and random.random() < 0.6:
                 steps += _early_change(random, float(number))
-            steps.append(Do(float(number), Work.CONFIGURE))
+            steps.append(Do(float(number), ServerTask.CONFIGURE))
         steps += _trouble(random, float(number)) if random.random() < 0.05 else ()
         steps.append(_step(random, float(number)))
     return ArchiveScenario(
@@ -132,23 +141,28 @@ def draw_archive(seed: int) -> ArchiveScenario:
 
 
 def _early_change(random: Random, at: float) -> list[ArchiveStep]:
-    work: list[ArchiveStep] = [Committed(at, 20), Do(at, Work.FLUSH)]
-    mishap = random.choice((Mishap.MOVED, Mishap.RESTORED))
-    archived = Do(at, Work.CONFIGURE), Do(at, Work.ARCHIVE)
+    work: list[ArchiveStep] = [Committed(at, 20), Do(at, ServerTask.FLUSH)]
+    mishap = random.choice((ArchiveMishap.MOVED, ArchiveMishap.RESTORED))
+    archived = Do(at, ServerTask.CONFIGURE), Do(at, ServerTask.ARCHIVE)
     return [
-        Happen(at, Mishap.BACKUP), *work * 10, *archived, Happen(at, mishap), *work * 2, *archived
-    ]  # fmt: skip
+        Happen(at, ArchiveMishap.BACKUP),
+        *work * 10,
+        *archived,
+        Happen(at, mishap),
+        *work * 2,
+        *archived,
+    ]
 
 
 def _trouble(random: Random, at: float) -> list[ArchiveStep]:
     """A disk or an archive fails in the middle of much work."""
-    work: list[ArchiveStep] = [Committed(at, 3), Do(at, Work.COPY), Committed(at, 20)]
+    work: list[ArchiveStep] = [Committed(at, 3), Do(at, ServerTask.COPY), Committed(at, 20)]
     if random.random() < 0.5:
         fault = random.choice((DiskFault.FULL, DiskFault.BROKEN))
-        return [*work, Fail(at, fault, random.randrange(6), 1), Do(at, Work.FLUSH)]
-    away = Happen(at, Mishap.PLACE_AWAY, 3, random.randrange(6, 40))
-    flushed = Do(at, Work.FLUSH)
-    return [*work, flushed, *work, flushed, away, Do(at, Work.ARCHIVE), *work, flushed]
+        return [*work, Fail(at, fault, random.randrange(6), 1), Do(at, ServerTask.FLUSH)]
+    away = Happen(at, ArchiveMishap.PLACE_AWAY, 3, random.randrange(6, 40))
+    flushed = Do(at, ServerTask.FLUSH)
+    return [*work, flushed, *work, flushed, away, Do(at, ServerTask.ARCHIVE), *work, flushed]
 
 
 def _step(random: Random, at: float) -> ArchiveStep:

@@ -11,17 +11,17 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.sim.archive import checks
-from mqis.sim.archive.checks import ArchiveHistory, Past, records_in
+from mqis.sim.archive.checks import ArchiveHistory, JournalPast, records_in
 from mqis.sim.archive.disk import DiskFault, Ended, SimDisk
 from mqis.sim.archive.scenario import (
+    ArchiveMishap,
     ArchiveScenario,
     ArchiveStep,
     Committed,
     Do,
     Fail,
     Happen,
-    Mishap,
-    Work,
+    ServerTask,
 )
 from mqis.sim.mutations import replaced
 from mqis.sim.stores import SqliteDisk
@@ -40,7 +40,11 @@ from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_rec
 
 FAULTS: dict[str, str] = {
     **{f"fault {fault}": str(fault) for fault in DiskFault},
-    **{f"fault {mishap}": str(mishap) for mishap in Mishap if mishap is not Mishap.BACKUP},
+    **{
+        f"fault {mishap}": str(mishap)
+        for mishap in ArchiveMishap
+        if mishap is not ArchiveMishap.BACKUP
+    },
 }
 DECISIONS: dict[str, str] = {
     "copy": "copy records to the journal",
@@ -114,7 +118,7 @@ class ArchiveWorld:
         self._server: _Server | None = None
         #: False from a failure of the disk until retention has completed what was interrupted.
         self._settled = True
-        self._pasts = [Past()]
+        self._pasts = [JournalPast()]
         self._history = ArchiveHistory(self.archive)
         #: A number that is not smaller than any record's before a restore.
         self._highest = 0
@@ -131,7 +135,7 @@ class ArchiveWorld:
         return self._database.store
 
     @property
-    def _past(self) -> Past:
+    def _past(self) -> JournalPast:
         return self._pasts[-1]
 
     def close(self) -> None:
@@ -204,10 +208,10 @@ class ArchiveWorld:
         with self.store.read() as view:
             return {lsn: encode_record(lsn, record) for lsn, record in view.outbox(0, _ALL)}
 
-    def _do(self, work: Work) -> None:
-        if work is Work.CONFIGURE:
+    def _do(self, work: ServerTask) -> None:
+        if work is ServerTask.CONFIGURE:
             self.configured = True
-        if work in (Work.CONFIGURE, Work.RESTART):
+        if work in (ServerTask.CONFIGURE, ServerTask.RESTART):
             self._stop()
         try:
             with self.disk:
@@ -222,21 +226,21 @@ class ArchiveWorld:
             self._stop()
             self.disk.restart()
         else:
-            self._settled = self._settled or (work is Work.FLUSH and not self._waits())
+            self._settled = self._settled or (work is ServerTask.FLUSH and not self._waits())
             self._note(work.value, str(done))
 
-    def _work(self, work: Work) -> int:
+    def _work(self, work: ServerTask) -> int:
         if self._server is None:
             self._server = _Server(self)
         server = self._server
         match work:
-            case Work.COPY:
+            case ServerTask.COPY:
                 return server.keeper.copy()
-            case Work.FLUSH:
+            case ServerTask.FLUSH:
                 return server.keeper.flush()
-            case Work.SEAL:
+            case ServerTask.SEAL:
                 server.journal.seal()
-            case Work.ARCHIVE if server.archiver is not None:
+            case ServerTask.ARCHIVE if server.archiver is not None:
                 copied = server.archiver.step()
                 if copied:
                     server.keeper.prune()
@@ -253,22 +257,22 @@ class ArchiveWorld:
             self._server.journal.close()
             self._server = None
 
-    def _happen(self, mishap: Mishap, calls: int, after: int) -> None:
+    def _happen(self, mishap: ArchiveMishap, calls: int, after: int) -> None:
         match mishap:
-            case Mishap.LOST_LIST:
+            case ArchiveMishap.LOST_LIST:
                 self._stop()
                 (self.directory / NAME).unlink(missing_ok=True)
-            case Mishap.SPOILT_LIST if (self.directory / NAME).exists():
+            case ArchiveMishap.SPOILT_LIST if (self.directory / NAME).exists():
                 self._stop()
                 (self.directory / NAME).write_text('{"version": 1')
-            case Mishap.MOVED | Mishap.RESTORED if self._has_torn_copy():
+            case ArchiveMishap.MOVED | ArchiveMishap.RESTORED if self._has_torn_copy():
                 pass  # nobody could complete it
-            case Mishap.MOVED:
+            case ArchiveMishap.MOVED:
                 self._begin_anew()
-            case Mishap.BACKUP:
+            case ArchiveMishap.BACKUP:
                 self._stop()
                 self._backup = self._database.backup()
-            case Mishap.RESTORED if self._backup is not None:
+            case ArchiveMishap.RESTORED if self._backup is not None:
                 self._stop()
                 self._backup()
                 self._restart_numbers()
@@ -276,9 +280,9 @@ class ArchiveWorld:
                 with self.store.read() as view:
                     self.directory.mkdir()
                     self.disk.trust(write_snapshot(view, self.directory, self._highest))
-            case Mishap.PLACE_AWAY:
+            case ArchiveMishap.PLACE_AWAY:
                 self._answers, self._away = after, calls
-            case Mishap.PLACE_TORN:
+            case ArchiveMishap.PLACE_TORN:
                 self._tears = True
 
     def _restart_numbers(self) -> None:
@@ -298,7 +302,7 @@ class ArchiveWorld:
         if self.directory.exists():
             self.directory.rename(self._moved / str(len(self._pasts)))
             self.disk.flush_names()
-        self._pasts.append(Past(self._waiting()))
+        self._pasts.append(JournalPast(self._waiting()))
 
     # --- checks -----------------------------------------------------------------------------------
 
@@ -328,10 +332,10 @@ class ArchiveWorld:
         self.disk.calm()
         self._away, self._tears = 0, False
         self.configured = True
-        self._do(Work.RESTART)
+        self._do(ServerTask.RESTART)
         for _ in range(_ROUNDS):
-            self._do(Work.FLUSH)
-            self._do(Work.ARCHIVE)
+            self._do(ServerTask.FLUSH)
+            self._do(ServerTask.ARCHIVE)
         server = self._server
         if server is None or server.archiver is None or server.archiver.look():
             raise Violation("liveness", "closed files are not archived")
