@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from mqis.sim.archive.disk import DiskFault, Ended, SimDisk
-from mqis.sim.archive.scenario import ArchiveScenario, Committed, Do, Fail, ServerWork, draw_archive
+from mqis.sim.archive.scenario import ArchiveScenario, Committed, Do, Fail, ServerTask, draw_archive
 from mqis.sim.mutations import MUTATIONS
 from mqis.sim.runner import Options, run, run_seed
 from tools.simulation_doc import DOCUMENT, known
@@ -46,13 +46,13 @@ def test_a_bug_is_found(name: str) -> None:
 def test_a_flush_that_fails_while_a_segment_ends() -> None:
     """The records of the open segment were copied, then cut off: they are copied again."""
     steps = (
-        Do(0.0, ServerWork.FLUSH),
+        Do(0.0, ServerTask.FLUSH),
         Committed(1.0, 2),
-        Do(2.0, ServerWork.COPY),
+        Do(2.0, ServerTask.COPY),
         Committed(3.0, 20),
         Fail(4.0, DiskFault.BROKEN, 1, 1),
-        Do(5.0, ServerWork.FLUSH),
-        Do(6.0, ServerWork.FLUSH),
+        Do(5.0, ServerTask.FLUSH),
+        Do(6.0, ServerTask.FLUSH),
     )
     scenario = ArchiveScenario(1, every=100, segment_bytes=600, steps=steps)
     assert run(scenario).violation is None

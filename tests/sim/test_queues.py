@@ -8,6 +8,7 @@ from mqis.sim.mutations import MUTATIONS
 from mqis.sim.queues.scenario import (
     LASTING_S,
     Halt,
+    PostMessages,
     QueueScenario,
     QueueStep,
     RoutedMachine,
@@ -54,7 +55,7 @@ def test_a_seed_is_one_run() -> None:
 
 def test_messages_take_a_detour_when_a_gate_stops() -> None:
     """Those that the gate has acknowledged are lost with it, all others arrive in order."""
-    scenario = routed(SendMessages(10.0, HOST0, HOST1, 9, 3, LASTING_S), Halt(10.1, 0, 300.0))
+    scenario = routed(PostMessages(10.0, HOST0, HOST1, 9, 3, LASTING_S), Halt(10.1, 0, 300.0))
     result = run(scenario, Options(keep_lines=True))
     assert result.violation is None
     arrived = [line.split()[-1] for line in result.lines if " arrived " in line]

@@ -31,12 +31,12 @@ def refuse(*_: object, **__: object) -> None:
     raise OSError(errno.EIO, "the disk failed")
 
 
-def by_a_copy(appender: Appender) -> object:
-    return appender.copy()
+def by_a_copy(appender: Appender) -> None:
+    appender.copy()
 
 
-def by_a_snapshot(appender: Appender) -> object:
-    return appender.snapshot()
+def by_a_snapshot(appender: Appender) -> None:
+    appender.snapshot()
 
 
 def by_a_seal(appender: Appender) -> None:
@@ -45,7 +45,7 @@ def by_a_seal(appender: Appender) -> None:
 
 @pytest.mark.parametrize("end", [by_a_copy, by_a_snapshot, by_a_seal])
 def test_records_are_copied_again_if_the_end_of_a_segment_cannot_be_flushed(
-    end: Callable[[Appender], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    end: Callable[[Appender], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They were copied before, and the journal has cut them off."""
     store = MemoryStore()

@@ -44,12 +44,11 @@ def test_what_is_archived_stays_while_an_older_file_is_not(
         made = Archiver(directory, tmp_path / "archive", SERVER)
         keeper = Keeper(store, journal, every=100, keep=1, is_archived=made.is_archived)
         with monkeypatch.context() as patched:
-            put_at = places.put_at
 
             def refusing(source: Path, place: Path) -> None:
                 if source.name == "segment-0000000002.mqj":
                     raise StorageError("the share is full")
-                put_at(source, place)
+                places.put_at(source, place)
 
             patched.setattr(archiver, "put_at", refusing)
             with pytest.raises(StorageError, match="the share is full"):
@@ -77,12 +76,12 @@ def test_history_begins_at_a_snapshot_not_at_a_segment_in_between(tmp_path: Path
             keeper.flush()
         assert list(snapshots(tmp_path)) == [10, 20]
         assert [entry.lsn for entry in records(tmp_path)] == list(range(11, 21))
-        assert not check_journal(tmp_path).faults
+        assert journal_faults(tmp_path) == []
         happen(store, 1)
         keeper.flush()  # the segment behind the newest snapshot has begun
         assert list(snapshots(tmp_path)) == [20]
         assert [entry.lsn for entry in records(tmp_path)] == [21]
-        assert not check_journal(tmp_path).faults
+        assert journal_faults(tmp_path) == []
 
 
 def test_a_segment_without_records_is_deleted_with_the_others(tmp_path: Path) -> None:

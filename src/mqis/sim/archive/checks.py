@@ -21,7 +21,7 @@ from mqis.wire.journal import Whole
 
 
 @dataclass(slots=True)
-class RecordedPast:
+class JournalPast:
     """The records of one journal."""
 
     records: dict[int, bytes] = field(default_factory=dict)
@@ -45,7 +45,7 @@ def records_in(directory: Path) -> dict[int, bytes]:
     return found
 
 
-def check_local(directory: Path, past: RecordedPast) -> None:
+def check_local(directory: Path, past: JournalPast) -> None:
     """The journal's files have no gap, and say what the store said."""
     faults = check_journal(directory).faults
     if faults:
@@ -59,7 +59,7 @@ def check_local(directory: Path, past: RecordedPast) -> None:
     _check_beginning(directory, min(taken, default=-1), past)
 
 
-def _check_beginning(directory: Path, oldest: int, past: RecordedPast) -> None:
+def _check_beginning(directory: Path, oldest: int, past: JournalPast) -> None:
     """Retention deletes the segments before a snapshot first, then the snapshot before that."""
     for path in segments(directory).values():
         lsns = [e.lsn for e in Segment.load(path).entries() if isinstance(e, Whole)]
@@ -71,7 +71,7 @@ def _check_beginning(directory: Path, oldest: int, past: RecordedPast) -> None:
 
 
 def check_nothing_lost(
-    past: RecordedPast,
+    past: JournalPast,
     waiting: set[int],
     directory: Path,
     archived: dict[int, bytes] | None,
@@ -136,7 +136,7 @@ class ArchiveHistory:
         self._seen = now
 
 
-def check_directories(archive: Path, pasts: list[RecordedPast]) -> None:
+def check_directories(archive: Path, pasts: list[JournalPast]) -> None:
     """Each directory of the archive is a sound journal, and no two are of one past."""
     owners: dict[int, str] = {}
     for directory in sorted(path for path in archive.iterdir() if path.is_dir()):

@@ -9,7 +9,7 @@ from random import Random
 from mqis.sim.archive.disk import DiskFault
 
 
-class ServerWork(StrEnum):
+class ServerTask(StrEnum):
     """What the server does."""
 
     COPY = "copy"
@@ -47,7 +47,7 @@ class Committed:
 @dataclass(frozen=True, slots=True)
 class Do:
     at: float
-    work: ServerWork
+    work: ServerTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,11 @@ class ArchiveScenario:
 
 
 _WORK = (
-    (ServerWork.COPY, 4),
-    (ServerWork.FLUSH, 12),
-    (ServerWork.SEAL, 1),
-    (ServerWork.ARCHIVE, 8),
-    (ServerWork.RESTART, 2),
+    (ServerTask.COPY, 4),
+    (ServerTask.FLUSH, 12),
+    (ServerTask.SEAL, 1),
+    (ServerTask.ARCHIVE, 8),
+    (ServerTask.RESTART, 2),
 )
 _MISHAPS = (
     (ArchiveMishap.LOST_LIST, 3),
@@ -128,7 +128,7 @@ def draw_archive(seed: int) -> ArchiveScenario:
         if number == configured:
             if number and random.random() < 0.6:
                 steps += _early_change(random, float(number))
-            steps.append(Do(float(number), ServerWork.CONFIGURE))
+            steps.append(Do(float(number), ServerTask.CONFIGURE))
         steps += _trouble(random, float(number)) if random.random() < 0.05 else ()
         steps.append(_step(random, float(number)))
     return ArchiveScenario(
@@ -141,9 +141,9 @@ def draw_archive(seed: int) -> ArchiveScenario:
 
 
 def _early_change(random: Random, at: float) -> list[ArchiveStep]:
-    work: list[ArchiveStep] = [Committed(at, 20), Do(at, ServerWork.FLUSH)]
+    work: list[ArchiveStep] = [Committed(at, 20), Do(at, ServerTask.FLUSH)]
     mishap = random.choice((ArchiveMishap.MOVED, ArchiveMishap.RESTORED))
-    archived = Do(at, ServerWork.CONFIGURE), Do(at, ServerWork.ARCHIVE)
+    archived = Do(at, ServerTask.CONFIGURE), Do(at, ServerTask.ARCHIVE)
     return [
         Happen(at, ArchiveMishap.BACKUP),
         *work * 10,
@@ -156,13 +156,13 @@ def _early_change(random: Random, at: float) -> list[ArchiveStep]:
 
 def _trouble(random: Random, at: float) -> list[ArchiveStep]:
     """A disk or an archive fails in the middle of much work."""
-    work: list[ArchiveStep] = [Committed(at, 3), Do(at, ServerWork.COPY), Committed(at, 20)]
+    work: list[ArchiveStep] = [Committed(at, 3), Do(at, ServerTask.COPY), Committed(at, 20)]
     if random.random() < 0.5:
         fault = random.choice((DiskFault.FULL, DiskFault.BROKEN))
-        return [*work, Fail(at, fault, random.randrange(6), 1), Do(at, ServerWork.FLUSH)]
+        return [*work, Fail(at, fault, random.randrange(6), 1), Do(at, ServerTask.FLUSH)]
     away = Happen(at, ArchiveMishap.PLACE_AWAY, 3, random.randrange(6, 40))
-    flushed = Do(at, ServerWork.FLUSH)
-    return [*work, flushed, *work, flushed, away, Do(at, ServerWork.ARCHIVE), *work, flushed]
+    flushed = Do(at, ServerTask.FLUSH)
+    return [*work, flushed, *work, flushed, away, Do(at, ServerTask.ARCHIVE), *work, flushed]
 
 
 def _step(random: Random, at: float) -> ArchiveStep:

@@ -11,7 +11,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.sim.archive import checks
-from mqis.sim.archive.checks import ArchiveHistory, RecordedPast, records_in
+from mqis.sim.archive.checks import ArchiveHistory, JournalPast, records_in
 from mqis.sim.archive.disk import DiskFault, Ended, SimDisk
 from mqis.sim.archive.scenario import (
     ArchiveMishap,
@@ -21,7 +21,7 @@ from mqis.sim.archive.scenario import (
     Do,
     Fail,
     Happen,
-    ServerWork,
+    ServerTask,
 )
 from mqis.sim.mutations import replaced
 from mqis.sim.stores import SqliteDisk
@@ -118,7 +118,7 @@ class ArchiveWorld:
         self._server: _Server | None = None
         #: False from a failure of the disk until retention has completed what was interrupted.
         self._settled = True
-        self._pasts = [RecordedPast()]
+        self._pasts = [JournalPast()]
         self._history = ArchiveHistory(self.archive)
         #: A number that is not smaller than any record's before a restore.
         self._highest = 0
@@ -135,7 +135,7 @@ class ArchiveWorld:
         return self._database.store
 
     @property
-    def _past(self) -> RecordedPast:
+    def _past(self) -> JournalPast:
         return self._pasts[-1]
 
     def close(self) -> None:
@@ -208,10 +208,10 @@ class ArchiveWorld:
         with self.store.read() as view:
             return {lsn: encode_record(lsn, record) for lsn, record in view.outbox(0, _ALL)}
 
-    def _do(self, work: ServerWork) -> None:
-        if work is ServerWork.CONFIGURE:
+    def _do(self, work: ServerTask) -> None:
+        if work is ServerTask.CONFIGURE:
             self.configured = True
-        if work in (ServerWork.CONFIGURE, ServerWork.RESTART):
+        if work in (ServerTask.CONFIGURE, ServerTask.RESTART):
             self._stop()
         try:
             with self.disk:
@@ -226,21 +226,21 @@ class ArchiveWorld:
             self._stop()
             self.disk.restart()
         else:
-            self._settled = self._settled or (work is ServerWork.FLUSH and not self._waits())
+            self._settled = self._settled or (work is ServerTask.FLUSH and not self._waits())
             self._note(work.value, str(done))
 
-    def _work(self, work: ServerWork) -> int:
+    def _work(self, work: ServerTask) -> int:
         if self._server is None:
             self._server = _Server(self)
         server = self._server
         match work:
-            case ServerWork.COPY:
+            case ServerTask.COPY:
                 return server.keeper.copy()
-            case ServerWork.FLUSH:
+            case ServerTask.FLUSH:
                 return server.keeper.flush()
-            case ServerWork.SEAL:
+            case ServerTask.SEAL:
                 server.journal.seal()
-            case ServerWork.ARCHIVE if server.archiver is not None:
+            case ServerTask.ARCHIVE if server.archiver is not None:
                 copied = server.archiver.step()
                 if copied:
                     server.keeper.prune()
@@ -302,7 +302,7 @@ class ArchiveWorld:
         if self.directory.exists():
             self.directory.rename(self._moved / str(len(self._pasts)))
             self.disk.flush_names()
-        self._pasts.append(RecordedPast(self._waiting()))
+        self._pasts.append(JournalPast(self._waiting()))
 
     # --- checks -----------------------------------------------------------------------------------
 
@@ -332,10 +332,10 @@ class ArchiveWorld:
         self.disk.calm()
         self._away, self._tears = 0, False
         self.configured = True
-        self._do(ServerWork.RESTART)
+        self._do(ServerTask.RESTART)
         for _ in range(_ROUNDS):
-            self._do(ServerWork.FLUSH)
-            self._do(ServerWork.ARCHIVE)
+            self._do(ServerTask.FLUSH)
+            self._do(ServerTask.ARCHIVE)
         server = self._server
         if server is None or server.archiver is None or server.archiver.look():
             raise Violation("liveness", "closed files are not archived")

@@ -16,7 +16,7 @@ LASTING_S, BRIEF_S = 20_000, 60
 
 
 @dataclass(frozen=True, slots=True)
-class SendMessages:
+class PostMessages:
     """A machine sends messages to a queue of another one, all at once."""
 
     at: float
@@ -36,7 +36,7 @@ class Halt:
     down_s: float
 
 
-QueueStep = SendMessages | Halt | Cut | Isolate
+QueueStep = PostMessages | Halt | Cut | Isolate
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _steps(
         for _ in range(random.randint(1, 3)):
             count, priority = random.randint(1, 12), random.choice((3, 3, 3, 0, 7))
             lifetime_s = BRIEF_S if random.random() < 0.1 else LASTING_S
-            steps.append(SendMessages(at, source, target, count, priority, lifetime_s))
+            steps.append(PostMessages(at, source, target, count, priority, lifetime_s))
             at += random.choice((0.0, 0.1, 1.0))
         if random.random() < 0.8:
             near = [gate for gate in gates if machines[gate].site == machines[source].site]

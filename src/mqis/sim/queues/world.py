@@ -15,10 +15,10 @@ from mqis.sim.queues.checks import PostedMessage, QueueChecks
 from mqis.sim.queues.scenario import (
     LASTING_S,
     Halt,
+    PostMessages,
     QueueScenario,
     QueueStep,
     RoutedMachine,
-    SendMessages,
 )
 from mqis.sim.scenario import CALM
 from mqis.sim.steps import Cut, Isolate
@@ -156,7 +156,7 @@ class QueueWorld(EventClock):
     def _perform(self, step: QueueStep) -> None:
         machines = self.scenario.machines
         match step:
-            case SendMessages():
+            case PostMessages():
                 self._post(step)
             case Halt(_, server, down_s):
                 self._halt(machines[server], down_s)
@@ -170,7 +170,7 @@ class QueueWorld(EventClock):
                 others = [machine.name for machine in machines if machine.name != name]
                 self._block([w for other in others for w in ((name, other), (other, name))], for_s)
 
-    def _post(self, step: SendMessages) -> None:
+    def _post(self, step: PostMessages) -> None:
         source, target = (self.scenario.machines[i] for i in (step.source, step.target))
         manager = self._managers.get(source.name)
         if manager is None:
