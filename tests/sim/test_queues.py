@@ -12,7 +12,6 @@ from mqis.sim.queues.scenario import (
     QueueScenario,
     QueueStep,
     RoutedMachine,
-    SendMessages,
     draw_queues,
 )
 from mqis.sim.runner import Options, run, run_seed
