@@ -16,7 +16,7 @@ _HELPERS = frozenset({"__pycache__", "data", "plugins", "slices", "slow", "strat
 _NAMED = {
     "pipeline": ("pipeline/*",),
     "sockets": ("interop", "runtime/*"),
-    "documents": ("docs", "examples", "web/*"),
+    "documents": ("docs/*", "examples", "web/*"),
     "commands": ("cli/*",),
     "rest": ("admin/*", "server/*", "storage/*"),
     "layers": ("protocol", "wire"),
