@@ -358,6 +358,7 @@ SCENARIOS = (
                 r"--journals run --exports exports",
                 "--journals demo/journals --exports demo/exports",
             ),
+            (r"^mqis generate demo", "mqis generate demo --machines 6 --queues 20 --changes 100"),
             (r"^cd estate && ", 'cd estate; JAVA_HOME="$(cat "$ROOT/.venv/java-home")" '),
             (r"2024-03-05T12:00:00Z", "2100-01-01T00:00:00Z"),
         ],
