@@ -1,7 +1,9 @@
 """Tables as sorted lines of JSON, and those that an earlier pipeline wrote of a seeded generation.
 
 ``tests/data/pipeline/tables.jsonl.xz`` has the tables that the jobs before ``mqis.pipeline.graph``
-wrote of ``KEPT_PLAN``: one line for each row, with the name of its table.
+wrote of ``KEPT_PLAN``: one line for each row, with the name of its table. Since then, the first
+lines of exports are longer, which moved the offsets behind them, and two explanations are worded
+anew.
 """
 
 from __future__ import annotations
