@@ -43,12 +43,9 @@ LAZY_IN_CLI = "mqis.pipeline"
 
 
 def layers_in(package: Path) -> set[str]:
-    """The children of the root package, modules as well as packages.
-
-    ``__main__`` is the command by another name.
-    """
+    """The children of the root package, modules as well as packages."""
     files = (path.relative_to(package).with_suffix("") for path in package.rglob("*.py"))
-    return {path.parts[0] for path in files} - {"__init__", "__main__"}
+    return {path.parts[0] for path in files} - {"__init__"}
 
 
 def contracts(existing: Iterable[str]) -> str:

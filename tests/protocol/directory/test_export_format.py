@@ -19,6 +19,7 @@ from mqis.protocol.directory.export_format import (
     check_against_catalogue,
     format_entry,
     format_header,
+    parse_end,
     parse_entry,
     parse_header,
 )
@@ -336,3 +337,22 @@ def test_every_type_but_tombstones_has_a_place() -> None:
 def test_the_error_survives_a_process_border() -> None:
     error = pickle.loads(pickle.dumps(ExportError("bad", 3, "id", "file.jsonl")))
     assert str(error) == "file.jsonl: line 3, id: bad"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"type": "end", "sha256": "00"}', "64 hexadecimal digits"),
+        ('{"type": "end", "sha256": "' + "g" * 64 + '"}', "sha256"),
+        ('{"type": "end", "sha256": "' + "0" * 64 + '", "more": 1}', "more"),
+        ("{", "not JSON"),
+    ],
+)
+def test_a_wrong_last_line_is_refused(line: str, message: str) -> None:
+    with pytest.raises(ExportError, match=message) as caught:
+        parse_end(line, 7)
+    assert caught.value.line == 7
+
+
+def test_the_last_line_has_the_digest() -> None:
+    assert parse_end('{"type": "end", "sha256": "' + "0f" * 32 + '"}', 7) == b"\x0f" * 32
