@@ -256,7 +256,12 @@ REFUSALS = ("give a path", "is a URI", "Usage:", "Traceback", "internal error")
 
 
 def kinds(parameter: Any) -> list[str]:
-    """The kinds of values that a parameter's metavar names: ``[FILE|-]`` are two."""
+    """The kinds of values that a parameter's metavar names: ``[FILE|-]`` are two.
+
+    One with choices refuses every other word, and names them itself.
+    """
+    if choices(parameter):
+        return []
     metavar = (parameter.metavar or "").replace("...", "")
     if metavar in KINDS:
         return [metavar]

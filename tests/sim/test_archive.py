@@ -12,13 +12,14 @@ from mqis.sim.archive.disk import DiskFault, Ended, SimDisk
 from mqis.sim.archive.scenario import ArchiveScenario, Committed, Do, Fail, ServerTask, draw_archive
 from mqis.sim.mutations import MUTATIONS
 from mqis.sim.runner import Options, run, run_seed
+from mqis.sim.worlds import WorldName
 from tools.simulation_doc import DOCUMENT, known
 
 
 def test_rules_hold_and_faults_occur() -> None:
     kinds: set[str] = set()
     for seed in range(6):
-        result = run_seed(seed, Options(world="archive"))
+        result = run_seed(seed, Options(world=WorldName.ARCHIVE))
         assert result.violation is None, seed
         kinds |= result.counts.keys()
     assert {f"fault {fault}" for fault in DiskFault} <= kinds
@@ -26,7 +27,7 @@ def test_rules_hold_and_faults_occur() -> None:
 
 
 def test_a_seed_is_one_run() -> None:
-    options = Options(world="archive", keep_lines=True)
+    options = Options(world=WorldName.ARCHIVE, keep_lines=True)
     assert run_seed(3, options) == run_seed(3, options)
     assert run_seed(3, options).digest != run_seed(4, options).digest
     assert draw_archive(3) == draw_archive(3)
@@ -37,7 +38,7 @@ def test_a_bug_is_found(name: str) -> None:
     """The seed that the document names finds it, and breaks the rule that it names."""
     count = known(DOCUMENT.read_text("utf-8"))[name]
     assert count.seeds is not None
-    assert run_seed(count.seeds - 1, Options(world="archive")).violation is None
+    assert run_seed(count.seeds - 1, Options(world=WorldName.ARCHIVE)).violation is None
     found = run_seed(count.seeds - 1, Options(mutation=name)).violation
     assert found is not None
     assert found.rule == count.rule

@@ -15,6 +15,7 @@ from mqis.sim.queues.scenario import (
     draw_queues,
 )
 from mqis.sim.runner import Options, run, run_seed
+from mqis.sim.worlds import WorldName
 from tools.simulation_doc import DOCUMENT, known
 
 #: Two gates on either side.
@@ -36,7 +37,7 @@ def routed(*steps: QueueStep) -> QueueScenario:
 def test_rules_hold_and_faults_occur() -> None:
     counts: dict[str, int] = {}
     for seed in range(8):
-        result = run_seed(seed, Options(world="queues"))
+        result = run_seed(seed, Options(world=WorldName.QUEUES))
         assert result.violation is None, seed
         for kind, number in result.counts.items():
             counts[kind] = counts.get(kind, 0) + number
@@ -46,7 +47,7 @@ def test_rules_hold_and_faults_occur() -> None:
 
 
 def test_a_seed_is_one_run() -> None:
-    options = Options(world="queues", keep_lines=True)
+    options = Options(world=WorldName.QUEUES, keep_lines=True)
     assert run_seed(3, options) == run_seed(3, options)
     assert run_seed(3, options).digest != run_seed(4, options).digest
     assert draw_queues(3) == draw_queues(3)
@@ -68,7 +69,7 @@ def test_a_bug_is_found(name: str) -> None:
     """The seed that the document names finds it, and breaks the rule that it names."""
     count = known(DOCUMENT.read_text("utf-8"))[name]
     assert count.seeds is not None
-    assert run_seed(count.seeds - 1, Options(world="queues")).violation is None
+    assert run_seed(count.seeds - 1, Options(world=WorldName.QUEUES)).violation is None
     found = run_seed(count.seeds - 1, Options(mutation=name)).violation
     assert found is not None
     assert found.rule == count.rule

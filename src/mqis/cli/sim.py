@@ -30,7 +30,7 @@ from mqis.sim.runner import (
     run_seed,
     scenario_of,
 )
-from mqis.sim.worlds import WORLDS
+from mqis.sim.worlds import WORLDS, WorldName
 
 _TAIL = 40
 _SEEDS, _MOST = 20, 100
@@ -93,10 +93,9 @@ def sim(
         typer.Option("--journal", metavar="DIR", help="With --seed: write the servers' journals."),
     ] = None,
     world: Annotated[
-        str | None,
+        WorldName | None,
         typer.Option(
             "--world",
-            metavar="|".join(WORLDS),
             help="What is simulated. Default: the world of the mutation, else replication.",
         ),
     ] = None,
@@ -116,7 +115,7 @@ def sim(
             )
         _find_all(range(start, start + (seeds or _MOST)), jobs, json=json)
         return
-    options = Options(_known(mutate), _numbers(steps), journal, world=_known_world(world))
+    options = Options(_known(mutate), _numbers(steps), journal, world=world)
     if seed is not None:
         _one(seed, replace(options, keep_lines=True), trace=trace, json=json)
     else:
@@ -132,14 +131,6 @@ def _known(mutation: str | None) -> str | None:
             f"there is no mutation {mutation!r}; there are {known}", param_hint="--mutate"
         )
     return mutation
-
-
-def _known_world(world: str | None) -> str | None:
-    if world is not None and world not in WORLDS:
-        raise typer.BadParameter(
-            f"there is no world {world!r}; there are {', '.join(WORLDS)}", param_hint="--world"
-        )
-    return world
 
 
 def _numbers(steps: str | None) -> tuple[int, ...] | None:
@@ -308,7 +299,7 @@ def _bar(total: int, what: str = "seeds") -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-def _show(summary: _Summary, world: str) -> None:
+def _show(summary: _Summary, world: WorldName) -> None:
     out = console()
     about = WORLDS[world]
     for title, kinds in (("faults", about.faults), ("decisions", about.decisions)):

@@ -21,7 +21,15 @@ from mqis.sim.mutations import MUTATIONS, mutated
 from mqis.sim.scenario import Scenario
 from mqis.sim.trace import SimTrace
 from mqis.sim.violation import Violation
-from mqis.sim.worlds import WORLDS, AnyScenario, RunnableWorld, build_world, with_steps, world_of
+from mqis.sim.worlds import (
+    WORLDS,
+    AnyScenario,
+    RunnableWorld,
+    WorldName,
+    build_world,
+    with_steps,
+    world_of,
+)
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -39,10 +47,10 @@ class Options:
     journal: Path | None = None
     keep_lines: bool = False
     #: The world; None: that of the mutation.
-    world: str | None = None
+    world: WorldName | None = None
 
     @property
-    def world_name(self) -> str:
+    def world_name(self) -> WorldName:
         return self.world or world_of(self.mutation)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -54,20 +55,27 @@ class WorldKind:
     mutations: str
 
 
-REPLICATION = "replication"
-WORLDS: dict[str, WorldKind] = {
-    REPLICATION: WorldKind(
+class WorldName(StrEnum):
+    REPLICATION = "replication"
+    QUEUES = "queues"
+    ARCHIVE = "archive"
+
+
+WORLDS: dict[WorldName, WorldKind] = {
+    WorldName.REPLICATION: WorldKind(
         lambda seed: directed(seed) or draw(seed), coverage.FAULTS, coverage.DECISIONS, "ESB"
     ),
-    "queues": WorldKind(draw_queues, queues.FAULTS, queues.DECISIONS, "Q"),
-    "archive": WorldKind(draw_archive, archive.FAULTS, archive.DECISIONS, "A"),
+    WorldName.QUEUES: WorldKind(draw_queues, queues.FAULTS, queues.DECISIONS, "Q"),
+    WorldName.ARCHIVE: WorldKind(draw_archive, archive.FAULTS, archive.DECISIONS, "A"),
 }
 
 
-def world_of(mutation: str | None) -> str:
+def world_of(mutation: str | None) -> WorldName:
     """The world that a mutation belongs to."""
     letter = (mutation or "E")[0]
-    return next((n for n, kind in WORLDS.items() if letter in kind.mutations), REPLICATION)
+    return next(
+        (n for n, kind in WORLDS.items() if letter in kind.mutations), WorldName.REPLICATION
+    )
 
 
 def build_world(
