@@ -60,9 +60,10 @@ def authorities(
 
 def _pscs(tables: TableStore, changes: DataFrame, last_seq: int) -> DataFrame:
     """(partition, psc): the PSCs of the sites at a number of the enterprise's partition."""
+    given = F.filter("properties", lambda p: p["propid"] == int(PropId.S_PSC))
     made = changes.select(
         *("partition", "seq", F.col("object_type").alias("type"), F.col("object_id").alias("site")),
-        F.filter("properties", lambda p: p["propid"] == int(PropId.S_PSC))[0]["text"].alias("psc"),
+        F.get(given, 0)["text"].alias("psc"),  # null in a change of something else
     )
     if tables.has("snapshots"):
         told = F.get_json_object("line", f"$.props.{int(PropId.S_PSC)}.value")

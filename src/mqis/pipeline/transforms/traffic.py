@@ -37,8 +37,9 @@ def demand(messages: DataFrame, directory: DataFrame) -> DataFrame:
     sites = directory.filter(F.col("type") == int(ObjectType.SITE)).select(
         F.col("path").alias("name"), guid_text("id").alias("site_id")
     )
+    site = F.lower(F.get(values(PropId.QM_SITE_IDS), 0))  # null for a machine in no site
     machines = directory.filter(F.col("type") == int(ObjectType.MACHINE)).select(
-        F.lower("path").alias("machine"), F.lower(values(PropId.QM_SITE_IDS)[0]).alias("site_id")
+        F.lower("path").alias("machine"), site.alias("site_id")
     )
     placed = machines.join(F.broadcast(sites), "site_id", "left")
     # If two machines have the same name, which hygiene reports, one of them is chosen.
