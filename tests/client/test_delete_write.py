@@ -111,6 +111,7 @@ class TestDelete:
             ),
         ],
     )
+    @pytest.mark.req("MQDS-3.2.6.2-01")
     def test_by_identifier(self, element: DirectoryElement, number: int) -> None:
         asked = only_call(*delete(element))
         assert asked.operation is dscomm.DELETE_OBJECT_GUID
