@@ -15,6 +15,7 @@ from mqis.client import (
     Operator,
     Queue,
     QueueManager,
+    ServerAddress,
     SortOrder,
     default_attributes,
     equal,
@@ -31,6 +32,7 @@ from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import (
     AUTH,
+    HOST,
     NOTHING,
     OK,
     QUERY,
@@ -169,7 +171,7 @@ class TestBegin:
         )
         assert request.sort.keys == (SortColumn(PropId.QM_PATHNAME, 0),)
 
-    @pytest.mark.req("MQDS-3.2.6.4.1-02")
+    @pytest.mark.req("MQDS-3.2.6.4.1-02", "MQDS-3.2.6.4-03")
     def test_no_columns_no_call(self) -> None:
         listed = ["NonLDAPCapableQueueManagerNotification"]
         outcome, peer = begin(Enterprise, None, listed)
@@ -194,6 +196,17 @@ class TestBegin:
         assert outcome.status is GENERIC
         assert isinstance(outcome.error, DirectoryError)
         assert outcome.error.hresult == code
+
+    @pytest.mark.req("MQDS-3.2.6.4-03")
+    def test_without_a_server_nothing_begins(self) -> None:
+        async def main() -> None:
+            async with events_at(ServerAddress(HOST, 1)) as events:
+                begun = await events.read_directory_begin(Queue)
+                assert begun.status is DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
+                assert begun.value is None
+                assert len(events.iterators) == 0
+
+        run(main())
 
     @pytest.mark.req("MQDS-3.2.6.4-03")
     def test_success_without_a_handle_is_none(self) -> None:
