@@ -14,24 +14,25 @@ import mqis
 PACKAGE = Path(mqis.__file__).parent
 
 # What each layer may import besides itself. Add a line before adding a package.
-_BELOW = {"runtime", "storage", "places", "protocol", "wire"}
+_BELOW = {"runtime", "storage", "places", "files", "protocol", "wire"}
 LAYERS: dict[str, set[str]] = {
     "wire": set(),
     "protocol": {"wire"},
-    "places": {"wire"},
+    "files": set(),
+    "places": {"files", "wire"},
     "runtime": {"wire", "protocol"},
-    "storage": {"wire", "protocol", "places"},
+    "storage": {"wire", "protocol", "files", "places"},
     "sim": {"wire", "protocol", "storage"},
     "testing": {"wire", "protocol", "runtime"},
-    "client": {"wire", "protocol", "runtime"},
-    "config": {"storage", "places", "protocol", "wire"},
+    "client": {"wire", "protocol", "files", "runtime"},
+    "config": {"storage", "places", "files", "protocol", "wire"},
     "server": {"config"} | _BELOW,
     "admin": {"server", "config"} | _BELOW,
     "enterprise": {"admin", "server", "config"} | _BELOW,
     "views": {"enterprise", "server", "config"} | _BELOW,
     "lab": _BELOW,
     "web": {"views", "config", "client", "runtime"},
-    "pipeline": {"wire", "protocol", "places"},
+    "pipeline": {"wire", "protocol", "files", "places"},
     "cli": {"web", "pipeline", "sim", "lab", "views", "enterprise", "admin", "server", "config"}
     | {"client"}
     | _BELOW,

@@ -211,6 +211,7 @@ class TestPreconditions:
     def test_user(self) -> None:
         refused(User(certificates=b"x"))
         refused(USER, ["Certificates"])
+        refused(replace(USER, certificates=b"x"), ["Certificates"])
         for name in ("SecurityIdentifier", "SID"):
             assert sent(USER, [name]).ids == (PropId.U_SID,)
 
@@ -363,7 +364,7 @@ class TestConversions:
     )
     def test_privacy_levels(self, level: PrivacyLevel, number: int) -> None:
         request = sent(Queue(pathname="c\\q", privacy_level=level))
-        assert sent_properties(request)[PropId.Q_PRIV_LEVEL] == prop(PropId.Q_PRIV_LEVEL, number)
+        assert sent_properties(request) == {PropId.Q_PRIV_LEVEL: PropVariant(VarType.UI4, number)}
 
     @pytest.mark.req("MQDS-3.2.6.1.3-02")
     def test_flags_of_a_site(self) -> None:
@@ -376,23 +377,37 @@ class TestConversions:
         )
 
 
+#: Each type that can be created, with the row that says how its call is answered.
+ANSWERED = [
+    "QueueManager",
+    pytest.param("Queue", marks=pytest.mark.req("MQDS-3.2.6.1.2-04")),
+    pytest.param("Site", marks=pytest.mark.req("MQDS-3.2.6.1.3-03")),
+    pytest.param("RoutingLink", marks=pytest.mark.req("MQDS-3.2.6.1.4-04")),
+    pytest.param("ConnectedNetwork", marks=pytest.mark.req("MQDS-3.2.6.1.5-02")),
+    pytest.param("User", marks=pytest.mark.req("MQDS-3.2.6.1.6-03")),
+]
+
+
 class TestAnswers:
+    @pytest.mark.parametrize("kind", ANSWERED)
     @pytest.mark.parametrize("code", [0xC00E0005, 0x80004005, 0x400E0001, 1])
     @pytest.mark.req("MQDS-3.2.6.1.1-09")
-    def test_anything_but_ok_is_an_error(self, code: int) -> None:
-        outcome, peer = create(QUEUE, lines={dscomm.CREATE_OBJECT: dscomm.Created(NEW, code)})
+    def test_anything_but_ok_is_an_error(self, kind: str, code: int) -> None:
+        lines = {dscomm.CREATE_OBJECT: dscomm.Created(NEW, code)}
+        outcome, peer = create(populated(kind), lines=lines)
         assert (outcome.status, outcome.value) == (GENERIC, None)
         assert isinstance(outcome.error, DirectoryError)
         assert outcome.error.hresult == code
         assert peer.names == ["S_DSCreateObject"]
 
     @pytest.mark.req("MQDS-3.2.6.1.1-10")
-    @pytest.mark.parametrize("kind", [k for k in KINDS if k != "Enterprise"])
+    @pytest.mark.parametrize("kind", ANSWERED)
     def test_the_guid_of_the_answer(self, kind: str) -> None:
         answer = {dscomm.CREATE_OBJECT: dscomm.Created(THREE, OK)}
         outcome, peer = create(populated(kind), lines=answer)
         assert (outcome.status, outcome.value) == (SUCCESS, THREE)
         assert peer.names == ["S_DSCreateObject"]
+        assert peer.only(dscomm.CREATE_OBJECT).guid == Guid.NULL  # without it none is returned
 
     @pytest.mark.parametrize("told", [Guid.NULL, None])
     @pytest.mark.req("MQDS-3.2.6.1.1-08", "MQDS-3.2.6.1.3-03")

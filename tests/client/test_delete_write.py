@@ -75,6 +75,15 @@ class TestDelete:
                 "c14\\q",
                 marks=pytest.mark.req("MQDS-3.2.6.2.2-01"),
             ),
+            pytest.param(
+                QueueManager(computer_name="c15"),
+                2,
+                "c15",
+                marks=pytest.mark.req("MQDS-3.2.6.2.1-01"),
+            ),
+            pytest.param(
+                Queue(pathname="c15\\q"), 1, "c15\\q", marks=pytest.mark.req("MQDS-3.2.6.2.2-01")
+            ),
         ],
     )
     def test_by_name_where_there_is_one(
@@ -111,6 +120,7 @@ class TestDelete:
             ),
         ],
     )
+    @pytest.mark.req("MQDS-3.2.6.2-01")
     def test_by_identifier(self, element: DirectoryElement, number: int) -> None:
         asked = only_call(*delete(element))
         assert asked.operation is dscomm.DELETE_OBJECT_GUID
@@ -248,6 +258,16 @@ class TestWrite:
             pytest.param(
                 Queue(pathname="c14\\q", identifier=ONE, label="x"),
                 "c14\\q",
+                marks=pytest.mark.req("MQDS-3.2.6.7.2-02"),
+            ),
+            pytest.param(
+                QueueManager(computer_name="c15", journal_quota=5),
+                "c15",
+                marks=pytest.mark.req("MQDS-3.2.6.7.1-01"),
+            ),
+            pytest.param(
+                Queue(pathname="c15\\q", label="x"),
+                "c15\\q",
                 marks=pytest.mark.req("MQDS-3.2.6.7.2-02"),
             ),
         ],

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from mqis.client import calls2
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.directory.context import DirectorySettings
 from mqis.testing.security import SharedSecret
+from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType as T
 from mqis.wire.mqds.propid import PropId
@@ -29,7 +31,7 @@ from tests.client.peers import (
     run,
     served,
 )
-from tests.client.samples import ONE
+from tests.client.samples import ONE, TWO
 from tests.client.tap import Tap
 
 PATH = "ams-app1\\orders"
@@ -104,6 +106,27 @@ class TestAssociation:
                 after = (session.auth, len(client.events.iterators), groups.budget.used)
                 assert after == before
                 assert (session.callbacks.pending, session.callbacks.challenged) == ({}, {})
+
+        run(main())
+
+    @pytest.mark.req("MQDS-3.4.1-01")
+    def test_the_same_question_is_asked_again(self) -> None:
+        answers: list[tuple[Guid, ...]] = [(ONE,), (TWO, ONE)]
+        lines: dict[Any, Line] = {
+            dscomm2.GET_COMPUTER_SITES: lambda _c, r: dscomm2.ComputerSites(
+                answers.pop(0), bytes(r.signature_size), OK
+            )
+        }
+
+        async def main() -> None:
+            async with Scripted(lines) as peer, connected(peer.address) as client:
+                assert await client.computer_sites("c14") == (ONE,)
+                assert await client.computer_sites("c14") == (TWO, ONE)
+                for _ in range(2):
+                    await client.get_extended(T.MACHINE, PropId.QM_SIGN_PKS, path="c14")
+                    await client.is_global_catalog()
+                    await client.global_catalogs("example")
+            assert all(peer.names.count(name) == 2 for name in set(peer.names))
 
         run(main())
 
@@ -279,6 +302,10 @@ def test_who_may_connect_may_not_do_everything() -> None:
                 with pytest.raises(DirectoryError) as failure:
                     await use
                 assert failure.value.hresult in HIDDEN
+            # The announcement alone, which the deletion after it would refuse in its place.
+            session = await client._connection.session()
+            announced = await calls2.begin_delete_notification(session, queue.path or "")
+            assert (announced.handle, announced.result in HIDDEN) == (NOTHING, True)
             assert [entry async for entry in client.queues()] == []
 
     run(main())

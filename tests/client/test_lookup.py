@@ -15,6 +15,7 @@ from mqis.client import (
     Operator,
     Queue,
     QueueManager,
+    ServerAddress,
     SortOrder,
     default_attributes,
     equal,
@@ -31,6 +32,7 @@ from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import (
     AUTH,
+    HOST,
     NOTHING,
     OK,
     QUERY,
@@ -55,6 +57,9 @@ from tests.client.samples import (
 SUCCESS = DirectoryOperationResult.SUCCESS
 GENERIC = DirectoryOperationResult.GENERIC_ERROR
 END = DirectoryOperationResult.END_OF_DATA
+
+#: A handle that no query has.
+UNKNOWN = ContextHandle(Guid(b"x" * 16))
 
 
 def begin(
@@ -166,7 +171,7 @@ class TestBegin:
         )
         assert request.sort.keys == (SortColumn(PropId.QM_PATHNAME, 0),)
 
-    @pytest.mark.req("MQDS-3.2.6.4.1-02")
+    @pytest.mark.req("MQDS-3.2.6.4.1-02", "MQDS-3.2.6.4-03")
     def test_no_columns_no_call(self) -> None:
         listed = ["NonLDAPCapableQueueManagerNotification"]
         outcome, peer = begin(Enterprise, None, listed)
@@ -191,6 +196,17 @@ class TestBegin:
         assert outcome.status is GENERIC
         assert isinstance(outcome.error, DirectoryError)
         assert outcome.error.hresult == code
+
+    @pytest.mark.req("MQDS-3.2.6.4-03")
+    def test_without_a_server_nothing_begins(self) -> None:
+        async def main() -> None:
+            async with events_at(ServerAddress(HOST, 1)) as events:
+                begun = await events.read_directory_begin(Queue)
+                assert begun.status is DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
+                assert begun.value is None
+                assert len(events.iterators) == 0
+
+        run(main())
 
     @pytest.mark.req("MQDS-3.2.6.4-03")
     def test_success_without_a_handle_is_none(self) -> None:
@@ -307,10 +323,12 @@ class TestFilters:
 
     @pytest.mark.req("MQDS-3.2.6.4.1-03")
     def test_one_restriction_for_each_filter(self) -> None:
-        request = asked(Queue, [equal("Label", "x"), Filter("Quota", Operator.LESS_THAN, 5)])
+        above, below = Filter("Quota", Operator.GREATER_THAN, 2), Filter("Quota", Operator(0), 5)
+        request = asked(Queue, [equal("Label", "x"), above, below])
         assert request.restriction is not None
         assert request.restriction.restrictions == (
             PropertyRestriction(4, PropId.Q_LABEL, prop(PropId.Q_LABEL, "x")),
+            PropertyRestriction(2, PropId.Q_QUOTA, prop(PropId.Q_QUOTA, 2)),
             PropertyRestriction(0, PropId.Q_QUOTA, prop(PropId.Q_QUOTA, 5)),
         )
         assert asked(Queue, []).restriction is None
@@ -502,11 +520,21 @@ class TestNext:
         assert isinstance(outcome.error, ProtocolError)
 
     @pytest.mark.req("MQDS-3.2.6.5-01")
-    @pytest.mark.parametrize("handle", [NOTHING, ContextHandle(Guid(b"x" * 16))])
+    @pytest.mark.parametrize("handle", [NOTHING, UNKNOWN])
     def test_an_unknown_handle(self, handle: ContextHandle) -> None:
         outcome, peer = run(scripted_event(lambda ev: ev.read_directory_next(handle)))
         assert outcome.status is GENERIC
         assert peer.asked == []
+
+    @pytest.mark.req("MQDS-3.2.6.5-01")
+    def test_an_unknown_handle_beside_an_open_query(self) -> None:
+        async def event(events: ClientEvents) -> Outcome[Any]:
+            await events.read_directory_begin(Queue)
+            return await events.read_directory_next(UNKNOWN)
+
+        outcome, peer = run(scripted_event(event))
+        assert (outcome.status, outcome.value) == (GENERIC, None)
+        assert peer.names == ["S_DSLookupBegin"]
 
     @pytest.mark.req("MQDS-3.2.6.5-02")
     def test_two_queries_at_once_keep_their_types(self) -> None:
@@ -533,6 +561,18 @@ class TestEnd:
         outcome, peer = run(scripted_event(lambda ev: ev.read_directory_end(QUERY)))
         assert outcome.status is GENERIC
         assert peer.asked == []
+
+    @pytest.mark.req("MQDS-3.2.6.6-01")
+    def test_an_unknown_handle_beside_an_open_query(self) -> None:
+        async def event(events: ClientEvents) -> Outcome[None]:
+            await events.read_directory_begin(Queue)
+            outcome = await events.read_directory_end(UNKNOWN)
+            assert events.iterators.find(QUERY) is not None
+            return outcome
+
+        outcome, peer = run(scripted_event(event))
+        assert outcome.status is GENERIC
+        assert peer.names == ["S_DSLookupBegin"]
 
     @pytest.mark.parametrize(
         ("code", "status"), [(OK, SUCCESS), (0xC00E0025, GENERIC), (0x400E0001, GENERIC)]

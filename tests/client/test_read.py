@@ -49,6 +49,8 @@ from tests.client.samples import (
     ONE,
     THREE,
     TWO,
+    on_the_wire,
+    populated,
     rows,
 )
 
@@ -204,8 +206,13 @@ class TestWhichCall:
             "S_DSLookupEnd",
         }
         for kind, (_, wanted) in DIRECT.items():
+            table = rows(kind, "read")
+            values = {int(row["propid"]): on_the_wire(row) for row in table}
+            lines = {**both(giving(values)), **lookup_of(list(values.values()))}
             for filters in ([wanted], None):
-                _, peer = read(KINDS[kind], filters)
+                listed = [row["attribute"] for row in table]
+                outcome, peer = read(KINDS[kind], filters, listed, lines)
+                assert outcome.value == populated(kind)
                 assert {asked.name for asked in peer.asked} <= reading
 
 

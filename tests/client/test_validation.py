@@ -35,6 +35,7 @@ from tests.client.peers import (
 )
 from tests.client.providers import Proving, Stubborn
 from tests.client.samples import TWO
+from tests.client.tap import Tap
 
 
 class TestValidation:
@@ -187,6 +188,23 @@ class TestValidation:
             async with Scripted(lines) as peer:
                 with pytest.raises(ProtocolError):
                     await DirectoryClient.connect([peer.address])
+
+        run(main())
+
+    @pytest.mark.req("MQDS-4.1-51")
+    def test_legs_are_exchanged_until_both_sides_are_complete(self) -> None:
+        """Two callbacks: the client's proof for the challenge, then the server's proof."""
+        store = demo_store()
+
+        async def main() -> None:
+            async with (
+                served(store, gss=SharedSecret()) as server,
+                Tap(server.port) as tap,
+                connected(tap.address, gss=SharedSecret()) as client,
+            ):
+                got = await client.get(ObjectType.QUEUE, [PropId.Q_LABEL], path="ams-app1\\orders")
+                assert got[PropId.Q_LABEL].value
+                assert len(tap.stubs(dscomm.INIT_SEC_CTX.opnum, from_client=False)) == 2
 
         run(main())
 

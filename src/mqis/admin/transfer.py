@@ -23,7 +23,7 @@ from pathlib import Path
 from time import time, time_ns
 from typing import BinaryIO
 
-from mqis.config.privatefiles import private_output
+from mqis.files import output_file
 from mqis.protocol.directory.export_format import (
     ORDER,
     ExportError,
@@ -100,7 +100,7 @@ def export_file(store: Store, path: Path, progress: Progress = silent) -> int:
 def write_export(path: Path, write: Callable[[BinaryIO], int]) -> int:
     """Calls ``write`` with a file, which takes its place only when it is complete."""
     try:
-        with private_output(path) as out:
+        with output_file(path) as out:
             return write(out)
     except OSError as error:
         raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -16,7 +16,7 @@ from mqis.cli.options import JsonOption, PermissionsOption, TypeName
 from mqis.cli.output import cell, console, plain, print_error
 from mqis.cli.sides import ServerSides, opened_side
 from mqis.cli.spread import spread
-from mqis.config.privatefiles import private_output
+from mqis.files import output_file
 from mqis.protocol.directory.comparing import ObjectFate
 from mqis.protocol.errors import StorageError
 from mqis.views.comparison.document import as_json
@@ -102,7 +102,7 @@ def diff(
 def _write(path: Path, found: DirectoryComparison) -> None:
     """Writes the page, under another name until it is complete."""
     try:
-        with private_output(path) as out:
+        with output_file(path) as out:
             out.writelines(text.encode() for text in html_page(found))
     except OSError as error:
         raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error

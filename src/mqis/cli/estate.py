@@ -18,6 +18,7 @@ from mqis.cli.localpaths import refuse_uri
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
 from mqis.cli.spread import spread
+from mqis.files import output_file
 from mqis.protocol.activedirectory.estate.examining import EstateReport
 from mqis.wire.errors import MqisError
 
@@ -73,7 +74,8 @@ def check(
     try:
         report = _report(source, store, config, access, resolve=resolve)
         if ldif is not None:
-            ldif.write_text(repairs_of(report), "utf-8")
+            with output_file(ldif) as out:
+                out.write(repairs_of(report).encode())
     except (MqisError, OSError) as error:
         print_error(str(error))
         raise typer.Exit(2) from None

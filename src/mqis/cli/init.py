@@ -12,8 +12,8 @@ from mqis.cli.options import JsonOption, ListenOption
 from mqis.cli.output import cell, error_console, print_json, say
 from mqis.config.claims import claimed_store
 from mqis.config.file import DEFAULT_NAME, ConfigError, default_toml, override, relative
-from mqis.config.privatefiles import is_open_to_others, make_private_directory, write_private
 from mqis.config.sections import Config
+from mqis.files import is_open_to_others, make_private_directory, write_whole
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
 from mqis.server.identity import server_name
@@ -111,6 +111,6 @@ def _make_home(home: Path) -> None:
 
 def _write(path: Path, config: Config) -> None:
     try:
-        write_private(path, default_toml(config))
+        write_whole(path, default_toml(config))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

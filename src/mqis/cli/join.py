@@ -24,9 +24,9 @@ from mqis.config.file import (
     read,
     relative,
 )
-from mqis.config.privatefiles import write_private
 from mqis.config.sections import Config
 from mqis.config.stores import file_of, open_store
+from mqis.files import write_whole
 from mqis.protocol.queueing.names import canonical, queue_path
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.replication.server import Role
@@ -186,6 +186,6 @@ def membership(
 def _write(path: Path, config: Config) -> None:
     """Writes the configuration atomically: an interrupted command leaves the old file."""
     try:
-        write_private(path, default_toml(config))
+        write_whole(path, default_toml(config))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

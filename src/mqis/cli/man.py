@@ -10,6 +10,7 @@ import typer
 from mqis.cli.manual import pages
 from mqis.cli.options import JsonOption
 from mqis.cli.output import counted, print_json, say
+from mqis.files import write_whole
 from mqis.protocol.errors import StorageError
 
 
@@ -31,7 +32,7 @@ def man(
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in pages(typer.main.get_command(app)):
-            (directory / name).write_text(text, encoding="utf-8")
+            write_whole(directory / name, text, 0o644)
             written.append(name)
     except OSError as error:
         raise StorageError(f"{directory}: cannot be written: {error.strerror or error}") from error

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from mqis.client.servers import ServerAddress
+from mqis.files import write_whole
 from mqis.protocol.errors import StorageError
 from mqis.wire.guid import Guid
 
@@ -62,12 +62,9 @@ class JsonFile:
 
     def save(self, state: ClientState) -> None:
         text = json.dumps(_as_json(state), indent=2) + "\n"
-        fresh = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
-            fresh.write_text(text, "utf-8")
-            fresh.replace(self.path)
+            write_whole(self.path, text)
         except OSError as error:
-            fresh.unlink(missing_ok=True)
             raise StorageError(f"{self.path}: {error}") from error
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from mqis.config.privatefiles import is_open_to_others
 from mqis.config.sections import Config, HostsSection
 from mqis.config.stores import holds_password, relative_to
+from mqis.files import is_open_to_others
 from mqis.places import holds_credential, parse_place
 from mqis.wire.errors import MqisError
 

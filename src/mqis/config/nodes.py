@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from mqis.config.privatefiles import write_private
+from mqis.files import write_whole
 from mqis.wire.errors import MqisError
 
 FILE = "nodes.json"
@@ -101,4 +101,4 @@ def save_nodes(run: Path, nodes: Nodes) -> None:
         "supervisor": nodes.supervisor,
         "nodes": [asdict(node) for node in nodes],
     }
-    write_private(path, json.dumps(content, indent=2))
+    write_whole(path, json.dumps(content, indent=2))

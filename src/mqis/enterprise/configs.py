@@ -7,9 +7,9 @@ from pathlib import Path
 from mqis.admin.join import Membership
 from mqis.config.file import default_toml, override, read
 from mqis.config.nodes import NodePlace, Nodes
-from mqis.config.privatefiles import write_private
 from mqis.config.sections import Config
 from mqis.enterprise.plan import DEFAULT_OPTIONS, RunPlan, ServerRole
+from mqis.files import write_whole
 from mqis.server.identity import seed_text
 
 #: The accounts file in the run directory, which all servers share.
@@ -39,7 +39,7 @@ def write_config(
     text = default_toml(config)
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
-    write_private(path, text)
+    write_whole(path, text)
 
 
 def _own_keys(plan: RunPlan, nodes: Nodes, place: NodePlace) -> dict[str, dict[str, object]]:

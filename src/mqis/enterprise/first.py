@@ -9,10 +9,10 @@ from time import time, time_ns
 
 from mqis.config.file import read
 from mqis.config.nodes import NodePlace, Nodes, NodesError
-from mqis.config.privatefiles import make_private_directory
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import write_config
 from mqis.enterprise.plan import RunPlan
+from mqis.files import make_private_directory
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange

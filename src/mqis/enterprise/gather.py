@@ -17,9 +17,9 @@ from pathlib import Path
 
 from mqis.admin.transfer import export_file
 from mqis.config.nodes import NodePlace, NodesError, load_nodes
-from mqis.config.privatefiles import make_private_directory
 from mqis.config.stores import open_store
 from mqis.enterprise.launch import make_run_directory
+from mqis.files import make_private_directory
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import NumberedOutbox, Store
 from mqis.storage.journal.checking import copied_lsn

@@ -22,7 +22,6 @@ from pathlib import Path
 from mqis.config.file import read
 from mqis.config.logs import details
 from mqis.config.nodes import FILE, NodePlace, Nodes, NodesError, load_nodes
-from mqis.config.privatefiles import make_private_directory
 from mqis.config.processlocks import ProcessLock, holder
 from mqis.enterprise.addresses import Assigned, Ports, ServerPorts, assign
 from mqis.enterprise.configs import write_config
@@ -39,6 +38,7 @@ from mqis.enterprise.setup import (
     make_accounts,
 )
 from mqis.enterprise.supervisor import Patience, Supervisor
+from mqis.files import make_private_directory, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -156,9 +156,7 @@ class RunningEnterprise:
             await self.supervisor.ready([node.name for node in self.nodes])
         else:
             await self._set_up(administrator(run, plan, self.launch.base))
-            draft = kept.with_suffix(".part")
-            draft.write_text(self.launch.text, encoding="utf-8")
-            draft.replace(kept)
+            write_whole(kept, self.launch.text)
         self.supervisor.completed()
 
     async def _set_up(self, account: Administrator) -> None:

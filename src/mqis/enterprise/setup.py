@@ -17,7 +17,6 @@ from typing import Protocol
 
 from mqis.admin.join import Directory, Wanted, join
 from mqis.config.nodes import NodePlace, Nodes
-from mqis.config.privatefiles import make_private_directory, write_private
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import ACCOUNTS, is_member, write_config
 from mqis.enterprise.plan import (
@@ -26,6 +25,7 @@ from mqis.enterprise.plan import (
     RunPlan,
     ServerPlan,
 )
+from mqis.files import make_private_directory, write_whole
 from mqis.protocol.replication.server import Role
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.accounts import AccountsFile
@@ -106,7 +106,7 @@ def _new_password(run: Path, account: AccountPlan) -> str:
     path = password_of(run, account)
     make_private_directory(path.parent)
     if not path.exists():
-        write_private(path, secrets.token_urlsafe() + "\n")
+        write_whole(path, secrets.token_urlsafe() + "\n")
     return _first_line(path)
 
 

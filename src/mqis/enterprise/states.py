@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from mqis.files import write_whole
+
 FILE = "supervisor.json"
 
 
@@ -62,6 +64,4 @@ def load_states(run: Path) -> Supervision | None:
 
 def save_states(run: Path, supervision: Supervision) -> None:
     """Writes the states atomically."""
-    draft = run / f"{FILE}.new"
-    draft.write_text(json.dumps(asdict(supervision), indent=2), encoding="utf-8")
-    draft.replace(run / FILE)
+    write_whole(run / FILE, json.dumps(asdict(supervision), indent=2))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from mqis.pipeline.outputs import ReportError, write_whole
+from mqis.pipeline.outputs import ReportError, write_output
 
 BROWSERS = (
     *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
@@ -97,4 +97,4 @@ def _take(printed: Path, out: Path) -> None:
         raise ReportError("the browser printed nothing") from None
     if not data.startswith(b"%PDF-"):
         raise ReportError("the browser did not print a PDF")
-    write_whole(out, data)
+    write_output(out, data)

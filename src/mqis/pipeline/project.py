@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mqis.pipeline.inputs import PipelineInputs
 from mqis.pipeline.locations import input_places, local_path
-from mqis.pipeline.outputs import write_whole
+from mqis.pipeline.outputs import write_output
 from mqis.pipeline.session import SETTINGS, PipelineError
 
 SPEC, DEFINITION, DEFAULTS = "spark-pipeline.yml", "tables.py", "conf/spark-defaults.conf"
@@ -27,7 +27,7 @@ def write_project(directory: Path, inputs: PipelineInputs, schema: str) -> list[
         if path.exists():
             raise PipelineError(f"{path} exists already; remove it, or choose another directory")
     for path, text in files.items():
-        write_whole(path, text.encode())
+        write_output(path, text.encode())
     return list(files)
 
 

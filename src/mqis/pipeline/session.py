@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from mqis.pipeline.java import java_home
 from mqis.pipeline.locations import input_places
-from mqis.pipeline.outputs import write_whole
+from mqis.pipeline.outputs import write_output
 from mqis.pipeline.shipping import ship
 from mqis.places import RemoteAddress
 from mqis.wire.errors import MqisError
@@ -229,7 +229,7 @@ def worker_python() -> str:
     program = cache_directory() / f"python-{name}"
     try:
         if not program.exists():
-            write_whole(program, text.encode(), mode=0o700)
+            write_output(program, text.encode(), mode=0o700)
     except MqisError:  # the cache cannot be written
         return sys.executable
     return str(program)

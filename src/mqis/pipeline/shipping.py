@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import mqis
+from mqis.files import whole_file
 
 _PACKAGE = Path(mqis.__file__).parent
-#: The packages that run in tasks; servers, clients and commands are not sent.
-_PARTS = ("wire", "protocol", "places", "pipeline")
+#: What runs in tasks; servers, clients and commands are not sent.
+_MODULES = ("__init__.py", "files.py")
+_PACKAGES = ("wire", "protocol", "places", "pipeline")
 #: A fixed date, so that the same files give the same bytes; the earliest that zip can store.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -29,20 +31,16 @@ def package_zip(directory: Path) -> Path:
     target = directory / f"mqis-{digest.hexdigest()}.zip"
     if not target.exists():
         directory.mkdir(parents=True, exist_ok=True)
-        part = target.with_suffix(".part")
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+        with whole_file(target) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
             for path, data in sources.items():
                 name = str(Path("mqis") / path.relative_to(_PACKAGE))
                 archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
-        part.replace(target)
     return target
 
 
 def _sources() -> list[Path]:
-    listed = [_PACKAGE / "__init__.py"]
-    for part in _PARTS:
-        listed += sorted((_PACKAGE / part).rglob("*.py"))
-    return listed
+    packages = [path for part in _PACKAGES for path in sorted((_PACKAGE / part).rglob("*.py"))]
+    return [*(_PACKAGE / module for module in _MODULES), *packages]
 
 
 def ship(session: Any, directory: Path, *, connect: bool) -> None:

@@ -11,7 +11,6 @@ directory with the driver.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from mqis.files import write_whole
 from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.pipeline.locations import local_path
 from mqis.wire.errors import MqisError
@@ -107,9 +107,7 @@ class TableDirectory:
 
     @staticmethod
     def _make_current(place: Path, version: str) -> None:
-        new = place / f"{_POINTER}.{os.getpid()}"
-        new.write_text(f"{version}\n", encoding="ascii")
-        new.replace(place / _POINTER)
+        write_whole(place / _POINTER, f"{version}\n")
 
     @staticmethod
     def _last_version(place: Path) -> int:

@@ -6,14 +6,13 @@ functions here take either. For a ``Path`` they are plain file operations.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import BinaryIO
 
+from mqis.files import whole_file
 from mqis.places.address import RemoteAddress, holds_credential, is_remote, parse_place
 from mqis.places.errors import MissingError, PlaceError, explained_at
 from mqis.places.remote import (
-    PART,
     listed_below,
     open_in_store,
     put_in_store,
@@ -77,25 +76,6 @@ def put_at(source: Path, place: Place) -> None:
 
 def _put_file(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    aside = target.with_name(f"{target.name}{PART}")
-    aside.unlink(missing_ok=True)  # of a process that was killed; or a link that somebody planted
-    number = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with source.open("rb") as file, os.fdopen(number, "wb") as out:
-            while data := file.read(_COPY_BYTES):
-                out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        aside.rename(target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    _flush_directory(target.parent)
-
-
-def _flush_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with source.open("rb") as file, whole_file(target) as out:
+        while data := file.read(_COPY_BYTES):
+            out.write(data)

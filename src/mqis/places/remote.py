@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from mqis.files import PART
 from mqis.places.address import RemoteAddress
 from mqis.places.errors import PlaceError, explained_at
 
@@ -23,8 +24,6 @@ _READ_BYTES = 1 << 20
 _WRITE_BYTES = 8 << 20
 #: The number of files that one listing may have.
 MAX_LISTED = 1_000_000
-#: A file has this suffix until it is complete.
-PART = ".part"
 
 
 class ListedFile(NamedTuple):

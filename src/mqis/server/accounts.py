@@ -20,15 +20,15 @@ import fcntl
 import os
 import secrets
 import stat
-import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mqis.config.file import ConfigError
+from mqis.files import write_whole
 from mqis.runtime.authentication.account import Account, MemoryAccounts, account_key, nt_hash
 from mqis.wire.security.sid import Sid
 
@@ -187,31 +187,11 @@ class AccountsFile:
 
     def _write(self, content: _Content) -> None:
         """Writes the file atomically and durably."""
-        temporary: str | None = None
         try:
-            handle, temporary = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                os.fchmod(file.fileno(), MODE)
-                if self.path.exists() and os.geteuid() == 0:  # a server's file stays the server's
-                    owner = self.path.stat()
-                    os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
-                file.write(_format(content))
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(self.path)
-            temporary = None
-            directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            write_whole(self.path, _format(content), MODE)
         except OSError as error:
             reason = error.strerror or error
             raise AccountsError(f"{self.path}: cannot be written: {reason}") from error
-        finally:
-            if temporary is not None:
-                with suppress(OSError):
-                    Path(temporary).unlink()
 
 
 def _check_name(what: str, text: str, forbidden: frozenset[str]) -> None:

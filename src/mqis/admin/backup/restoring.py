@@ -23,15 +23,14 @@ from mqis.admin.backup.manifest import BackupError, Content, Manifest
 from mqis.admin.backup.taking import numbers_of
 from mqis.config.claims import claimed_file, claimed_store
 from mqis.config.file import DEFAULT_NAME, load, parse, relative
-from mqis.config.privatefiles import make_private_directory
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of
+from mqis.files import flush_directory, make_private_directory
 from mqis.protocol.errors import StorageError
 from mqis.server.identity import server_name
 from mqis.server.restoremark import put_mark
 from mqis.storage.copying import copy_rows, is_empty
 from mqis.storage.database import DatabaseStore
-from mqis.storage.journal.files import flush_directory
 from mqis.storage.sqlite import SqliteStore, is_in_use
 
 #: Suffixes of the files of an SQLite store.

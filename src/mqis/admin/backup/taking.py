@@ -27,6 +27,7 @@ from mqis.admin.backup.manifest import (
 from mqis.config.file import ConfigError
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store, without_passwords
+from mqis.files import flush_directory
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownership import enterprise
@@ -35,7 +36,6 @@ from mqis.protocol.replication.admission import owns
 from mqis.server.identity import identify, server_name
 from mqis.storage.copying import copy_to_file
 from mqis.storage.database import DatabaseStore
-from mqis.storage.journal.files import flush_directory
 from mqis.storage.outbox import last_lsn
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import SqliteStore

@@ -12,15 +12,14 @@ from typing import Any
 
 from mqis.config.claims import claimed_store
 from mqis.config.file import ConfigError, default_toml
-from mqis.config.privatefiles import write_private
 from mqis.config.sections import Config
 from mqis.config.stores import file_of, open_store
+from mqis.files import write_whole
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.ports import Store, View
 from mqis.server.hosts import HostResolver
-from mqis.storage.journal.files import flush_directory
 from mqis.storage.sqlite import is_in_use
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
@@ -137,9 +136,8 @@ def rewrite(path: Path, config: Config) -> Path | None:
     kept = path.with_name(f"{path.name}.before-{stamp}") if path.exists() else None
     try:
         if kept is not None:
-            write_private(kept, path.read_text(encoding="utf-8"))
-        write_private(path, default_toml(config))
-        flush_directory(path.absolute().parent)
+            write_whole(kept, path.read_text(encoding="utf-8"))
+        write_whole(path, default_toml(config))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
     return kept

@@ -29,9 +29,9 @@ from mqis.admin.promote.plan import (
     text_of,
 )
 from mqis.config.file import DEFAULT_NAME, default_toml, load, override, read
-from mqis.config.privatefiles import write_private
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store
+from mqis.files import flush_directory, write_whole
 from mqis.protocol.directory.objects import DirectoryObject, PurgeState, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import View
@@ -40,7 +40,6 @@ from mqis.runtime.node.signer import MachineKey
 from mqis.server.identity import seed_text, server_name
 from mqis.server.restoremark import put_mark
 from mqis.storage.copying import forget_server
-from mqis.storage.journal.files import flush_directory
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
@@ -103,17 +102,17 @@ class Rebuilding:
         if made is not None:
             made.rename(home / journal)
         if request.key is not None:
-            write_private(home / _KEY, request.key.read_bytes())
+            write_whole(home / _KEY, request.key.read_bytes())
         key = MachineKey.open(
             home / _KEY
         )  # makes a key if there is none; refuses a file that is not a key
         accounts = Path(here.security.accounts)
         if accounts.exists():
-            write_private(home / _ACCOUNTS, accounts.read_bytes())
+            write_whole(home / _ACCOUNTS, accounts.read_bytes())
         config = override(read(self.file), self.values, "promote")
-        write_private(home / DEFAULT_NAME, default_toml(config))
+        write_whole(home / DEFAULT_NAME, default_toml(config))
         seed = Seed(config.server.name, _id_of(config), key.public)
-        write_private(home / _SEED, f"{seed_text(seed)}\n")
+        write_whole(home / _SEED, f"{seed_text(seed)}\n")
 
 
 def _id_of(config: Config) -> Guid:

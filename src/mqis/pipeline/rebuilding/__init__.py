@@ -15,6 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.files import write_whole
 from mqis.pipeline.rebuilding.authorities import authorities, replicated
 from mqis.pipeline.rebuilding.beginnings import Beginnings, Moment
 from mqis.pipeline.rebuilding.completeness import PastPartition, RebuildCompleteness
@@ -69,9 +70,7 @@ def rebuild(
         changes.unpersist()
     states = tuple(_partition(past[key], owners[key]) for key in sorted(past))
     header = ExportHeader(_enterprise(kept), states, len(kept) + 1)
-    aside = out.with_name(f"{out.name}.part")
-    aside.write_text("\n".join([*sealed([format_header(header), *kept]), ""]), encoding="ascii")
-    aside.replace(out)
+    write_whole(out, "\n".join([*sealed([format_header(header), *kept]), ""]))
     return Rebuilt(
         len(kept),
         {str(state.id): state.last_seq.value for state in states},

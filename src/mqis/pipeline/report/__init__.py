@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from mqis.pipeline.outputs import write_whole
+from mqis.pipeline.outputs import write_output
 from mqis.pipeline.printing import print_pdf
 from mqis.pipeline.report.content import DrawMap, read_content
 from mqis.pipeline.report.page import headings, html_page
@@ -25,7 +25,7 @@ def report(
     ``draw`` makes the picture of the map; without it the report has none.
     """
     content = read_content(tables, written, draw)
-    write_whole(out, html_page(content).encode(errors="backslashreplace"))
+    write_output(out, html_page(content).encode(errors="backslashreplace"))
     if pdf is not None:
         print_pdf(html_page(content, unfolded=True).encode(errors="backslashreplace"), pdf)
     return headings(content)

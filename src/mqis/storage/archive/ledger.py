@@ -7,11 +7,11 @@ Without it (a disk was replaced) the archiver compares the files again, and copi
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mqis.storage.journal.files import explained, flush, flush_directory
+from mqis.files import write_whole
+from mqis.storage.journal.files import explained
 
 NAME = "archived.json"
 _VERSION = 1
@@ -54,12 +54,5 @@ class ArchiveLedger:
     def _save(self) -> None:
         content = {"version": _VERSION, "target": self.target, "files": self.files}
         path = self.directory / NAME
-        aside = path.with_name(f"{NAME}.new")
         with explained(path):
-            number = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(number, "w", encoding="utf-8") as out:
-                json.dump(content, out, indent=1)
-                out.flush()
-                flush(out.fileno())
-            aside.replace(path)
-            flush_directory(self.directory)
+            write_whole(path, json.dumps(content, indent=1))

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mqis.files import flush, flush_directory
 from mqis.places import Place, listed, open_at
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal.checking import JournalCheck, check_journal
-from mqis.storage.journal.files import explained, flush, flush_directory, segments
+from mqis.storage.journal.files import explained, segments
 from mqis.storage.journal.reader import Segment
 from mqis.wire.mqds.keys import RsaPublicKey
 

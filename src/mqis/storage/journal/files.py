@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import fcntl
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mqis.files import PART
 from mqis.protocol.errors import StorageError
 
 _SEGMENT = re.compile(r"segment-(\d{10})\.mqj")
@@ -48,7 +47,7 @@ def others(directory: Path) -> list[Path]:
             path
             for path in directory.iterdir()
             if not (_SEGMENT.fullmatch(path.name) or _SNAPSHOT.fullmatch(path.name))
-            and path.suffix != ".part"
+            and path.suffix != PART
             and path.is_file()
         )
 
@@ -74,21 +73,3 @@ def explained(path: Path) -> Iterator[None]:
         system = error.strerror or str(error)
         text = f"{reason} ({system})" if reason else system
         raise StorageError(f"journal {path}: {text}") from error
-
-
-def flush(descriptor: int) -> None:
-    """Flushes to the disk, and on macOS also the drive's cache."""
-    full = getattr(fcntl, "F_FULLFSYNC", None)
-    if full is not None:
-        fcntl.fcntl(descriptor, full)
-    else:
-        os.fsync(descriptor)
-
-
-def flush_directory(directory: Path) -> None:
-    """Flushes a directory, so that files made, renamed or removed in it stay so."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -18,11 +18,10 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
+from mqis.files import PART, flush, flush_directory
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal.files import (
     explained,
-    flush,
-    flush_directory,
     segment_name,
     segments,
     snapshots,
@@ -97,7 +96,7 @@ class Journal:
     # --- opening ----------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        for path in self.directory.glob("*.part"):  # a snapshot or header that was not finished
+        for path in self.directory.glob(f"*{PART}"):  # a snapshot or header that was not finished
             with explained(path):
                 path.unlink()
         found = segments(self.directory)
@@ -215,7 +214,7 @@ class Journal:
     def _create(self, number: int, header: bytes) -> None:
         """Creates the file; it gets its name when the header is on the disk."""
         path = self.directory / segment_name(number)
-        aside = path.with_name(f"{path.name}.part")
+        aside = path.with_name(f"{path.name}{PART}")
         with explained(path):
             if path == self._left:
                 path.unlink(missing_ok=True)

@@ -11,9 +11,10 @@ from pathlib import Path
 from threading import Lock
 from time import monotonic
 
+from mqis.files import flush_directory
 from mqis.protocol.ports import Store
 from mqis.storage.journal.appender import Appender
-from mqis.storage.journal.files import explained, flush_directory, segments, snapshots
+from mqis.storage.journal.files import explained, segments, snapshots
 from mqis.storage.journal.journal import Journal
 from mqis.storage.journal.reader import first_lsn
 

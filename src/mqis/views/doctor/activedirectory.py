@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from mqis.config.file import ConfigError
-from mqis.config.privatefiles import is_open_to_others
 from mqis.config.sections import Config
 from mqis.config.stores import directory_urls
+from mqis.files import is_open_to_others
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.server.activedirectory import open_directory

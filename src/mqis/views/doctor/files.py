@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
-from mqis.config.privatefiles import is_open_to_others
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of
+from mqis.files import is_open_to_others
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.runtime.node.signer import MachineKey, SigningKeyError

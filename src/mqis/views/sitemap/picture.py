@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from mqis.config.privatefiles import private_output
+from mqis.files import output_file
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.views.sitemap.build import MapRequest, site_map
@@ -49,7 +49,7 @@ def picture_of_objects(
 def write_picture(path: Path, text: str) -> None:
     """Writes a picture to a file; raises ``StorageError`` with the reason."""
     try:
-        with private_output(path) as out:
+        with output_file(path) as out:
             out.write(text.encode())
     except OSError as error:
         raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error
