@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,13 @@ def test_old_content_stays_until_the_new_is_complete(tmp_path: Path) -> None:
 def test_a_failure_leaves_the_old_content_and_no_draft(tmp_path: Path) -> None:
     path = tmp_path / "known.json"
     write_whole(path, b"old")
-    with pytest.raises(RuntimeError), whole_file(path) as out:
-        out.write(b"half of the n")
+
+    def halves() -> Iterator[bytes]:
+        yield b"half of the n"
         raise RuntimeError
+
+    with pytest.raises(RuntimeError), whole_file(path) as out:
+        out.writelines(halves())
     assert path.read_bytes() == b"old"
     assert [each.name for each in tmp_path.iterdir()] == ["known.json"]
 
