@@ -306,6 +306,8 @@ def test_a_supervisor_that_was_killed_is_followed_by_another(acme: Acme) -> None
         store = load_nodes(acme.run).named(server).store
         for path in ("app1\\later", "desk1\\inbox"):
             assert run("get", "queue", path, "-s", store).exit_code == 0
+        links = json.loads(run("lookup", "link", "--json", "-s", store).stdout)
+        assert len(links) == 1  # and not a second one between the same sites
 
 
 def test_it_goes_down_in_order(acme: Acme) -> None:

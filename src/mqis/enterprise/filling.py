@@ -5,6 +5,8 @@ Each is created at its authority, so that nothing waits for replication.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mqis.config.nodes import NodePlace, Nodes, NodesError
 from mqis.enterprise.plan import LinkPlan, MachinePlan, QueuePlan, RunPlan, ServerRole
 from mqis.enterprise.setup import Administrator, Changing, Connect
@@ -33,8 +35,7 @@ def fill(plan: RunPlan, nodes: Nodes, administrator: Administrator, connect: Con
             _fill_site(plan, site.name, authority)
     first = next(node for node in nodes if node.role == ServerRole.PEC)
     with connect(first, administrator) as pec:
-        for link in plan.links:
-            _link(link, pec)
+        _links(plan.links, pec)
         for site in plan.sites:
             _gates(plan, site.name, pec)
 
@@ -92,11 +93,19 @@ def _queue(queue: QueuePlan, authority: Changing) -> None:
     authority.create(QUEUE, queue.path, properties, None)
 
 
-def _link(link: LinkPlan, pec: Changing) -> None:
-    ends = [_site_id(pec, name) for name in link.sites]
+def _links(links: Sequence[LinkPlan], pec: Changing) -> None:
+    """Creates the links whose sites no link joins; in a directory a link has no name."""
+    columns = (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)
+    rows = pec.lookup(LINK, columns, (), ()) if links else []
+    joined = [{end.value for end in row.values.values() if end is not None} for row in rows]
+    for link in links:
+        ends = [_site_id(pec, name) for name in link.sites]
+        if set(ends) not in joined:
+            _link(link, ends, pec)
+
+
+def _link(link: LinkPlan, ends: Sequence[Guid], pec: Changing) -> None:
     first, second = (end.big_endian.hex().upper() for end in ends)
-    if any(pec.id_of(LINK, path) is not None for path in (first + second, second + first)):
-        return
     properties: dict[int, PropVariant] = props(
         {
             PropId.L_NEIGHBOR1: ends[0],

@@ -9,13 +9,13 @@ plan.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mqis.admin.join import Directory, Wanted, join
+from mqis.admin.join import Directory, FoundObject, Wanted, join
 from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import ACCOUNTS, is_member, write_config
@@ -26,11 +26,14 @@ from mqis.enterprise.plan import (
     ServerPlan,
 )
 from mqis.files import make_private_directory, write_whole
+from mqis.protocol.directory.lookup_query import SortKey
+from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.replication.server import Role
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.accounts import AccountsFile
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 
@@ -41,6 +44,14 @@ class Changing(Directory, Protocol):
     """The calls of a directory server that setting up needs."""
 
     def id_of(self, object_type: ObjectType, name: str) -> Guid | None: ...
+
+    def lookup(
+        self,
+        object_type: ObjectType,
+        columns: Sequence[PropId],
+        restrictions: Sequence[Restriction],
+        sort: Sequence[SortKey],
+    ) -> Sequence[FoundObject]: ...
 
     def set(
         self, object_type: ObjectType, name: str, properties: dict[int, PropVariant]

@@ -110,7 +110,12 @@ def test_a_sound_directory_has_no_findings() -> None:
         (machine(50, 1, QM_OUTFRS=(guid(99),)), Check.UNKNOWN_ROUTER, str(guid(99))),
         (machine(50, 1, QM_CNS=(guid(99),)), Check.UNKNOWN_NETWORK, str(guid(99))),
         (link(50, 1, 99), Check.UNKNOWN_SITE, str(guid(99))),
-        (link(50, 1, 2, 99), Check.UNKNOWN_GATE, str(guid(99))),
+        (link(31, 1, 2, 99), Check.UNKNOWN_GATE, str(guid(99))),
+        (
+            link(50, 2, 1, cost=7),
+            Check.DOUBLED_LINK,
+            f"site2 - site1 at cost 7, as {guid(31)} at cost 1",
+        ),
         (site(1, 11, 99), Check.UNKNOWN_GATE, str(guid(99))),
         (link(50, 1, 1), Check.BAD_LINK, "site1 - site1 joins a site to itself"),
         (

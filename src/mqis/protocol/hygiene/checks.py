@@ -22,6 +22,7 @@ class Check(StrEnum):
     UNKNOWN_NETWORK = "the machine's connected network is not in the directory"
     BAD_GATE = "a machine is named as a gate but cannot be one"
     BAD_LINK = "the routing link cannot be used"
+    DOUBLED_LINK = "another routing link joins the same two sites"
     NO_GATE = "the site has no gate, so no messages are routed to it or through it"
     CUT_OFF = "messages find no route between this site and most others"
     WRITABLE = "everyone, even anonymous users, may send to the queue"
@@ -47,6 +48,7 @@ _ADVICE = {
     Check.UNKNOWN_NETWORK: "name only networks that exist: mqis set machine {path} cns=...",
     Check.BAD_GATE: "name a routing server of the site: mqis set {type} {path} gates=MACHINE",
     Check.BAD_LINK: "mqis set link {id} cost=N, or mqis delete link {id}",
+    Check.DOUBLED_LINK: "mqis delete link {id}",
     Check.NO_GATE: "name a routing server of the site: mqis set site {path} gates=MACHINE",
     Check.CUT_OFF: "list the pairs that are cut off, and why: mqis routes --stuck",
     Check.WRITABLE: "allow only those who send to it: mqis security queue {path} --set SDDL",

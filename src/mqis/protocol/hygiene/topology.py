@@ -8,7 +8,7 @@ from mqis.protocol.hygiene.checks import Check, HygieneFinding, finding
 from mqis.protocol.hygiene.knowledge import Knowledge
 from mqis.protocol.routing.breakage import RouteFault
 from mqis.protocol.routing.bulk.islands import islands
-from mqis.protocol.routing.model import LinkFault, RoutingSite
+from mqis.protocol.routing.model import Link, LinkFault, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.guid import Guid
@@ -16,12 +16,13 @@ from mqis.wire.mqds.objecttype import ObjectType
 
 
 def topology_findings(snapshot: Snapshot, knowledge: Knowledge) -> Iterator[HygieneFinding]:
-    """Yields unusable links, wrong gates, sites without a gate, and sites that are cut off.
+    """Yields unusable and doubled links, wrong gates, and sites without a gate or cut off.
 
     A single site needs no gate: messages within a site are sent directly.
     """
     rules = _TopologyRules(snapshot, knowledge)
     yield from rules.links()
+    yield from rules.doubled_links()
     yield from rules.gates()
     if len(snapshot.sites) > 1:
         yield from rules.sites()
@@ -50,6 +51,17 @@ class _TopologyRules:
                 assert fault is not None
                 detail = f"{self._names.link(link.id)} {fault.value}"
                 yield finding(Check.BAD_LINK, ObjectType.ROUTINGLINK, link.id, None, detail)
+
+    def doubled_links(self) -> Iterator[HygieneFinding]:
+        """Yields the links between two sites beside the one that messages take."""
+        taken: dict[frozenset[Guid], Link] = {}
+        usable = (x for x in self._snapshot.links.values() if not x.fault(self._snapshot.sites))
+        for link in sorted(usable, key=lambda each: (each.cost, each.id)):
+            best = taken.setdefault(frozenset((link.site1, link.site2)), link)
+            if best is not link:
+                other = f"{best.id} at cost {best.cost}"
+                detail = f"{self._names.link(link.id)} at cost {link.cost}, as {other}"
+                yield finding(Check.DOUBLED_LINK, ObjectType.ROUTINGLINK, link.id, None, detail)
 
     def gates(self) -> Iterator[HygieneFinding]:
         """Yields gates that are no gates; unknown machines are dangling references."""
