@@ -4,18 +4,21 @@ Usage: python tools/run_tests.py [--coverage] [--reached] [--at-once 6]
 
 Six on two cores, because tests of servers wait as much as they work.
 
-The output of a part comes when it is done. Exit status: 0 if every test passed.
+The output of a part comes when it is done. Exit status: 0 if every test passed. Ctrl-C and SIGTERM
+end the parts too, and whatever their tests have started.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +29,8 @@ from tools.mutation.reached import PLACE as REACHED
 from tools.parts import LONGEST, Part, parts
 
 ROOT = Path(__file__).resolve().parents[1]
+#: In the environment of all that a run starts, so that nothing of it is left when it is ended.
+RUN = "MQIS_TEST_RUN"
 
 
 def command(name: str, part: Part, *, coverage: bool, reached: bool = False) -> list[str]:
@@ -83,7 +88,18 @@ def _run(root: Path, name: str, words: list[str]) -> tuple[int, float, Path]:
 def environment(root: Path) -> dict[str, str]:
     """The environment of a part. Tests start hundreds of processes, so bytecode is always kept."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {"PYTHONPYCACHEPREFIX": str(root / ".build" / "pycache")}
+    own = {"PYTHONPYCACHEPREFIX": str(root / ".build" / "pycache"), RUN: str(os.getpid())}
+    return kept | own
+
+
+def end_all(number: int, _frame: object) -> None:
+    """Ends what this run has started, also what has detached itself, and then this process."""
+    mark = f"{RUN}={os.getpid()}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or belongs to somebody else
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                os.kill(int(folder.name), signal.SIGKILL)
+    os._exit(128 + number)
 
 
 def merge(found: Mapping[str, Results | None]) -> Results | None:
@@ -101,6 +117,8 @@ def main() -> int:
     parser.add_argument("--reached", action="store_true", help="record the lines of each test")
     parser.add_argument("--at-once", type=int, default=6, help="processes")
     arguments = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end_all)
     known = parts(ROOT)
     for path in (ROOT / RESULTS, *(results_of(ROOT, name) for name in known)):
         path.unlink(missing_ok=True)

@@ -37,6 +37,9 @@ def test_the_first_look(estate: Path) -> None:
 
 def test_export_as_ldif_and_back(estate: Path, tmp_path: Path) -> None:
     written = run("export", "--ldif", tmp_path / "x.ldif", "--store", estate, "--json")
+    named = run("export", tmp_path / "named.ldif", "--store", estate, "--json")
+    assert (tmp_path / "named.ldif").read_bytes() == (tmp_path / "x.ldif").read_bytes()
+    assert json.loads(named.stdout)["records"] == json.loads(written.stdout)["records"]
     assert json.loads(written.stdout)["records"] > 15
     text = (tmp_path / "x.ldif").read_text()
     assert "dn: CN=*)(cn\\=*,CN=msmq,CN=ber-app1,CN=Computers,DC=meridian,DC=example" in text

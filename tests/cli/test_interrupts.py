@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -134,6 +135,17 @@ def test_an_output_that_is_full() -> None:
     assert done.stderr.startswith(b"mqis: ")
     assert done.stderr.endswith(b"No space left on device\n")
     assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("closed", ["1", "2", "1 2"])
+def test_an_output_that_is_closed(closed: str) -> None:
+    """``mqis ... >&-``: the command does its work, and says nothing there."""
+    closing = " ".join(f"{number}>&-" for number in closed.split())
+    words = shlex.join([*COMMAND, "up", "--example"])
+    done = subprocess.run(f"{words} {closing}", shell=True, capture_output=True, check=False)
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert (done.stdout == b"") == ("1" in closed)
 
 
 def test_a_traceback_for_those_who_ask(tmp_path: Path) -> None:

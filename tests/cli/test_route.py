@@ -140,6 +140,10 @@ def test_a_queue_stands_for_its_machine(demo_store: Path, export: Path, where: s
             ("ams-app1", "chi-app1", "--without", "pigeon"),
             "--without pigeon: there is no such link",
         ),
+        (
+            ("ams-app1", "chi-app1", "--without", "Amsterdm - Berlin"),
+            "there is no such link; the nearest are Amsterdam - Berlin (leased line), ",
+        ),
     ],
 )
 def test_what_is_not_there(demo_store: Path, arguments: tuple[str, ...], message: str) -> None:

@@ -65,3 +65,9 @@ def test_a_file_that_is_no_store(tmp_path: Path) -> None:
     assert isinstance(error, StorageError)
     assert "notes.txt: is not an mqis store" in str(error)
     assert path.read_text(encoding="ascii").startswith("these are notes")
+
+
+def test_the_console_tells_at_once_that_a_store_is_not_there(tmp_path: Path) -> None:
+    error = run("console", "--store", tmp_path / "nope.db", "--port", "0").exception
+    assert "there is no store" in str(error)
+    assert not (tmp_path / "nope.db").exists()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
 from tools.ledger import CaseResult, Results
 from tools.parts import parts
-from tools.run_tests import command, environment, merge
+from tools.run_tests import RUN, command, environment, merge
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,3 +65,40 @@ def test_bytecode_is_kept_whatever_the_environment_says(monkeypatch: pytest.Monk
     assert "PYTHONDONTWRITEBYTECODE" not in found
     assert found["PYTHONPYCACHEPREFIX"] == "/tree/.build/pycache"
     assert found["MQIS_TEST_PATIENCE"] == "4"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_what_tests_have_started(tmp_path: Path, number: signal.Signals) -> None:
+    """Also a server that has left the process group; nobody else's."""
+    program = f"""
+import os, signal, subprocess, sys
+sys.path.insert(0, {str(ROOT)!r})
+from pathlib import Path
+from tools.run_tests import end_all, environment
+started = subprocess.Popen(["sleep", "600"], env=environment(Path()), start_new_session=True)
+signal.signal({int(number)}, end_all)
+print(started.pid, flush=True)
+signal.pause()
+"""
+    other = subprocess.Popen(["sleep", "600"], env={**os.environ, RUN: "1"})
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        assert run.stdout is not None
+        started = int(run.stdout.readline())
+        run.send_signal(number)
+        assert run.wait() == 128 + number
+        wait_until(lambda: not _runs(started))
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+        run.kill()
+        run.wait()
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text("ascii")
+    except OSError:
+        return False

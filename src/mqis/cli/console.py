@@ -11,7 +11,7 @@ import typer
 from mqis.cli.credentials import MAPPER_PORT
 from mqis.cli.enterprise import DEFAULT_RUN
 from mqis.cli.login import MapperPortOption, VerifyOption
-from mqis.cli.options import JsonOption, refuse_passwords
+from mqis.cli.options import JsonOption, opened, refuse_passwords
 from mqis.cli.output import say
 
 
@@ -150,6 +150,9 @@ def console(
         run = None  # $MQIS_RUN counts only if nothing is named on the command line
     elif run is None:
         run = DEFAULT_RUN
+    for url in store or ():
+        with opened(url):  # one that is not there is told now, and not in the browser
+            pass
     places = Places(
         run,
         stores=tuple(store or ()),

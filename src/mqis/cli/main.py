@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 from importlib import import_module
-from io import TextIOWrapper
+from io import FileIO, TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -138,8 +138,11 @@ def main() -> None:
 
 
 def _run() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # for characters that the encoding lacks
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by who called us (>&-): nobody wants to read it
+            setattr(sys, name, TextIOWrapper(FileIO(os.devnull, "w"), write_through=True))
+        elif isinstance(stream, TextIOWrapper):  # for characters that the encoding lacks
             stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="mqis")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -134,11 +135,14 @@ def export(
     """Export a store, or a server's directory, as JSON Lines. Equal stores give equal files.
 
     A server does not tell sequence numbers and tombstones, so 'mqis import --restore' needs the
-    export of a store. With --ldif, write LDIF for an Active Directory instead.
+    export of a store. With --ldif, or into a file that ends in .ldif, write LDIF for an Active
+    Directory instead.
     """
+    if ldif.ldif is None and Path(file).suffix.casefold() == ".ldif":
+        ldif = replace(ldif, ldif=Path(file))
     if ldif.ldif is not None:
         if access.is_wanted:
-            raise typer.BadParameter("--ldif writes a store, not a server's directory")
+            raise typer.BadParameter("LDIF is written from a store, not from a server's directory")
         with opened(store_url(store, config)) as source, progress_bar("exporting") as progress:
             _write_ldif(source, ldif, progress, json=json)
         return

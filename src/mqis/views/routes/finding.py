@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, name_key
 from mqis.protocol.directory.sources import Source
 from mqis.protocol.routing.explain import Explanation
@@ -11,6 +13,9 @@ from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
+
+#: The number of names that an error shows for one that is not there.
+_NEAREST = 3
 
 
 class RouteError(MqisError):
@@ -78,8 +83,10 @@ def find_links(snapshot: Snapshot, text: str) -> list[Guid]:
         if key in map(name_key, called):
             found.append(link.id)
     if not found:
-        known = ", ".join(sorted(names.link(link) for link in snapshot.links))
-        raise RouteError(f"--without {text}: there is no such link; there are: {known}")
+        known = {names.link(link) for link in snapshot.links}
+        near = ", ".join(get_close_matches(text, sorted(known), n=_NEAREST, cutoff=0))
+        nearest = f"the nearest are {near}" if near else "there is none"
+        raise RouteError(f"--without {text}: there is no such link; {nearest}")
     return found
 
 
