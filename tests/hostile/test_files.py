@@ -20,7 +20,7 @@ import pytest
 from mqis.admin.backup.manifest import BackupError, Content, FileEntry, Manifest
 from mqis.config.file import ConfigError
 from mqis.config.stores import open_store
-from mqis.pipeline.outputs import write_whole
+from mqis.files import write_whole
 from mqis.server.founding import found
 from tests.cli.commands import process, run
 from tests.cli.running import serving

@@ -29,6 +29,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from tests.builders import network, site, tombstone
 
 #: Lines by partition and number, as the server itself had them.
@@ -124,7 +125,7 @@ def test_what_the_pec_made_for_a_new_site_is_given_as_its_psc_has_it(
         founded = delivery.now_us
         by_pec = {obj.id for kind in ORDER for obj in tx.objects(kind)}
         # A change of a site that says nothing about its PSC.
-        seven = props({PropId.S_INTERVAL1: 7})
+        seven: dict[int, PropVariant] = props({PropId.S_INTERVAL1: 7})
         held = next(each for each in tx.objects(ObjectType.SITE) if each.id == psc.site)
         made.events().update(held, seven)
         delivery.authorities[psc.site] = psc.name
