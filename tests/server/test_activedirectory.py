@@ -19,12 +19,14 @@ from mqis.server.activedirectory import open_directory
 from mqis.server.directory_server import DirectoryServer
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.wire.hresult import HResult
+from mqis.wire.ldap.requests import SimpleBind
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.security.acl import Acl
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import ADMINISTRATORS
 from tests.runtime.activedirectory.estate import Estate
+from tests.runtime.ldap.certificates import server_context
 from tests.waiting import in_time
 
 
@@ -94,6 +96,40 @@ def test_an_account_without_a_password_is_named(tmp_path: Path) -> None:
     serve(tmp_path, test)
 
 
+@pytest.mark.req("MQDSSM-1.5-01")
+def test_the_configuration_says_how_to_reach_the_directory(tmp_path: Path) -> None:
+    """Address, port, TLS, the name in the certificate, and who logs on."""
+
+    async def test() -> None:
+        server = ScriptedDomain.of()
+        server.tls, server.ldaps = server_context(tmp_path, host=""), True
+        server.users = {"mqis@corp.example": b"secret"}
+        (tmp_path / "password").write_text("secret\n")
+        async with server:
+            Estate(server)
+            section = {
+                "user": "mqis@corp.example",
+                "password_file": str(tmp_path / "password"),
+                "ca_file": str(tmp_path / "ca.pem"),
+                "server_name": "dc1.corp.example",
+            }
+            async with DirectoryServer(configured(server, tmp_path, **section)) as running:
+                assert running.ready.enterprise == server.root
+        assert set(server.operations(SimpleBind)) == {SimpleBind("mqis@corp.example", b"secret")}
+
+    asyncio.run(in_time(test()))
+
+
+@pytest.mark.req("MQDSSM-1.6-01")
+def test_a_store_of_our_own_takes_no_directory(tmp_path: Path) -> None:
+    async def test(estate: Estate, config: Config) -> None:
+        for url in ("memory:", f"sqlite:{tmp_path}/mqis.db"):
+            assert open_directory(override(config, {"store": {"url": url}}, "test")) is None
+        assert estate.server.connections == 0
+
+    serve(tmp_path, test)
+
+
 def test_a_directory_that_does_not_answer_ends_the_start_with_its_reason(tmp_path: Path) -> None:
     async def test(estate: Estate, config: Config) -> None:
         config = override(config, {"store": {"url": "ldap://127.0.0.1:1"}}, "test")
@@ -111,12 +147,12 @@ def test_what_the_schema_lacks_is_named_at_the_start(
         server = estate.server
         async with DirectoryServer(config):
             assert "schema" not in caplog.text
-        lost = "mSMQSettings", "mSMQQueueQuota", "mSMQDsService"
+        lost = "mSMQSettings", "mSMQQueueQuota", "mSMQDsService", "servicePrincipalName"
         server.schema = tuple(name.upper() for name in server.schema if name not in lost)
         async with DirectoryServer(config):
             pass
-        named = "the schema does not show mSMQDsService, mSMQQueueQuota, mSMQSettings; extend it"
-        assert named in caplog.text
+        named = "mSMQDsService, mSMQQueueQuota, mSMQSettings, servicePrincipalName"
+        assert f"the schema does not show {named}; extend it" in caplog.text
 
     serve(tmp_path, test)
 

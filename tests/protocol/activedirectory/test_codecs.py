@@ -61,6 +61,9 @@ def test_arbitrary_values_are_one_error_or_a_value(name: str, values: tuple[byte
     [
         pytest.param("FLAG", 1, (b"TRUE",), marks=pytest.mark.req("MQDSSM-2.2.2-05")),
         pytest.param("FLAG", 7, (b"FALSE",), marks=pytest.mark.req("MQDSSM-2.2.2-05")),
+        pytest.param(
+            "UNSIGNED", 0x80000000, (b"-2147483648",), marks=pytest.mark.req("MQDSSM-2.2.2-05")
+        ),
         pytest.param("UNSIGNED", 0xFFFFFFFF, (b"-1",), marks=pytest.mark.req("MQDSSM-2.2.2-06")),
         pytest.param("TEXT", "", (), marks=pytest.mark.req("MQDSSM-2.2.2-08")),
         pytest.param("OCTETS", b"", (), marks=pytest.mark.req("MQDSSM-2.2.2-08")),
@@ -93,6 +96,9 @@ def test_written_values(codec: str, value: Value, octets: tuple[bytes, ...]) -> 
         ("SIGNED_16", (b"99999",), 0x7FFF),
         ("UNSIGNED_16", (b"-1",), 0),
         pytest.param("SYSTEM", (b"7",), 0, marks=pytest.mark.req("MQDSSM-3.1.6.1.1.4-01")),
+        *(pytest.param("SYSTEM", (b"%d" % number,), number,
+                       marks=pytest.mark.req("MQDSSM-3.1.6.1.1.4-01"))
+          for number in (0, 0x100, 0x200, 0x300, 0x400, 0x500)),
         pytest.param("VERSION", (b"201",), 200, marks=pytest.mark.req("MQDSSM-3.1.6.4.3.2-01")),
         pytest.param("VERSION", (b"4",), 3, marks=pytest.mark.req("MQDSSM-3.1.6.4.3.2-01")),
         pytest.param(
@@ -115,8 +121,11 @@ def test_read_values(codec: str, octets: tuple[bytes, ...], value: Value) -> Non
     ("codec", "octets"),
     [
         ("FLAG", (b"1",)), ("FLAG", (b"true",)), ("UNSIGNED", (b"0x10",)),
-        ("UNSIGNED", (b"4294967296",)), ("UNSIGNED", (b"1", b"2")), ("PRIVACY", (b"3",)),
-        ("TEXT", (b"\xff",)), ("TEXT", (b"a\0b",)), ("GUID", (b"short",)), ("GUIDS", (b"short",)),
+        ("UNSIGNED", (b"4294967296",)), ("UNSIGNED", (b"1", b"2")),
+        pytest.param("PRIVACY", (b"3",), marks=pytest.mark.req("MQDSSM-2.2.2-09")),
+        ("TEXT", (b"\xff",)), ("TEXT", (b"a\0b",)),
+        pytest.param("GUID", (b"short",), marks=pytest.mark.req("MQDSSM-2.2.2-09")),
+        pytest.param("GUIDS", (b"short",), marks=pytest.mark.req("MQDSSM-2.2.2-09")),
         ("SID", (b"\x01",)), ("TIME", (b"20241301000000.0Z",)), ("TIME", (b"yesterday",)),
     ],
 )  # fmt: skip

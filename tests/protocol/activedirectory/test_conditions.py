@@ -167,13 +167,20 @@ def test_properties_that_a_filter_can_use() -> None:
         pytest.param(
             32, DirectoryStatus.OBJECT_NOT_FOUND, marks=pytest.mark.req("MQDSSM-2.2.6-01")
         ),
-        (16, DirectoryStatus.ATTRIBUTE_NOT_FOUND),
-        (68, DirectoryStatus.OBJECT_ALREADY_EXISTS),
-        pytest.param(50, DirectoryStatus.GENERIC_ERROR, marks=pytest.mark.req("MQDSSM-2.2.6-02")),
-        (19, DirectoryStatus.GENERIC_ERROR),
-        (66, DirectoryStatus.GENERIC_ERROR),
+        pytest.param(
+            16, DirectoryStatus.ATTRIBUTE_NOT_FOUND, marks=pytest.mark.req("MQDSSM-2.2.6-01")
+        ),
+        pytest.param(
+            68, DirectoryStatus.OBJECT_ALREADY_EXISTS, marks=pytest.mark.req("MQDSSM-2.2.6-01")
+        ),
+        *(
+            pytest.param(
+                code, DirectoryStatus.GENERIC_ERROR, marks=pytest.mark.req("MQDSSM-2.2.6-02")
+            )
+            for code in (4, 19, 50, 66, 999)
+        ),
         pytest.param(51, DirectoryStatus.NOT_CONNECTED, marks=pytest.mark.req("MQDSSM-2.2.6-03")),
-        (52, DirectoryStatus.NOT_CONNECTED),
+        pytest.param(52, DirectoryStatus.NOT_CONNECTED, marks=pytest.mark.req("MQDSSM-2.2.6-03")),
     ],
 )
 def test_results(code: int, status: DirectoryStatus) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -46,7 +48,7 @@ def bitwise_hash(name: str) -> str:
     [
         ("a", "3f590a6e"), ("A", "3f590a6e"), ("q", "918ccc41"), ("orders", "2fa7868f"),
         ("Orders", "2fa7868f"), ("queue", "71185bce"), ("x" * 64, "c2f8c3d4"),
-        ("y" * 124, "7bcdde40"), ("", "00000000"),
+        ("y" * 124, "7bcdde40"), ("", "00000000"), ("oRDERS", "2fa7868f"),
     ],
 )  # fmt: skip
 @pytest.mark.req(
@@ -56,7 +58,8 @@ def test_hash(name: str, digits: str) -> None:
     assert queue_name_hash(name) == digits
 
 
-@given(st.text(st.characters(max_codepoint=0x7E), max_size=124))
+@given(st.text(st.characters(max_codepoint=0x24F, exclude_characters="\u0130"), max_size=124))
+@example("\u0100")
 @pytest.mark.req("MQDSSM-2.2.5-04")
 def test_the_hash_is_a_crc(name: str) -> None:
     assert queue_name_hash(name) == bitwise_hash(name)
@@ -67,7 +70,9 @@ def test_a_character_that_two_replace_stays() -> None:
     assert queue_name_hash("\u0130") != queue_name_hash("i\u0307")
 
 
-@pytest.mark.req("MQDSSM-2.2.5-07", "MQDSSM-3.1.6.1.2.5-03", "MQDSSM-3.1.6.7.2.5-01")
+@pytest.mark.req(
+    "MQDSSM-2.2.5-01", "MQDSSM-2.2.5-07", "MQDSSM-3.1.6.1.2.5-03", "MQDSSM-3.1.6.7.2.5-01"
+)
 def test_a_long_name_is_cut() -> None:
     cn = "OrdersFromTheNorthernRegionWarehouseNumberSeventeen-Inc-a0fa68bf"
     assert split_name(LONG) == (cn, "oming-0001")
@@ -83,6 +88,7 @@ def test_63_characters_are_not_cut() -> None:
 
 @given(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=124))
 @example("a=b" * 30)
+@example("=" * 63)
 @example("x" * 124)
 @pytest.mark.req("MQDSSM-3.1.6.11.2.1-02", "MQDSSM-3.1.6.1.2.5-04", "MQDSSM-3.1.6.1.2.5-05")
 def test_split_and_joined_is_the_same(name: str) -> None:
@@ -90,6 +96,7 @@ def test_split_and_joined_is_the_same(name: str) -> None:
     assert len(cn) <= 64
     assert len(rest) <= 92
     assert join_name(cn, rest) == name
+    assert bool(rest) == (len(name) > 63)
     dn = DistinguishedName.parse(str(queue_name(COMPUTER, name)))
     assert join_name(dn.leaf, rest) == name
 
@@ -112,17 +119,20 @@ def test_a_queue_name_cannot_leave_its_machine(name: str) -> None:
 def test_places_of_machines_and_queues() -> None:
     computer = DistinguishedName.parse("CN=SRV1,CN=Computers,DC=corp,DC=example")
     assert str(machine_name(computer)) == "CN=msmq,CN=SRV1,CN=Computers,DC=corp,DC=example"
-    queue = queue_name(computer, "q")
-    assert str(queue) == "CN=q,CN=msmq,CN=SRV1,CN=Computers,DC=corp,DC=example"
+    queue = queue_name(computer, "Orders")
+    assert str(queue) == "CN=Orders,CN=msmq,CN=SRV1,CN=Computers,DC=corp,DC=example"
     assert LDAP_CLASSES[ObjectType.MACHINE] == "mSMQConfiguration"
     assert LDAP_CLASSES[ObjectType.QUEUE] == "mSMQQueue"
 
 
-@pytest.mark.req("MQDSSM-2.2.1-02", "MQDSSM-2.2.1-03", "MQDSSM-2.2.1-05")
+@pytest.mark.req("MQDSSM-2.2.1-02", "MQDSSM-2.2.1-03", "MQDSSM-2.2.1-05", "MQDSSM-2.2.1-06")
 def test_places_in_the_configuration() -> None:
     configuration = "CN=Configuration,DC=corp,DC=example"
     assert str(FOREST.site("Berlin")) == f"CN=Berlin,CN=Sites,{configuration}"
     assert str(FOREST.enterprise) == f"CN=MsmqServices,CN=Services,{configuration}"
+    assert LDAP_CLASSES[ObjectType.ENTERPRISE] == "mSMQEnterpriseSettings"
+    assert FOREST.link(SITE1, SITE2).parent == FOREST.enterprise
+    assert LDAP_CLASSES[ObjectType.ROUTINGLINK] == "mSMQSiteLink"
     assert str(settings_name(FOREST.site("Berlin"), "SRV1")) == (
         f"CN=MSMQ Settings,CN=SRV1,CN=Servers,CN=Berlin,CN=Sites,{configuration}"
     )
@@ -148,9 +158,9 @@ def test_naming_contexts_of_the_root_entry() -> None:
     rows = (
         ("configurationNamingContext", (b"CN=Configuration,DC=corp,DC=example",)),
         ("rootDomainNamingContext", (b"DC=corp,DC=example",)),
-        ("defaultNamingContext", (b"DC=corp,DC=example",)),
+        ("defaultNamingContext", (b"DC=eu,DC=corp,DC=example",)),
     )
-    assert Forest.of(LdapEntry("", rows)) == FOREST
+    assert Forest.of(LdapEntry("", rows)) == replace(FOREST, domain=FOREST.root.child("DC", "eu"))
     with pytest.raises(ProtocolError, match="names no defaultNamingContext"):
         Forest.of(LdapEntry("", rows[:2]))
     with pytest.raises(BadAttribute, match="root entry: rootDomainNamingContext: is not UTF-8"):

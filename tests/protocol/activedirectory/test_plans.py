@@ -86,7 +86,7 @@ def changed(step: PlanStep) -> list[tuple[ModifyKind, str, tuple[bytes, ...]]]:
 
 @pytest.mark.req(
     "MQDSSM-3.1.6.1.2.2-01", "MQDSSM-3.1.6.1.2.2-02", "MQDSSM-3.1.6.1.2.2-04",
-    "MQDSSM-3.1.6.12-03",
+    "MQDSSM-3.1.6.12-03", "MQDSSM-2.2.2-08",
 )  # fmt: skip
 def test_a_queue() -> None:
     made = creation(
@@ -127,6 +127,7 @@ def test_the_rights_of_a_queue_are_translated() -> None:
     made = creation(ObjectType.QUEUE, "SRV1\\q", properties={P.Q_SECURITY: given.to_bytes()})
     sent = rows(added(plan_creation(made, FOREST, FACTS)))["nTSecurityDescriptor"][0]
     found = SecurityDescriptor.from_bytes(sent).dacl
+    assert SecurityDescriptor.from_bytes(sent).owner == ALICE
     assert found is not None
     assert [(type(ace), getattr(ace, "mask", 0)) for ace in found.aces] == [
         (PlainAce, 0x14), (ObjectAce, 0x100),
@@ -188,10 +189,15 @@ def test_certificates_and_settings_of_a_new_server() -> None:
 def test_entries_above_the_settings_are_made_and_old_settings_replaced() -> None:
     made = creation(ObjectType.MACHINE, "SRV1", properties=SERVER)
     _, container, server, old, new, *_ = plan_after_creation(made, ID, FOUND)
+    assert added(container).name == f"CN=Servers,{NAMES[SITE1]}"
     assert rows(added(container)) == {"objectClass": (b"serversContainer",)}
-    assert rows(added(server))["serverReference"] == (str(COMPUTER).encode(),)
+    assert added(server).name == f"CN=SRV1,CN=Servers,{NAMES[SITE1]}"
+    assert rows(added(server)) == {
+        "objectClass": (b"server",), "serverReference": (str(COMPUTER).encode(),)
+    }  # fmt: skip
     assert container.accepted == server.accepted == {68}
     assert old == PlanStep(DeleteEntry(added(new).name), frozenset({32}))
+    assert not new.accepted
 
 
 @pytest.mark.req("MQDSSM-3.1.6.20.1-02")
@@ -217,7 +223,7 @@ def machine_dacl(made: EntryCreation, facts: PlanFacts) -> SecurityDescriptor:
 def test_the_descriptor_of_a_machine() -> None:
     full, world = MachineRights.MACHINE_GENERIC_ALL, MachineRights.MACHINE_WORLD_RIGHTS
     computer = Sid.from_bytes(COMPUTER_ENTRY.values("objectSid")[0])
-    base = {P.QM_SITE_ID: SITE1}
+    base = {P.QM_SITE_ID: SITE1, P.QM_FOREIGN: 0}
     found = machine_dacl(
         creation(ObjectType.MACHINE, "SRV1", properties=base, creator=ALICE), FACTS
     )
@@ -226,12 +232,13 @@ def test_the_descriptor_of_a_machine() -> None:
     assert found.dacl == Acl((allow(EVERYONE, int(world)), *trusted))
     same = creation(ObjectType.MACHINE, "SRV1", properties=base, creator=computer)
     assert machine_dacl(same, FACTS).dacl == Acl((allow(EVERYONE, int(world)), trusted[0]))
-    given = SecurityDescriptor(owner=EVERYONE, dacl=Acl((allow(EVERYONE, 0xF0000),)))
+    given = SecurityDescriptor(owner=ALICE, dacl=Acl((allow(EVERYONE, 0xF0000),)))
     foreign = {**base, P.QM_FOREIGN: 1, P.QM_SECURITY: given.to_bytes()}
     bare = PlanFacts(LdapEntry(str(COMPUTER), ()), REFERENCES)
     found = machine_dacl(creation(ObjectType.MACHINE, "SRV1", properties=foreign), bare)
     assert found.owner is None
-    assert found.dacl == Acl((allow(EVERYONE, int(full)),))  # foreign, then the given owner
+    wide = allow(EVERYONE, int(MachineRights.MACHINE_GENERIC_WRITE))
+    assert found.dacl == Acl((wide, trusted[1]))  # foreign, then the given owner
     broken = PlanFacts(LdapEntry(str(COMPUTER), (("objectSid", (b"x",)),)), REFERENCES)
     assert machine_dacl(creation(ObjectType.MACHINE, "SRV1", properties=base), broken).owner is None
 
@@ -287,16 +294,23 @@ def test_a_link_in_the_other_direction() -> None:
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        pytest.param(creation(ObjectType.ROUTINGLINK, "", properties={P.L_NEIGHBOR1: SITE1}),
-                     "both of its sites", marks=pytest.mark.req("MQDSSM-3.1.6.1.4.1-01")),
-        pytest.param(creation(ObjectType.MACHINE, "SRV1"), "at least one site",
-                     marks=pytest.mark.req("MQDSSM-3.1.6.1.1.1-01")),
-        pytest.param(creation(ObjectType.QUEUE, "noqueue"), "not the path",
-                     marks=pytest.mark.req("MQDSSM-3.1.6.1.2.1-01")),
-        pytest.param(creation(ObjectType.USER, "x"), "makes no user",
-                     marks=pytest.mark.req("MQDSSM-3.1.6.1-01")),
-        pytest.param(creation(ObjectType.ENTERPRISE, "x"), "makes no enterprise",
-                     marks=pytest.mark.req("MQDSSM-2.2.3-01", "MQDSSM-2.2.3-02")),
+        *(pytest.param(creation(ObjectType.ROUTINGLINK, "",
+                                properties={p: v for p, v in LINK.items() if p != absent}),
+                       "both of its sites", marks=pytest.mark.req("MQDSSM-3.1.6.1.4.1-01"))
+          for absent in (P.L_NEIGHBOR1, P.L_NEIGHBOR2, P.L_ACTUAL_COST)),
+        *(pytest.param(creation(ObjectType.MACHINE, "SRV1", properties=given), "at least one site",
+                       marks=pytest.mark.req("MQDSSM-3.1.6.1.1.1-01"))
+          for given in ({}, {P.QM_CNS: (SITE1,)})),
+        *(pytest.param(creation(ObjectType.QUEUE, path), "not the path",
+                       marks=pytest.mark.req("MQDSSM-3.1.6.1.2.1-01"))
+          for path in ("noqueue", "\\noqueue", "SRV1\\")),
+        *(pytest.param(creation(object_type, "x", sites_allowed=True), f"makes no {name}",
+                       marks=pytest.mark.req("MQDSSM-3.1.6.1-01"))
+          for object_type, name in ((ObjectType.USER, "user"), (ObjectType.CN, "network"))),
+        *(pytest.param(creation(ObjectType.ENTERPRISE, "x", sites_allowed=allowed),
+                       "makes no enterprise",
+                       marks=pytest.mark.req("MQDSSM-2.2.3-01", "MQDSSM-2.2.3-02"))
+          for allowed in (False, True)),
         pytest.param(creation(ObjectType.SITE, "x" * 65, sites_allowed=True), "more than 64",
                      marks=pytest.mark.req("MQDSSM-2.2.2-09")),
         (creation(ObjectType.QUEUE, "SRV1\\q", properties={P.Q_LABEL: "\ud800"}), "Q_LABEL"),
@@ -487,14 +501,17 @@ def test_a_machine_without_an_identifier() -> None:
 # --- deleting -------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("MQDSSM-3.1.6.2.2.2-01", "MQDSSM-3.1.6.2.4.2-01", "MQDSSM-3.1.6.2.3.2-01")
+@pytest.mark.req(
+    "MQDSSM-3.1.6.2.2.2-01", "MQDSSM-3.1.6.2.4.2-01", "MQDSSM-3.1.6.2.3.2-01", "MQDSSM-3.1.6.2-01"
+)  # fmt: skip
 def test_leaves() -> None:
     for object_type, name in (
         (ObjectType.QUEUE, MACHINE.child("CN", "q")),
         (ObjectType.SITE, FOREST.site("Rom")),
         (ObjectType.ROUTINGLINK, FOREST.link(SITE1, SITE2)),
     ):
-        assert plan_deletion(object_type, view(entry(name, "any"))) == (
+        found = view(entry(name, "any"))
+        assert plan_deletion(object_type, found, sites_allowed=True) == (
             PlanStep(DeleteEntry(str(name))),
         )
 
@@ -508,6 +525,8 @@ def test_a_machine_goes_with_its_queues_and_settings() -> None:
     assert whole == PlanStep(DeleteEntry(str(MACHINE), tree=True))
     assert settings.change == DeleteEntry(f"CN=MSMQ Settings,CN=SRV1,CN=Servers,{NAMES[SITE1]}")
     assert settings.accepted == {32}
+    for flag in ("mSMQDsServices", "mSMQDependentClientServices"):
+        assert plan_deletion(ObjectType.MACHINE, view(stored(**{flag: "TRUE"})))[1:] == (settings,)
     assert len(plan_deletion(ObjectType.MACHINE, view(stored()))) == 1
 
 

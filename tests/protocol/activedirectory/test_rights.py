@@ -96,10 +96,16 @@ def test_translation(
     assert translated(object_type, mask) == expected
 
 
+@pytest.mark.req("MQDSSM-3.1.6.1.1.8-06")
 def test_the_nine_extended_rights() -> None:
-    assert str(rights.RECEIVE) == "06bd3200-df3e-11d1-9c86-006008764d0e"
-    assert str(rights.PEEK_COMPUTER_JOURNAL) == "4b6e08c3-df3c-11d1-9c86-006008764d0e"
-    assert str(rights.OPEN_CONNECTOR) == "b4e60130-df3f-11d1-9c86-006008764d0e"
+    for guid, digits in (
+        (rights.RECEIVE, "06bd3200-df3e"), (rights.PEEK, "06bd3201-df3e"),
+        (rights.SEND, "06bd3202-df3e"), (rights.RECEIVE_JOURNAL, "06bd3203-df3e"),
+        (rights.RECEIVE_DEAD_LETTER, "4b6e08c0-df3c"), (rights.PEEK_DEAD_LETTER, "4b6e08c1-df3c"),
+        (rights.RECEIVE_COMPUTER_JOURNAL, "4b6e08c2-df3c"),
+        (rights.PEEK_COMPUTER_JOURNAL, "4b6e08c3-df3c"), (rights.OPEN_CONNECTOR, "b4e60130-df3f"),
+    ):  # fmt: skip
+        assert str(guid) == f"{digits}-11d1-9c86-006008764d0e"
 
 
 MASKS = st.integers(0, 0xFF).map(int) | st.sampled_from([0x1000_0000, 0x8000_0000, 0x4000_0000])

@@ -20,11 +20,14 @@ from mqis.protocol.activedirectory.reading import (
 from mqis.protocol.activedirectory.rights import to_active_directory
 from mqis.protocol.activedirectory.row import Use
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
+from mqis.protocol.activedirectory.schema import needed_names
+from mqis.protocol.activedirectory.servers import SERVER_ATTRIBUTES
 from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 from mqis.wire.security.acl import Acl, allow
@@ -74,8 +77,7 @@ def test_every_row_is_read_or_used() -> None:
 
 @pytest.mark.req("MQDSSM-2.2.2-04", "MQDSSM-2.2.4-01")
 def test_attributes_that_are_left_alone() -> None:
-    used = {name for row in ATTRIBUTE_ROWS.values() for name in row.attributes}
-    used |= {name for row in ATTRIBUTE_ROWS.values() for name in row.computer_attributes}
+    used = {*needed_names(), *SERVER_ATTRIBUTES}
     left = {
         "mSMQSignCertificatesMig", "mSMQDigestsMig", "mSMQSiteGatesMig", "mSMQMigrated",
         "mSMQLabel", "mSMQOwnerID", "mSMQSiteID", "mSMQPrevSiteGates", "MSMQ-SecuredSource",
@@ -99,6 +101,7 @@ def queue(**more: object) -> LdapEntry:
 
 @pytest.mark.req(
     "MQDSSM-3.1.6.11.2-02", "MQDSSM-3.1.6.11.2.1-01", "MQDSSM-3.1.6.20.2-02",
+    "MQDSSM-3.1.6.1.1.8-05",
 )  # fmt: skip
 def test_a_queue_with_defaults() -> None:
     found = read_all(view(queue(), computer=COMPUTER_ENTRY), ObjectType.QUEUE)
@@ -217,7 +220,7 @@ def test_a_machine_with_values() -> None:
     assert (found[P.QM_GROUP_IN_CLUSTER], found[P.QM_SIGN_PKS]) == (1, b"xyz")
 
 
-@pytest.mark.req("MQDSSM-3.1.6.11.1.5-01")
+@pytest.mark.req("MQDSSM-3.1.6.11.1.5-01", "MQDSSM-3.1.6.3.2.2-01")
 def test_a_role_without_the_directory_server_flag_does_not_count() -> None:
     read = read_properties(view(machine(mSMQServiceType=4)), ObjectType.MACHINE, [P.QM_SERVICE])
     assert read[P.QM_SERVICE].value == 0
@@ -279,7 +282,9 @@ def link(**more: object) -> LdapEntry:
     return entry(FOREST.link(SITE1, SITE2), "mSMQSiteLink", **given_)
 
 
-@pytest.mark.req("MQDSSM-3.1.6.11.5.1-01", "MQDSSM-3.1.6.11.5.3-01", "MQDSSM-3.1.6.11.5-01")
+@pytest.mark.req(
+    "MQDSSM-3.1.6.11.5.1-01", "MQDSSM-3.1.6.11.5.3-01", "MQDSSM-3.1.6.11.5-01", "MQDSSM-3.1.6.2-02"
+)
 def test_a_link() -> None:
     dead = f"<GUID={ID}>;CN=msmq\\0ADEL:{ID},CN=Deleted Objects,DC=corp,DC=example"
     shown = view(link(mSMQSiteGates=(str(NAMES[GATE]), dead)))
@@ -318,8 +323,9 @@ EXAMPLES = {
 
 @pytest.mark.req("MQDSSM-3.1.6.3-05")
 def test_an_entry_of_another_class_is_not_found() -> None:
-    with pytest.raises(DirectoryError, match="is not a queue"):
+    with pytest.raises(DirectoryError, match="is not a queue") as refused:
         read_all(view(USER), ObjectType.QUEUE)
+    assert refused.value.hresult == HResult.MQDS_OBJECT_NOT_FOUND
 
 
 @pytest.mark.req("MQDSSM-3.1.6.10-01", "MQDSSM-3.1.6.14-02")

@@ -254,17 +254,19 @@ def test_a_site(foreign: int, stub: int) -> None:
     assert read(ObjectType.SITE, found, *given) == tuple(given.values())
 
 
-@pytest.mark.req("MQDSSM-2.2.2-03", "MQDSSM-3.1.6.1.4.4-01", "MQDSSM-3.1.6.7.5.2-01")
+@pytest.mark.req(
+    "MQDSSM-2.2.2-03", "MQDSSM-3.1.6.1.4.4-01", "MQDSSM-3.1.6.1.4.6-01", "MQDSSM-3.1.6.7.5.2-01"
+)  # fmt: skip
 @pytest.mark.parametrize("ends", [(SITE1, SITE2), (SITE2, SITE1)])
 def test_the_ends_of_a_link(ends: tuple[Guid, Guid]) -> None:
     given: dict[P, Value] = {
-        P.L_NEIGHBOR1: ends[0], P.L_NEIGHBOR2: ends[1], P.L_ACTUAL_COST: 41, P.L_GATES: (GATE,),
-        P.L_DESCRIPTION: "a link",
+        P.L_NEIGHBOR1: ends[0], P.L_NEIGHBOR2: ends[1], P.L_ACTUAL_COST: 41,
+        P.L_GATES: (GATE, OTHER_GATE), P.L_DESCRIPTION: "a link",
     }  # fmt: skip
     stored = {
         "mSMQSite1": (str(NAMES[ends[0]]).encode(),), "mSMQSite2": (str(NAMES[ends[1]]).encode(),),
-        "mSMQCost": (b"41",), "mSMQSiteGates": (str(NAMES[GATE]).encode(),),
-        "description": (b"a link",),
+        "mSMQCost": (b"41",), "description": (b"a link",),
+        "mSMQSiteGates": tuple(str(REFERENCES.names[g]).encode() for g in (GATE, OTHER_GATE)),
     }  # fmt: skip
     made = created(ObjectType.ROUTINGLINK, "", given)
     assert {name: made[name] for name in stored} == stored

@@ -134,6 +134,8 @@ async def test_everything_given_is_stored_under_a_name_that_is_unique_without_ca
         long = "x" * 70  # these differ behind the part of the name that the entry has
         for name in (long + "1", long + "2"):
             assert (await create(caller, ObjectType.QUEUE, f"SRV1\\{name}", LABEL))[0] == OK
+            again, _ = await create(caller, ObjectType.QUEUE, f"SRV1\\{name.upper()}", LABEL)
+            assert again == HResult.MQ_ERROR_QUEUE_EXISTS
 
 
 @pytest.mark.req("MQDSSM-3.1.6.20.2-01")
@@ -156,7 +158,7 @@ SERVER: Given = {P.QM_SERVICE: 1, P.QM_SIGN_PKS: KEYS}
 STEPS = [AddEntry, ModifyEntry, AddEntry, AddEntry, DeleteEntry, AddEntry]
 
 
-@pytest.mark.req("MQDSSM-3.1.6.1.1.2-05", "MQDSSM-3.1.6.12-05")
+@pytest.mark.req("MQDSSM-3.1.6.1.1.2-05", "MQDSSM-3.1.6.12-05", "MQDSSM-3.1.6.1.1.3-01")
 @scenario
 async def test_each_step_of_a_creation_that_fails_ends_it_with_its_status() -> None:
     async with through() as passing:
@@ -249,7 +251,7 @@ async def test_an_add_whose_answer_is_lost_is_not_repeated() -> None:
 # --- writing --------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("MQDSSM-3.1.6.7.1.2-02")
+@pytest.mark.req("MQDSSM-3.1.6.7.1.2-02", "MQDSSM-2.2.1-08")
 @scenario
 async def test_a_machine_by_its_identifier_and_by_its_name_wherever_its_computer_stands() -> None:
     async with through() as passing:

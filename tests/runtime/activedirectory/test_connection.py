@@ -22,6 +22,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import EVERYTHING, SearchRequest, SimpleBind, Unbind
+from mqis.wire.ldap.responses import SearchEntry
 from mqis.wire.mqds.objecttype import ObjectType
 from tests.runtime.activedirectory.estate import Estate
 from tests.runtime.activedirectory.passing import settings_for
@@ -79,6 +80,7 @@ def closing(_message: LdapMessage) -> Any:
 @pytest.mark.req("MQDSSM-3.1.3-01", "MQDSSM-3.1.1.5-01", "MQDSSM-3.1.1.6-01", "MQDSSM-3.1.6.18-06")
 def test_first_operations_at_once_share_one_connection_and_wait_for_its_contexts() -> None:
     def test(link: ForestConnection, estate: Estate) -> None:
+        assert timers(link) == []
         assert estate.server.connections == 0  # nobody has asked anything
         with ThreadPoolExecutor(8) as threads:
             assert set(threads.map(lambda _: queues(link), range(8))) == {2}
@@ -116,6 +118,10 @@ def test_the_configuration_context_is_what_the_server_says() -> None:
             queues(link)
         assert all(not request.base for request in _searches(server))  # no context is known yet
         server.on_message = None
+        (root,) = [each for each in server.entries if not each.name]
+        child = {"defaultNamingContext": (f"DC=eu,{server.root}".encode(),)}
+        server.entries.remove(root)
+        server.entries.append(SearchEntry("", tuple({**dict(root.attributes), **child}.items())))
         assert sum(1 for _ in link.search(ObjectType.SITE)) == 2
         bases = [request.base for request in _searches(server)]
         assert f"CN=Sites,{server.configuration}" in bases

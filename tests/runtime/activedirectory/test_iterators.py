@@ -12,7 +12,14 @@ from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.followed import FollowedDomain
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, RenameEntry
+from mqis.wire.ldap.changes import (
+    AddEntry,
+    AttributeChange,
+    DeleteEntry,
+    ModifyEntry,
+    ModifyKind,
+    RenameEntry,
+)
 from mqis.wire.ldap.codes import ResultCode, SearchScope
 from mqis.wire.ldap.controls import SHOW_DELETED, SdFlags, sd_flags
 from mqis.wire.ldap.messages import LdapMessage
@@ -26,8 +33,9 @@ from mqis.wire.propvariant import PropVariant, VarType
 from tests.runtime.activedirectory.estate import SID
 from tests.runtime.activedirectory.passing import Through, through
 from tests.runtime.activedirectory.test_passing_through import by_guid, by_path
-from tests.runtime.directory.serving import OK, Caller, fault_of, scenario
+from tests.runtime.directory.serving import ADMIN, OK, Caller, fault_of, scenario
 from tests.runtime.directory.test_lookups import begin, end, everything, following, wanted
+from tests.waiting import until
 
 EQ = 4
 #: The control by which a server would sort (RFC 2891).
@@ -83,6 +91,29 @@ async def test_lookups_beside_each_other_keep_their_own_names_and_place() -> Non
         assert lookups(passing) == 0
         again = wanted(P.Q_LABEL, where=((P.Q_INSTANCE, EQ, uuid(bills)),))
         assert await everything(caller, again) == [("Changed",)]
+        asked = by_guid(caller, ObjectType.QUEUE, bills, (P.Q_LABEL,))
+        for text in ("by another server", "and again"):  # a read keeps nothing for the next one
+            found = passing.server.by_guid(bills)
+            assert found is not None
+            changed = AttributeChange(ModifyKind.REPLACE, "mSMQLabelEx", (text.encode(),))
+            passing.server._change(ModifyEntry(found.name, (changed,)), ())
+            got = await caller.call(dscomm.GET_PROPS_GUID, asked)
+            assert [variant.value for variant in got.values] == [text]
+
+
+@pytest.mark.req("MQDSSM-3.1.1.3-01")
+@scenario
+async def test_the_lookups_of_a_client_that_went_away_are_removed() -> None:
+    async with through() as passing:
+        kept = await begin(passing.caller, wanted(P.Q_PATHNAME, sort=((P.Q_PATHNAME, 0),)))
+        async with passing.served.caller(ADMIN) as other:
+            for _ in range(2):
+                assert (await begin(other, wanted(P.Q_LABEL))).result == OK
+            assert lookups(passing) == 3
+        assert await until(lambda: lookups(passing) == 1)
+        found = await following(passing.caller, kept.handle)
+        assert [variant.value for variant in found.values] == ["srv1\\bills", "srv1\\orders"]
+        await end(passing.caller, kept.handle)
 
 
 def uuid(guid: Guid) -> PropVariant:

@@ -96,6 +96,21 @@ def test_an_identifier_or_a_path_is_read_and_everything_else_is_searched() -> No
     stored(test)
 
 
+@pytest.mark.req("MQDSSM-3.1.6.3-02")
+def test_without_restrictions_all_is_searched_but_the_enterprise_is_read_at_its_place() -> None:
+    def test(store: ActiveDirectoryStore, estate: Estate) -> None:
+        services = f"CN=MsmqServices,CN=Services,{estate.server.configuration}"
+        for column, base, scope, count in (
+            (P.E_VERSION, services, SearchScope.BASE, 1),
+            (P.Q_LABEL, estate.server.root, SearchScope.SUBTREE, 2),
+        ):
+            with store.read() as view:
+                assert len(list(Query.make((column,)).matching(view))) == count
+            assert (searched(estate).base, searched(estate).scope) == (base, scope)
+
+    stored(test)
+
+
 @pytest.mark.req("MQDSSM-3.1.6.15-09")
 def test_values_of_callers_stay_values() -> None:
     """None of them finds anything, however its octets would read in the text of a filter."""

@@ -133,7 +133,7 @@ async def test_the_same_answers_as_a_store_of_our_own() -> None:
         assert (far.result, far.servers) == (near.result, near.servers)
 
 
-@pytest.mark.req("MQDSSM-3.1.6.3-02", "MQDSSM-3.1.6.4-04")
+@pytest.mark.req("MQDSSM-3.1.6.3-02", "MQDSSM-3.1.6.4-04", "MQDSSM-1.4-02", "MQDSSM-1.6-01")
 @scenario
 async def test_the_same_lookups() -> None:
     counts = []
@@ -166,7 +166,7 @@ async def test_the_same_lookups() -> None:
         assert counts == [2, 1, 1, 1, 1, 1, 2, 1, 1, 1]
 
 
-@pytest.mark.req("MQDSSM-3.1.6.1.2.2-05", "MQDSSM-3.1.6.12-04")
+@pytest.mark.req("MQDSSM-3.1.6.1.2.2-05", "MQDSSM-3.1.6.12-04", "MQDSSM-1.4-02")
 @scenario
 async def test_a_queue_from_create_to_delete() -> None:
     async with passing() as servers:
@@ -202,7 +202,7 @@ async def test_a_queue_from_create_to_delete() -> None:
         assert server.by_guid(created.guid) is None
 
 
-@pytest.mark.req("MQDSSM-3.1.6.12-01")
+@pytest.mark.req("MQDSSM-3.1.6.12-01", "MQDSSM-2.2.6-03")
 @scenario
 async def test_a_lost_directory_is_an_error_and_the_server_lives_on() -> None:
     async with passing() as servers:

@@ -85,7 +85,10 @@ def test_every_machine_is_completed_by_its_own_computer() -> None:
     async def test(reader: ForestReader, estate: Estate) -> None:
         keys = {estate.machine: b"certificates"}
         for name in ("SRV2", "SRV3"):
-            computer = estate.server.add_computer(name, mSMQSignCertificates=name.encode())
+            principal = f"{'MSClusterVirtualServer' if name == 'SRV2' else 'HOST'}/{name}"
+            computer = estate.server.add_computer(
+                name, mSMQSignCertificates=name.encode(), servicePrincipalName=principal.encode()
+            )
             made = estate.server.put(
                 f"CN=msmq,{computer}",
                 objectClass=b"mSMQConfiguration",
@@ -98,6 +101,7 @@ def test_every_machine_is_completed_by_its_own_computer() -> None:
             one = await reader.read_one(MACHINE, machine)
             assert one is not None
             assert one.value(P.QM_SIGN_PKS) == own
+            assert one.value(P.QM_GROUP_IN_CLUSTER) == (own == b"SRV2")
 
     read(test)
 

@@ -148,6 +148,7 @@ def test_a_user_loses_certificates_and_keeps_the_account() -> None:
     stored(test)
 
 
+@pytest.mark.req("MQDSSM-3.1.6.1.3.2-03", "MQDSSM-3.1.6.1.4.2-03")
 def test_changes_of_machines_links_and_sites() -> None:
     def test(store: ActiveDirectoryStore, estate: Estate) -> None:
         server = estate.server
@@ -178,8 +179,10 @@ def test_changes_of_machines_links_and_sites() -> None:
             assert server.by_guid(estate.queues[0]) is None
             site = tx.get(ObjectType.SITE, estate.berlin)
             assert site is not None
-            with pytest.raises(DirectoryError) as refused:
-                tx.insert(site)
-            assert refused.value.hresult == HResult.MQ_ERROR_ACCESS_DENIED
+            for change_site in (tx.insert, tx.delete):
+                with pytest.raises(DirectoryError) as refused:
+                    change_site(site)
+                assert refused.value.hresult == HResult.MQ_ERROR_ACCESS_DENIED
+            assert server.by_guid(estate.berlin) is not None
 
     stored(test)

@@ -98,10 +98,7 @@ def _modifications(write: PropertyWrite) -> Iterator[ModifyEntry]:
     descriptor = given_descriptor(write.object_type, write.properties)
     if descriptor is not None:
         if write.object_type is ObjectType.SITE and not write.sites_allowed:
-            raise DirectoryError(
-                HResult.MQ_ERROR_ACCESS_DENIED,
-                f"{name} is a site of Active Directory's own topology; allow it explicitly",
-            )
+            raise _own_topology(name)
         translated = to_active_directory(descriptor, write.object_type)
         value = (translated.to_bytes(),)
         change = AttributeChange(ModifyKind.REPLACE, "nTSecurityDescriptor", value)
@@ -153,7 +150,16 @@ def _names(view: EntryView, sites: tuple[Guid, ...] | list[Guid]) -> list[Distin
     return [name for name in found if name is not None]
 
 
-def plan_deletion(object_type: ObjectType, view: EntryView) -> tuple[PlanStep, ...]:
+def _own_topology(name: str) -> DirectoryError:
+    return DirectoryError(
+        HResult.MQ_ERROR_ACCESS_DENIED,
+        f"{name} is a site of Active Directory's own topology; allow it explicitly",
+    )
+
+
+def plan_deletion(
+    object_type: ObjectType, view: EntryView, *, sites_allowed: bool = False
+) -> tuple[PlanStep, ...]:
     """Returns the steps that delete an object, of a machine with its queues and settings.
 
     The services of a machine are read before, for afterwards nobody knows them (E-MQDSSM-14).
@@ -163,6 +169,8 @@ def plan_deletion(object_type: ObjectType, view: EntryView) -> tuple[PlanStep, .
             HResult.MQ_ERROR_UNSUPPORTED_OPERATION,
             f"a {object_type.label} cannot be deleted from Active Directory here",
         )
+    if object_type is ObjectType.SITE and not sites_allowed:
+        raise _own_topology(str(view.name))
     machine = object_type is ObjectType.MACHINE
     steps = [PlanStep(DeleteEntry(str(view.name), tree=machine))]
     if machine:

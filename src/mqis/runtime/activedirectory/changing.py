@@ -93,7 +93,8 @@ class ForestTransaction(ForestView):
         if obj.type is ObjectType.USER:
             self._write(obj, _NO_CERTIFICATES)
             return
-        self._link.ask(obj.type, lambda reader: _delete(reader, obj))
+        allowed = self._sites_allowed
+        self._link.ask(obj.type, lambda reader: _delete(reader, obj, allowed))
         self._remembered.clear()
 
     def savepoint(self) -> AbstractContextManager[None]:
@@ -172,11 +173,11 @@ async def _write(
     await _apply(reader, plan_write(replace(write, view=replace(view, references=known))))
 
 
-async def _delete(reader: ForestReader, obj: DirectoryObject) -> None:
+async def _delete(reader: ForestReader, obj: DirectoryObject, sites_allowed: bool) -> None:
     view = await _view(reader, obj)
     sites = [Guid(value) for value in view.entry.values("mSMQSites") if len(value) == 16]
     view = replace(view, references=await reader.names_of(sites))
-    await _apply(reader, plan_deletion(obj.type, view))
+    await _apply(reader, plan_deletion(obj.type, view, sites_allowed=sites_allowed))
 
 
 async def _view(reader: ForestReader, obj: DirectoryObject) -> EntryView:
