@@ -16,12 +16,16 @@ from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.ldap import entry
-from mqis.wire.ldap.controls import DIR_SYNC, NOTIFICATION, SHOW_DELETED, DirSync, find_control
+from mqis.wire.ldap.controls import SHOW_DELETED, DirSync, find_control
 from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import EVERYTHING, SearchRequest
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tests.admin.activedirectory.mirrored import MirroredEstate, mirrored
+
+#: MS-ADTS 3.1.1.3.4.1.3 and 3.1.1.3.4.1.9.
+DIR_SYNC = "1.2.840.113556.1.4.841"
+NOTIFICATION = "1.2.840.113556.1.4.528"
 
 
 def asked_with(estate: MirroredEstate, oid: str) -> list[tuple[SearchRequest, LdapMessage]]:

@@ -465,8 +465,10 @@ def test_other_types() -> None:
 @pytest.mark.req("MQDSSM-3.1.6.7.5.4-01")
 def test_a_link_to_an_unknown_site_is_not_written() -> None:
     link = entry(FOREST.link(SITE1, SITE2), "mSMQSiteLink")
-    with pytest.raises(DirectoryError, match="no site"):
-        write(ObjectType.ROUTINGLINK, link, {P.L_NEIGHBOR1: ID})
+    for ends in ((ID, SITE2), (SITE1, ID), (ID, ID)):
+        given = dict(zip((P.L_NEIGHBOR1, P.L_NEIGHBOR2), ends, strict=True))
+        with pytest.raises(DirectoryError, match="no site"):
+            write(ObjectType.ROUTINGLINK, link, given)
 
 
 @pytest.mark.req("MQDSSM-3.1.6.7-01")
