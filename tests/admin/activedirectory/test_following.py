@@ -94,9 +94,11 @@ def test_a_notification_only_wakes_the_mirror() -> None:
         assert len(listening) == 2
         assert all(isinstance(done, MirrorRound) for done in rounds)
         assert estate.value(ObjectType.QUEUE, estate.orders, PropId.Q_LABEL) == "Orders"
-        for request, message in asked_with(estate, NOTIFICATION):
+        asked = asked_with(estate, NOTIFICATION)
+        contexts = {estate.server.root, estate.server.configuration}
+        assert {request.base for request, _ in asked} == contexts
+        for request, message in asked:
             assert request.filter == EVERYTHING  # another one is refused
-            assert request.base in (estate.server.root, estate.server.configuration)
             assert SHOW_DELETED in {control.oid for control in message.controls}
 
     mirrored(test)

@@ -338,7 +338,8 @@ QUEUE = entry(MACHINE.child("CN", "q"), "mSMQQueue")
 )
 def test_properties_of_a_queue() -> None:
     given: dict[P, Value] = {P.Q_LABEL: "", P.Q_QUOTA: 5, P.Q_TRANSACTION: 1, P.Q_PATHNAME: "x"}
-    (step,) = write(ObjectType.QUEUE, QUEUE, given)
+    given[P.Q_SECURITY] = SecurityDescriptor(owner=ALICE).to_bytes()
+    step, _ = write(ObjectType.QUEUE, QUEUE, given)  # the descriptor after it
     assert step.change.name == str(MACHINE.child("CN", "q"))
     assert replaced(step) == {"mSMQQueueQuota": (b"5",), "mSMQLabelEx": ()}
 

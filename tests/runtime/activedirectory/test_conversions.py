@@ -13,7 +13,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 from tests.runtime.activedirectory.estate import Estate
 from tests.runtime.activedirectory.passing import through
-from tests.runtime.activedirectory.test_passing_through import by_guid
+from tests.runtime.activedirectory.test_passing_through import by_guid, by_path
 from tests.runtime.directory.serving import OK, scenario
 
 
@@ -73,6 +73,94 @@ async def test_an_object_that_lacks_what_it_needs_is_an_error_of_the_directory(
             got = await passing.caller.call(dscomm.GET_PROPS_GUID, asked)
             assert got.result == HResult.MQ_ERROR_DS_ERROR, attribute
             put(passing.server, guid, attribute, *held)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "propid"),
+    [
+        pytest.param(ObjectType.MACHINE, "SRV1", P.QM_PATHNAME,
+                     marks=pytest.mark.req("MQDSSM-3.1.6.11.1-01")),
+        pytest.param(ObjectType.QUEUE, "SRV1\\orders", P.Q_PATHNAME,
+                     marks=pytest.mark.req("MQDSSM-3.1.6.11.2-01")),
+        pytest.param(ObjectType.ENTERPRISE, "DC=corp,DC=example", P.E_NAME,
+                     marks=pytest.mark.req("MQDSSM-3.1.6.11.3-01")),
+    ],
+)  # fmt: skip
+@scenario
+async def test_an_object_whose_identifier_cannot_be_read_is_an_error_of_the_directory(
+    kind: ObjectType, path: str, propid: P
+) -> None:
+    async with through() as passing:
+        guid, _ = one_of(passing.estate, kind)
+        asked = by_path(passing.caller, kind, path, (propid,))
+        assert (await passing.caller.call(dscomm.GET_PROPS, asked)).result == OK
+        put(passing.server, guid, "objectGUID")
+        got = await passing.caller.call(dscomm.GET_PROPS, asked)
+        assert got.result == HResult.MQ_ERROR_DS_ERROR
+
+
+ROUTER, BACKUP, PRIMARY, ENTERPRISE, REMOTE = 0x01, 0x02, 0x04, 0x08, 0x10
+
+
+@pytest.mark.req("MQDSSM-3.1.6.11.1.5-01")
+@pytest.mark.parametrize(
+    ("stored", "directory", "shown"),
+    [
+        (0, True, 0),  # stand-alone
+        (BACKUP, True, BACKUP),
+        (PRIMARY, True, PRIMARY),
+        (ENTERPRISE, True, ENTERPRISE),
+        (BACKUP | REMOTE, True, BACKUP | REMOTE),
+        (BACKUP, False, 0),
+        (PRIMARY, False, 0),
+        (ENTERPRISE | REMOTE, False, REMOTE),
+    ],
+)
+@scenario
+async def test_the_role_of_a_directory_server(stored: int, directory: bool, shown: int) -> None:
+    async with through() as passing:
+        guid = passing.estate.machine
+        put(passing.server, guid, "mSMQRoutingServices", b"FALSE")
+        put(passing.server, guid, "mSMQServiceType", b"%d" % stored)
+        put(passing.server, guid, "mSMQDsServices", b"TRUE" if directory else b"FALSE")
+        ids = P.QM_SERVICE, P.QM_SERVICE_DSSERVER
+        asked = by_guid(passing.caller, ObjectType.MACHINE, guid, ids)
+        got = await passing.caller.call(dscomm.GET_PROPS_GUID, asked)
+        assert [v.value for v in got.values] == [shown, int(directory)]
+
+
+@pytest.mark.req("MQDSSM-3.1.6.20.4-01")
+@scenario
+async def test_the_gates_of_a_site_are_its_own_machines_in_the_links_at_both_of_its_ends() -> None:
+    async with through() as passing:
+        estate, server = passing.estate, passing.server
+        machines = {
+            name: server.put(
+                f"CN=msmq,{server.add_computer(name)}",
+                objectClass=b"mSMQConfiguration",
+                mSMQSites=site.raw,
+            )
+            for name, site in (("GW1", estate.paris), ("GW2", estate.paris), ("GW3", estate.paris))
+        }
+        sites = [f"CN={n},CN=Sites,{server.configuration}".encode() for n in ("Paris", "Rom")]
+        rom = server.add_site("Rom")
+        services = f"CN=MsmqServices,CN=Services,{server.configuration}"
+        gates = [f"CN=msmq,CN={n},CN=Computers,{server.root}".encode() for n in ("SRV1", "GW1")]
+        put(server, estate.link, "mSMQSiteGates", *gates)  # from Berlin to Paris
+        server.put(
+            f"CN=south,{services}", objectClass=b"mSMQSiteLink", mSMQSite1=sites[0],
+            mSMQSite2=sites[1], mSMQCost=b"1",
+            mSMQSiteGates=f"CN=msmq,CN=GW2,CN=Computers,{server.root}".encode(),
+        )  # fmt: skip
+        wanted = {
+            estate.berlin: [estate.machine],
+            estate.paris: sorted([machines["GW1"], machines["GW2"]]),
+            rom: [],
+        }
+        for site, own in wanted.items():
+            asked = by_guid(passing.caller, ObjectType.SITE, site, (P.S_GATES,))
+            got = await passing.caller.call(dscomm.GET_PROPS_GUID, asked)
+            assert [v.value for v in got.values] == [tuple(own)]
 
 
 @pytest.mark.req("MQDSSM-3.1.6.4.3.2-01")

@@ -277,6 +277,7 @@ async def test_the_request_that_reads_an_entry() -> None:
             pytest.fail("the queue was not read by its identifier")
 
 
+@pytest.mark.req("MQDSSM-3.1.6.14-03")
 @pytest.mark.departs("MQDSSM-3.1.6.15-03")
 @scenario
 async def test_the_request_that_searches() -> None:
@@ -292,6 +293,8 @@ async def test_the_request_that_searches() -> None:
         assert isinstance(request, SearchRequest)
         assert request.scope is SearchScope.SUBTREE
         assert (request.size_limit, request.time_limit_s) == (0, 0)
+        assert "nTSecurityDescriptor" in request.attributes
+        assert SD_FLAGS_7 in message.controls
 
 
 @pytest.mark.req("MQDSSM-3.1.6.15-13")

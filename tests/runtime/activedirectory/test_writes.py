@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from mqis.protocol.ldap.urls import LdapUrl
+from mqis.runtime.ldap.binding import BindMethod, LdapLogin
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.controls import SdFlags, sd_flags
 from mqis.wire.ldap.messages import LdapMessage
-from mqis.wire.ldap.requests import SearchRequest
+from mqis.wire.ldap.requests import SearchRequest, SimpleBind
 from mqis.wire.ldap.responses import LdapResult, SearchDone, SearchEntry
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
@@ -140,7 +144,7 @@ async def test_a_site_that_is_unknown_is_skipped_and_one_that_cannot_be_read_is_
 # --- which entry, and what a refusal says ---------------------------------------------------------
 
 
-@pytest.mark.req("MQDSSM-3.1.6.7-01")
+@pytest.mark.req("MQDSSM-3.1.6.7-01", "MQDSSM-3.1.6.16-01")
 @scenario
 async def test_every_type_is_written_and_a_refusal_is_returned_as_it_is() -> None:
     async with through() as passing:
@@ -167,6 +171,7 @@ async def test_every_type_is_written_and_a_refusal_is_returned_as_it_is() -> Non
             server.on_message = None
             assert await write(caller, kind, guid, given) == OK, kind
             assert values(passing, guid, attribute) == (b"1",)
+            assert changes(server)[-1].controls == ()
         before = len(changes(server))
         network = await write(caller, ObjectType.CN, estate.paris, {P.CN_NAME: "Rom"})
         assert network != OK
@@ -311,3 +316,34 @@ async def test_without_a_configuration_context_nothing_is_created(shown: tuple[b
         result, _ = await create(passing.caller, ObjectType.QUEUE, "SRV1\\new", {P.Q_LABEL: "x"})
         assert result == HResult.MQ_ERROR_NO_DS
         assert changes(server) == []
+
+
+@pytest.mark.req("MQDSSM-3.1.6.12-01")
+@scenario
+async def test_without_a_logon_nothing_is_created() -> None:
+    async with through() as passing:
+        server, link = passing.server, passing.store.connection
+        server.users = {"mqis@corp.example": b"right"}
+        login = LdapLogin("mqis@corp.example", "wrong", BindMethod.SIMPLE, allow_cleartext=True)
+        link._settings = replace(link._settings, login=login)
+        result, _ = await create(passing.caller, ObjectType.QUEUE, "SRV1\\new", {P.Q_LABEL: "x"})
+        assert result == HResult.MQ_ERROR_NO_DS
+        assert len(server.operations(SimpleBind)) == 1
+        assert changes(server) == []
+
+
+@pytest.mark.req("MQDSSM-3.1.6.12-01")
+@scenario
+async def test_without_tls_that_was_asked_for_nothing_is_created() -> None:
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"no TLS")
+        writer.close()
+
+    async with through() as passing, await asyncio.start_server(close, "127.0.0.1", 0) as plain:
+        link, port = passing.store.connection, plain.sockets[0].getsockname()[1]
+        servers = (LdapUrl.parse(f"ldaps://127.0.0.1:{port}"),)
+        link._settings = replace(link._settings, servers=servers)
+        result, _ = await create(passing.caller, ObjectType.QUEUE, "SRV1\\new", {P.Q_LABEL: "x"})
+        assert result == HResult.MQ_ERROR_NO_DS
+        assert passing.server.received == []
