@@ -160,14 +160,18 @@ class FollowedDomain(ScriptedDomain):
     def _synchronised(self, request: SearchRequest, asked: DirSync) -> ScriptedAnswer:
         if not self.may_dirsync:
             return [SearchDone(LdapResult(ResultCode.INSUFFICIENT_ACCESS_RIGHTS))]
-        after = int(asked.cookie or b"0")
+        number, _, context = asked.cookie.partition(b" ")
+        if context not in (b"", request.base.encode()):  # a cookie is one context's
+            return [SearchDone(LdapResult(ResultCode.UNWILLING_TO_PERFORM))]
+        after = int(number or b"0")
         everything = SearchRequest(request.base, request.scope, request.filter)
         found = [
             e
             for e in super()._search(everything, ())
             if isinstance(e, SearchEntry) and int((e.values("uSNChanged") or (b"0",))[0]) > after
         ]
-        return [*found, (SearchDone(), DirSync(0, 0, b"%d" % self.usn).control())]
+        cookie = b"%d %b" % (self.usn, request.base.encode())
+        return [*found, (SearchDone(), DirSync(0, 0, cookie).control())]
 
 
 def _moved(name: str, old: str, new: str) -> str:

@@ -16,12 +16,16 @@ from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.ldap import entry
-from mqis.wire.ldap.controls import DIR_SYNC, NOTIFICATION, SHOW_DELETED, DirSync, find_control
+from mqis.wire.ldap.controls import SHOW_DELETED, DirSync, find_control
 from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import EVERYTHING, SearchRequest
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tests.admin.activedirectory.mirrored import MirroredEstate, mirrored
+
+#: MS-ADTS 3.1.1.3.4.1.3 and 3.1.1.3.4.1.9.
+DIR_SYNC = "1.2.840.113556.1.4.841"
+NOTIFICATION = "1.2.840.113556.1.4.528"
 
 
 def asked_with(estate: MirroredEstate, oid: str) -> list[tuple[SearchRequest, LdapMessage]]:
@@ -90,9 +94,11 @@ def test_a_notification_only_wakes_the_mirror() -> None:
         assert len(listening) == 2
         assert all(isinstance(done, MirrorRound) for done in rounds)
         assert estate.value(ObjectType.QUEUE, estate.orders, PropId.Q_LABEL) == "Orders"
-        for request, message in asked_with(estate, NOTIFICATION):
+        asked = asked_with(estate, NOTIFICATION)
+        contexts = {estate.server.root, estate.server.configuration}
+        assert {request.base for request, _ in asked} == contexts
+        for request, message in asked:
             assert request.filter == EVERYTHING  # another one is refused
-            assert request.base in (estate.server.root, estate.server.configuration)
             assert SHOW_DELETED in {control.oid for control in message.controls}
 
     mirrored(test)

@@ -146,7 +146,9 @@ def test_a_link_is_called_by_its_sites() -> None:
 
 @pytest.mark.req("MQDSSM-3.1.6.15-01", "MQDSSM-3.1.6.15-02")
 def test_search_bases() -> None:
-    assert FOREST.search_base(ObjectType.QUEUE) == FOREST.domain
+    child = replace(FOREST, domain=FOREST.root.child("DC", "north"))
+    for object_type in (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.USER):
+        assert str(child.search_base(object_type)) == "DC=north,DC=corp,DC=example"
     assert FOREST.search_base(ObjectType.SITE) == FOREST.search_base(ObjectType.CN) == FOREST.sites
     assert str(FOREST.sites) == "CN=Sites,CN=Configuration,DC=corp,DC=example"
     assert FOREST.search_base(ObjectType.ENTERPRISE).leaf == "Services"

@@ -352,7 +352,8 @@ QUEUE = entry(MACHINE.child("CN", "q"), "mSMQQueue")
 )
 def test_properties_of_a_queue() -> None:
     given: dict[P, Value] = {P.Q_LABEL: "", P.Q_QUOTA: 5, P.Q_TRANSACTION: 1, P.Q_PATHNAME: "x"}
-    (step,) = write(ObjectType.QUEUE, QUEUE, given)
+    given[P.Q_SECURITY] = SecurityDescriptor(owner=ALICE).to_bytes()
+    step, _ = write(ObjectType.QUEUE, QUEUE, given)  # the descriptor after it
     assert step.change.name == str(MACHINE.child("CN", "q"))
     assert replaced(step) == {"mSMQQueueQuota": (b"5",), "mSMQLabelEx": ()}
 
@@ -479,8 +480,10 @@ def test_other_types() -> None:
 @pytest.mark.req("MQDSSM-3.1.6.7.5.4-01")
 def test_a_link_to_an_unknown_site_is_not_written() -> None:
     link = entry(FOREST.link(SITE1, SITE2), "mSMQSiteLink")
-    with pytest.raises(DirectoryError, match="no site"):
-        write(ObjectType.ROUTINGLINK, link, {P.L_NEIGHBOR1: ID})
+    for ends in ((ID, SITE2), (SITE1, ID), (ID, ID)):
+        given = dict(zip((P.L_NEIGHBOR1, P.L_NEIGHBOR2), ends, strict=True))
+        with pytest.raises(DirectoryError, match="no site"):
+            write(ObjectType.ROUTINGLINK, link, given)
 
 
 @pytest.mark.req("MQDSSM-3.1.6.7-01")

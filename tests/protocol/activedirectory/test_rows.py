@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -202,7 +203,7 @@ def test_a_machine_with_defaults() -> None:
 def test_a_machine_with_values() -> None:
     computer = entry(
         COMPUTER_ENTRY.name, "computer",
-        servicePrincipalName=("HOST/a", "msclustervirtualserver/a"), mSMQSignCertificates=b"xyz",
+        servicePrincipalName=("HOST/a", "HOST/MSClusterVirtualServer"), mSMQSignCertificates=b"xyz",
     )  # fmt: skip
     found = read_all(
             view(
@@ -265,6 +266,9 @@ ENTERPRISE = entry(
 def test_the_enterprise() -> None:
     found = read_all(view(ENTERPRISE), ObjectType.ENTERPRISE)
     assert found[P.E_NAME] == "DC=corp,DC=example"
+    child = replace(FOREST, domain=FOREST.root.child("DC", "north"))
+    shown = read_all(EntryView(ENTERPRISE, child), ObjectType.ENTERPRISE)
+    assert shown[P.E_NAME] == "DC=corp,DC=example"  # whatever domain the server is of
     assert (found[P.E_NAMESTYLE], found[P.E_LONG_LIVE], found[P.E_VERSION]) == (0, 345_600, 3)
     assert P.E_CSP_NAME not in found
     weak = entry(FOREST.enterprise, "mSMQEnterpriseSettings", mSMQNameStyle="TRUE", mSMQVersion=200)
@@ -287,11 +291,12 @@ def link(**more: object) -> LdapEntry:
 )
 def test_a_link() -> None:
     dead = f"<GUID={ID}>;CN=msmq\\0ADEL:{ID},CN=Deleted Objects,DC=corp,DC=example"
-    shown = view(link(mSMQSiteGates=(str(NAMES[GATE]), dead)))
+    second = f"<GUID={SITE2}>;CN=msmq,CN=GW2,CN=Computers,DC=corp,DC=example"
+    shown = view(link(mSMQSiteGates=(dead, second, "CN=gone,DC=corp", str(NAMES[GATE]))))
     found = read_all(shown, ObjectType.ROUTINGLINK)
     assert (found[P.L_NEIGHBOR1], found[P.L_NEIGHBOR2]) == (SITE1, SITE2)
     assert found[P.L_ACTUAL_COST] == 7
-    assert found[P.L_GATES] == (GATE,)
+    assert found[P.L_GATES] == (GATE, SITE2)
     with pytest.raises(BadAttribute, match="mSMQSite1: names no entry"):
         read_all(view(link(mSMQSite1=dead)), ObjectType.ROUTINGLINK)
 
@@ -401,6 +406,7 @@ def test_a_row_that_is_not_written() -> None:
         ATTRIBUTE_ROWS[P.Q_SCOPE].encode(1)
 
 
+@pytest.mark.req("MQDSSM-3.1.6.11.1-01", "MQDSSM-3.1.6.11.2.1-01")
 def test_a_machine_without_a_computer_above() -> None:
     for name, object_type, wanted in (
         ("CN=msmq", ObjectType.MACHINE, P.QM_PATHNAME),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.activedirectory.connection import ForestConnection
 from mqis.runtime.activedirectory.errors import DirectoryNotConnected
@@ -63,6 +64,10 @@ def connected(
 
 def queues(link: ForestConnection) -> int:
     return sum(1 for _ in link.search(ObjectType.QUEUE))
+
+
+def enterprise(link: ForestConnection) -> DirectoryObject | None:
+    return link.ask(ObjectType.ENTERPRISE, lambda reader: reader.read_enterprise())
 
 
 def root_reads(server: ScriptedDomain) -> list[SearchRequest]:
@@ -213,6 +218,7 @@ def test_a_connection_is_kept_for_the_next_operation_and_unbound_at_the_end() ->
             link = ForestConnection(settings_for(server))
             for _ in range(3):
                 assert await asyncio.to_thread(queues, link) == 2
+                assert await asyncio.to_thread(enterprise, link) is not None
             assert (server.connections, server.operations(Unbind)) == (1, [])
             await asyncio.to_thread(link.close)
             ended.append(

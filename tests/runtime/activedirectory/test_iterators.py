@@ -21,7 +21,7 @@ from mqis.wire.ldap.changes import (
     RenameEntry,
 )
 from mqis.wire.ldap.codes import ResultCode, SearchScope
-from mqis.wire.ldap.controls import SHOW_DELETED, SdFlags, sd_flags
+from mqis.wire.ldap.controls import SHOW_DELETED, LdapControl
 from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import EVERYTHING, SearchRequest
 from mqis.wire.ldap.responses import LdapResult, SearchDone
@@ -40,6 +40,10 @@ from tests.waiting import until
 EQ = 4
 #: The control by which a server would sort (RFC 2891).
 SERVER_SORT = "1.2.840.113556.1.4.473"
+#: Owner, group and DACL (MS-ADTS 3.1.1.3.4.1.11).
+SD_FLAGS_7 = LdapControl("1.2.840.113556.1.4.801", True, bytes.fromhex("3003020107"))
+#: Names with GUIDs in their text form (MS-ADTS 3.1.1.3.4.1.5).
+EXTENDED_NAMES = LdapControl("1.2.840.113556.1.4.529", True, bytes.fromhex("3003020101"))
 CHANGES = (AddEntry, ModifyEntry, DeleteEntry, RenameEntry)
 #: What a user is asked for: none of these have a default.
 USER = (P.U_SID, P.U_ID)
@@ -120,7 +124,7 @@ def uuid(guid: Guid) -> PropVariant:
     return PropVariant(VarType.CLSID, guid)
 
 
-@pytest.mark.req("MQDSSM-3.1.6.4-03", "MQDSSM-3.1.6.5-01")
+@pytest.mark.req("MQDSSM-3.1.6.4-03", "MQDSSM-3.1.6.4-04", "MQDSSM-3.1.6.5-01")
 @scenario
 async def test_an_empty_result_has_a_handle_and_a_failed_search_has_none() -> None:
     async with through() as passing:
@@ -277,7 +281,7 @@ async def test_reading_and_searching_change_nothing() -> None:
         assert not [m for m in server.received if isinstance(m.operation, CHANGES)]
 
 
-@pytest.mark.req("MQDSSM-3.1.6.14-01", "MQDSSM-3.1.6.14-03")
+@pytest.mark.req("MQDSSM-3.1.6.14-01", "MQDSSM-3.1.6.14-02", "MQDSSM-3.1.6.14-03")
 @scenario
 async def test_the_request_that_reads_an_entry() -> None:
     async with through() as passing:
@@ -295,13 +299,16 @@ async def test_the_request_that_reads_an_entry() -> None:
             if request.base == f"<GUID={queue}>":
                 assert (request.scope, request.filter) == (SearchScope.BASE, EVERYTHING)
                 assert {"objectGUID", "distinguishedName"} <= set(request.attributes)
+                assert {"mSMQQueueType", "mSMQLabelEx"} <= set(request.attributes)
                 assert "nTSecurityDescriptor" in request.attributes
-                assert sd_flags(SdFlags.OWNER | SdFlags.GROUP | SdFlags.DACL) in message.controls
+                assert "*" not in request.attributes
+                assert SD_FLAGS_7 in message.controls
                 break
         else:
             pytest.fail("the queue was not read by its identifier")
 
 
+@pytest.mark.req("MQDSSM-3.1.6.14-03")
 @pytest.mark.departs("MQDSSM-3.1.6.15-03")
 @scenario
 async def test_the_request_that_searches() -> None:
@@ -317,6 +324,8 @@ async def test_the_request_that_searches() -> None:
         assert isinstance(request, SearchRequest)
         assert request.scope is SearchScope.SUBTREE
         assert (request.size_limit, request.time_limit_s) == (0, 0)
+        assert "nTSecurityDescriptor" in request.attributes
+        assert SD_FLAGS_7 in message.controls
 
 
 @pytest.mark.req("MQDSSM-3.1.6.15-13")
@@ -326,7 +335,10 @@ async def test_one_search_brings_all_links_with_the_identifiers_of_their_sites_a
         estate, before = passing.estate, len(passing.server.received)
         rows = await everything(passing.caller, wanted(P.L_NEIGHBOR1, P.L_NEIGHBOR2, P.L_GATES))
         assert rows == [(estate.berlin, estate.paris, (estate.machine,))]
-        asked = [m.operation for m in searches(passing.server, before)]
+        sent = searches(passing.server, before)
+        (search,) = [m for m in sent if "mSMQSiteLink" in str(m.operation)]
+        assert EXTENDED_NAMES in search.controls
+        asked = [m.operation for m in sent]
         services = f"CN=MsmqServices,CN=Services,{passing.server.configuration}"
         bases = [r.base for r in asked if isinstance(r, SearchRequest)]
         assert bases == ["", services, services]  # the last for the rights of the enterprise

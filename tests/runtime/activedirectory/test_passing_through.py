@@ -110,6 +110,8 @@ async def test_the_same_answers_as_a_store_of_our_own() -> None:
             make = lambda c, k=kind, g=guid, i=ids: by_guid(c, k, g, i)  # noqa: E731
             far, near = await both(servers, dscomm.GET_PROPS_GUID, make)
             assert far == near, kind
+        # One connection copied everything, the other is the pass-through server's.
+        assert estate.server.connections == 2
         for information in (1, 4, 7):
             far, near = await both(
                 servers,

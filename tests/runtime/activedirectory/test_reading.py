@@ -52,6 +52,7 @@ def read(
     asyncio.run(asyncio.wait_for(run(), 20))
 
 
+@pytest.mark.req("MQDSSM-3.1.6.20.4-01")
 def test_all_objects_with_what_they_refer_to() -> None:
     async def test(reader: ForestReader, estate: Estate) -> None:
         found = [obj async for obj in reader.objects()]
@@ -98,7 +99,9 @@ def test_every_machine_is_completed_by_its_own_computer() -> None:
         found = {obj.id: obj.value(P.QM_SIGN_PKS) async for obj in reader.objects([MACHINE])}
         assert found == keys
         for machine, own in keys.items():
+            estate.server.received.clear()
             one = await reader.read_one(MACHINE, machine)
+            assert len(estate.server.operations(SearchRequest)) == 2  # it, and its computer once
             assert one is not None
             assert one.value(P.QM_SIGN_PKS) == own
             assert one.value(P.QM_GROUP_IN_CLUSTER) == (own == b"SRV2")

@@ -17,6 +17,7 @@ from mqis.runtime.directory.readers import StoreReaders, ThreadedWalks
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.ldap.controls import PagedResults
 from mqis.wire.ldap.requests import SearchRequest
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
@@ -57,6 +58,14 @@ def test_a_search_that_is_left_asks_for_no_more_pages() -> None:
             assert estate.server.operations(SearchRequest) == searches
             assert sum(1 for _ in view.objects(ObjectType.QUEUE)) == 602
             assert len(estate.server.operations(SearchRequest)) == len(searches) + 2
+        pages = [
+            PagedResults.from_bytes(control.value or b"").size
+            for message in estate.server.received
+            for control in message.controls
+            if control.oid == "1.2.840.113556.1.4.319"
+        ]
+        assert len(pages) >= 3
+        assert set(pages) <= set(range(1, 1001))
 
     stored(test, more=600)
 

@@ -155,6 +155,7 @@ def test_answers_slipped_in_before_tls_are_refused(tmp_path: Path) -> None:
     assert server.operations(SimpleBind) == []
 
 
+@pytest.mark.req("MQDSSM-3.1.6.18-04")
 def test_a_simple_bind_in_the_clear_is_refused_here(tmp_path: Path) -> None:
     server = directory()
     reason = "a simple bind without TLS would show the password"

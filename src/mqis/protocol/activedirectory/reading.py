@@ -80,6 +80,6 @@ def read_object(view: EntryView, object_type: ObjectType, partition: Guid) -> Di
     guid = view.entry.guid
     if guid is None:
         raise DirectoryError(
-            HResult.MQDS_OBJECT_NOT_FOUND, f"{view.entry.name} was read without its objectGUID"
+            HResult.MQ_ERROR_DS_ERROR, f"{view.entry.name} was read without its objectGUID"
         )
     return DirectoryObject(object_type, guid, partition, SequenceNumber.MIN, properties)
