@@ -97,7 +97,7 @@ class ShapesService(TypedService):
     def _open_pile(self, call: IncomingCall, request: idl.PileAsked) -> idl.PileOpened:
         pile = list(range(request.height))
         self.open_piles += 1
-        id_ = call.group.create_handle(pile, call.interface, rundown=self._run_down)
+        id_ = call.create_handle(pile, self._run_down)
         return idl.PileOpened(ContextHandle(id_))
 
     def _take(self, call: IncomingCall, request: idl.TakeAsked) -> idl.Taken:

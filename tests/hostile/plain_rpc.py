@@ -47,8 +47,9 @@ def with_level(data: bytes, level: int) -> bytes:
 class Line:
     """One connection to a server."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), DEADLINE_S)
+    def __init__(self, port: int, source: str = "127.0.0.1") -> None:
+        """``source``: any address of loopback."""
+        self.socket = socket.create_connection(("127.0.0.1", port), DEADLINE_S, (source, 0))
         self._calls = 1
 
     def __enter__(self) -> Line:

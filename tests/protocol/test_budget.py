@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from mqis.protocol.authentication import Identity
 from mqis.protocol.budget import Budget, Caller, Charge, Quota
 
-STRANGER = Caller("a", "192.0.2.1", anonymous=True)
-KNOWN = Caller("b", "192.0.2.1", anonymous=False)
+STRANGER = Caller("a", "192.0.2.1")
+KNOWN = Caller("b", "192.0.2.1", identity=Identity("LAB", "alice"))
 
 
 def test_shares_of_what_the_process_has() -> None:
@@ -41,7 +42,7 @@ def test_strangers_do_not_use_up_what_others_have_at_the_same_address() -> None:
     assert budget.take(STRANGER, 3) is None
     assert budget.take(KNOWN, 3) is None
     assert budget.take(KNOWN) is not None
-    other = Caller("c", "192.0.2.2", anonymous=True)
+    other = Caller("c", "192.0.2.2")
     assert budget.take(other) is not None
     budget.give_back(STRANGER, 3)
     budget.give_back(KNOWN, 3)
@@ -52,7 +53,7 @@ def test_strangers_do_not_use_up_what_others_have_at_the_same_address() -> None:
 @pytest.mark.req("SEC-7-05")
 def test_strangers_of_all_addresses_leave_half_of_it_to_others() -> None:
     budget = Budget(Quota.of(64, connection=1, address=1))
-    strangers = [Caller(n, f"192.0.2.{n}", anonymous=True) for n in range(16)]
+    strangers = [Caller(n, f"192.0.2.{n}") for n in range(16)]
     refused = [budget.take(stranger, 4) is not None for stranger in strangers]
     assert refused == [False] * 8 + [True] * 8
     assert budget.take(KNOWN, 32) is None
@@ -61,7 +62,7 @@ def test_strangers_of_all_addresses_leave_half_of_it_to_others() -> None:
 def test_who_holds_nothing_is_forgotten() -> None:
     budget = Budget(Quota(9, 9, 9, 9))
     for number in range(100):
-        caller = Caller(number, number, anonymous=True)
+        caller = Caller(number, number)
         budget.take(caller)
         budget.give_back(caller)
     assert (len(budget._connections), len(budget._addresses)) == (0, 0)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.security.access import Token
@@ -88,13 +88,28 @@ NOWHERE = Addresses()
 ANONYMOUS = Identity("", "", well_known.ANONYMOUS, anonymous=True)
 
 
+def has_name(identity: Identity | None) -> TypeGuard[Identity]:
+    """Returns whether a caller has proved a name; everybody else is a stranger.
+
+    A stranger did not log on, logged on below the minimum level (and has no identity then), or
+    logged on as nobody, which NTLM allows. No other code asks whether an identity is there:
+    ``protocol.budget.Caller`` has the answer for what callers may hold.
+    """
+    return identity is not None and not identity.anonymous
+
+
+def name_of(identity: Identity | None) -> str:
+    """The caller for logs and journals."""
+    return str(identity) if has_name(identity) else str(ANONYMOUS)
+
+
 def token_for(identity: Identity | None, *, anonymous_in_everyone: bool = False) -> Token:
-    """The access token of a caller; a caller without a security context is anonymous.
+    """The access token of a caller; a stranger is anonymous.
 
     The groups of every authenticated user (Everyone, Authenticated Users, Network) are added here;
     no accounts file lists them.
     """
-    if identity is None or identity.anonymous:
+    if not has_name(identity):
         return Token.anonymous(in_everyone=anonymous_in_everyone)
     if identity.sid is not None:
         return Token.authenticated(identity.sid, identity.groups)

@@ -4,9 +4,9 @@ One ``Budget`` counts one kind of thing: context handles, open lookups, bytes. E
 taken counts on four levels:
 
     connection    the association group of the caller
-    address       its address; callers with and without an identity are counted apart there, so
-                  that an anonymous caller cannot use up the quota of an authenticated one there
-    anonymous     all callers without an identity together, at any address
+    address       its address; strangers and callers with a name are counted apart there, so that
+                  a stranger cannot use up the quota of a user
+    anonymous     all strangers together, at any address
     process       all callers together
 
 An amount that does not fit on one of them is refused, and nothing is counted. The code that takes
@@ -18,14 +18,21 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from mqis.protocol.authentication import Identity, has_name
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The connection and address that an amount is charged to."""
+    """The connection, address and identity that an amount is charged to."""
 
     connection: Hashable
     address: Hashable
-    anonymous: bool
+    identity: Identity | None = None
+
+    @property
+    def stranger(self) -> bool:
+        """True for a caller that has proved no name."""
+        return not has_name(self.identity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +98,9 @@ class Budget:
         quota = self.quota
         return (
             self._connections.get(caller.connection, 0) + amount <= quota.connection
-            and self._addresses.get((caller.address, caller.anonymous), 0) + amount <= quota.address
+            and self._addresses.get((caller.address, caller.stranger), 0) + amount <= quota.address
             and self.used + amount <= quota.process
-            and not (caller.anonymous and self._anonymous + amount > quota.anonymous)
+            and not (caller.stranger and self._anonymous + amount > quota.anonymous)
         )
 
     def _shortage(self, caller: Caller, amount: int) -> Shortage:
@@ -102,7 +109,7 @@ class Budget:
         held = self._connections.get(caller.connection, 0)
         if held + amount > quota.connection:
             return Shortage("this connection", held, quota.connection)
-        held = self._addresses.get((caller.address, caller.anonymous), 0)
+        held = self._addresses.get((caller.address, caller.stranger), 0)
         if held + amount > quota.address:
             return Shortage("this address", held, quota.address)
         if self.used + amount > quota.process:
@@ -111,10 +118,10 @@ class Budget:
 
     def _count(self, caller: Caller, amount: int) -> None:
         self.used += amount
-        if caller.anonymous:
+        if caller.stranger:
             self._anonymous += amount
         _add(self._connections, caller.connection, amount)
-        _add(self._addresses, (caller.address, caller.anonymous), amount)
+        _add(self._addresses, (caller.address, caller.stranger), amount)
 
 
 def _add(counts: dict[Hashable, int], key: Hashable, amount: int) -> None:

@@ -24,6 +24,7 @@ from itertools import groupby, islice
 from threading import local
 from typing import Any
 
+from mqis.protocol.authentication import name_of
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.replication.change_ids import change_id, request_id
 from mqis.protocol.replication.effects import ChangeApplied, RequestDecided, RequestPassedOn
@@ -48,8 +49,7 @@ class Origin:
 
     @classmethod
     def of(cls, call: IncomingCall) -> Origin:
-        identity = call.identity
-        return cls("anonymous" if identity is None else str(identity), call.peer)
+        return cls(name_of(call.identity), call.peer)
 
     @property
     def name(self) -> str:

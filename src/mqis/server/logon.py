@@ -19,6 +19,7 @@ from mqis.protocol.authentication import (
     AuthLevel,
     Identity,
     SecurityContext,
+    has_name,
 )
 from mqis.protocol.logons import FailedLogons, LogonLimits
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
@@ -128,7 +129,7 @@ class AuditedAuthenticator:
     def succeeded(self, peer: str, account: str, identity: Identity | None, level: int) -> None:
         if account:
             self._failed.succeeded(computer_of(peer), account)
-        if identity is not None and not identity.anonymous and level < self._min_level:
+        if has_name(identity) and level < self._min_level:
             text = "%s logged on below security.min_level and counts as anonymous"
             audit.warning(text, identity, extra=details(peer=peer, level=level))
 

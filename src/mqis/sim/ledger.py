@@ -195,8 +195,8 @@ def _fits(request: _Request, change: _Change) -> bool:
     if wanted.command is Command.DELETE or held is None:
         return wanted.command is Command.DELETE and held is None and wanted.guid == version.id
     if wanted.command is Command.CREATE:
-        identity = dict(wanted.properties).get(IDENTIFIER_PROPERTY[held.type])
-        return identity is not None and identity.value == version.id
+        given = dict(wanted.properties).get(IDENTIFIER_PROPERTY[held.type])
+        return given is not None and given.value == version.id
     return wanted.guid == version.id and _is_update(wanted, held, change.before)
 
 

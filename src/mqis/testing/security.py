@@ -18,6 +18,7 @@ import hmac
 from itertools import count
 
 from mqis.protocol.authentication import (
+    ANONYMOUS,
     NOWHERE,
     Addresses,
     AuthenticationError,
@@ -79,11 +80,10 @@ class SharedSecretContext:
 
     @property
     def identity(self) -> Identity | None:
-        return (
-            Identity("TEST", self._name.decode("latin-1"))
-            if self._accepting and self.complete
-            else None
-        )
+        """The caller; a client without a name logs on as nobody, as NTLM's may."""
+        if not self._accepting or not self.complete:
+            return None
+        return Identity("TEST", self._name.decode("latin-1")) if self._name else ANONYMOUS
 
     # --- steps ------------------------------------------------------------------------------------
 

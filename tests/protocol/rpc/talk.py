@@ -234,9 +234,10 @@ def authenticated(
     context_id: int = 5,
     flags: int = FIRST_LAST,
     first: bool = True,
+    name: str = "somebody",
 ) -> Channel:
     """Negotiate a security context, in bind and auth3 or alter; the client's end of it."""
-    provider = SharedSecret()
+    provider = SharedSecret(name=name)
     channel = Channel(
         context_id, auth_type, level, provider.initiator(auth_type, level, "host/server")
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from mqis.protocol.authentication import Identity
 from mqis.protocol.budget import Budget, Quota
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup, AssociationGroups
 from mqis.protocol.rpc.interface import Interface
 from mqis.wire.guid import Guid
 from tests.protocol.rpc.talk import ECHO, OTHER, STRICT, Counting, Talk, make_endpoint
+
+ALICE = Identity("LAB", "alice")
 
 
 def new_group(groups: AssociationGroups | None = None, peer: str = "peer") -> AssociationGroup:
@@ -128,10 +131,10 @@ def test_those_who_logged_on_have_handles_that_strangers_cannot_take() -> None:
     with pytest.raises(RpcFault, match="all anonymous callers together: 3 of 3"):
         far.create_handle(4, ECHO)
     for n in range(2):
-        near.create_handle(n, ECHO, anonymous=False)
-    far.create_handle(5, ECHO, anonymous=False)
+        near.create_handle(n, ECHO, identity=ALICE)
+    far.create_handle(5, ECHO, identity=ALICE)
     with pytest.raises(RpcFault, match="this server: 6 of 6 held"):
-        far.create_handle(6, ECHO, anonymous=False)
+        far.create_handle(6, ECHO, identity=ALICE)
     for group in (near, far, same):
         groups.leave(group)
     assert groups.budget.used == 0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.authentication import AuthLevel, has_name
 from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.limits import RpcLimits
@@ -582,8 +582,17 @@ def test_a_client_that_holds_too_much_is_told_which_call_it_was() -> None:
 
 
 @pytest.mark.req("SEC-7-05")
-def test_a_connection_is_anonymous_until_somebody_logs_on() -> None:
+@pytest.mark.parametrize("level", [AuthLevel.CONNECT, AuthLevel.INTEGRITY])
+def test_a_connection_is_a_strangers_until_somebody_logs_on(level: AuthLevel) -> None:
+    """A logon below the minimum level gives nobody a name: it may be a relayed one."""
+    talk = Talk(make_endpoint(SharedSecret(), min_level=AuthLevel.INTEGRITY))
+    assert not has_name(talk.server.name)
+    authenticated(talk, level)
+    assert has_name(talk.server.name) is (level is AuthLevel.INTEGRITY)
+
+
+def test_nobody_is_a_stranger_although_ntlm_lets_nobody_log_on() -> None:
     talk = Talk(make_endpoint(SharedSecret()))
-    assert talk.server.anonymous
-    authenticated(talk, AuthLevel.INTEGRITY)
-    assert not talk.server.anonymous
+    authenticated(talk, AuthLevel.INTEGRITY, name="")
+    assert talk.server.name is None
+    assert not has_name(talk.server.name)

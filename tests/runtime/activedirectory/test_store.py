@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mqis.protocol.authentication import Identity
 from mqis.protocol.budget import Budget, Caller, Charge, Quota
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.errors import DirectoryError
@@ -88,7 +89,7 @@ def test_a_lookup_that_is_broken_off_ends_its_query() -> None:
             store = ActiveDirectoryStore(settings_for(server))
             readers = StoreReaders(store, 2)
             walks = ThreadedWalks(store, readers, Budget(WIDE))
-            caller = Caller("connection", "192.0.2.1", anonymous=False)
+            caller = Caller("connection", "192.0.2.1", Identity("LAB", "alice"))
             assert await walks.in_slices(begin, Charge(Budget(WIDE), caller)) == "done"
             with pytest.raises(DirectoryError, match="more memory than there is"):
                 await walks.in_slices(begin, Charge(Budget(Quota(5, 5, 5, 5)), caller))

@@ -22,7 +22,7 @@ from mqis.protocol.rpc.client import (
     ClientConnection,
 )
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.runtime.directory.dscomm import MAX_LEGS, MAX_TOKEN
+from mqis.runtime.directory.dscomm import MAX_LEGS
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -33,6 +33,7 @@ from mqis.wire.propvariant import VarType
 from mqis.wire.rpc.bodies import Request
 from mqis.wire.rpc.pdu import decode_pdu
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.security.tokens import MAX_TOKEN
 from tests.protocol.directory.world import MACHINE
 from tests.runtime.directory.serving import (
     ALICE,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mqis.protocol.authentication import Identity
 from mqis.protocol.budget import Budget, Caller, Charge, Quota
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
@@ -22,7 +23,7 @@ PLACES = Quota(connection=1, address=2, anonymous=2, process=3)
 
 
 def caller(connection: str, *, anonymous: bool = True) -> Caller:
-    return Caller(connection, "192.0.2.1", anonymous=anonymous)
+    return Caller(connection, "192.0.2.1", None if anonymous else Identity("LAB", "alice"))
 
 
 class Bench:

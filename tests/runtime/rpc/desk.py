@@ -126,7 +126,7 @@ class Desk(TypedService):
 
     def _open(self, call: IncomingCall, request: Number) -> Ticket:
         n = request.n
-        handle = call.group.create_handle(n, call.interface, lambda: self.run_down.append(n))
+        handle = call.create_handle(n, lambda: self.run_down.append(n))
         return Ticket(ContextHandle(handle))
 
     def _close(self, call: IncomingCall, request: Ticket) -> Ticket:

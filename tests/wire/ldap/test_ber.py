@@ -68,7 +68,7 @@ def test_booleans() -> None:
         ("", "a value is missing at offset 0"),
         ("04", "a value is missing at offset 0"),
         ("0500", "a value has tag 05, not 04 at offset 0"),
-        ("0480", "a value has an indefinite length, which LDAP forbids at offset 1"),
+        ("0480", "a value has an indefinite length, which is not allowed at offset 1"),
         ("0485000000000100", "a value has a length of 5 octets at offset 1"),
         ("0482ff", "a value has a length of 2 octets at offset 1"),
         ("0405aa", "a value needs 5 bytes, 1 left at offset 0"),

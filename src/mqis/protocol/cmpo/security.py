@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from mqis.protocol.authentication import AuthLevel, Identity
+from mqis.protocol.authentication import AuthLevel, Identity, has_name
 
 
 class SecurityLevel(Enum):
@@ -35,19 +35,18 @@ def admits(
     """
     if level is SecurityLevel.NONE:
         return True
-    known = identity is not None and not identity.anonymous
-    if known and auth_level == AuthLevel.PRIVACY:
+    if has_name(identity) and auth_level == AuthLevel.PRIVACY:
         return True
     return level is SecurityLevel.INCOMING and initiated_here
 
 
 def is_machine(identity: Identity | None, host_name: str) -> bool:
     """Returns whether a caller is the machine account of the host that it names (MS-DTCO 5.1)."""
-    return identity is not None and identity.name.upper() == f"{host_name.upper()}$"
+    return has_name(identity) and identity.name.upper() == f"{host_name.upper()}$"
 
 
 def principal(host_name: str, identity: Identity | None) -> str:
     """The principal to expect: the machine that called, else the host by name (3.3.4.2.1)."""
-    if identity is not None and identity.name.endswith("$"):
+    if has_name(identity) and identity.name.endswith("$"):
         host_name = identity.name[:-1]
     return f"host/{host_name}"

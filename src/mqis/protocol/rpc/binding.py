@@ -38,7 +38,9 @@ class Binding:
         #: None until a bind was accepted.
         self.group: AssociationGroup | None = None
         self.contexts: dict[int, PresentationContext] = {}
-        self.security = SecurityContexts(endpoint.authenticator, endpoint.limits, addresses)
+        self.security = SecurityContexts(
+            endpoint.authenticator, endpoint.limits, addresses, endpoint.min_level
+        )
         self.frag = endpoint.limits.max_frag
         self.multiplexed = False
         self.features: int | None = None

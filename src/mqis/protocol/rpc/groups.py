@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
+from mqis.protocol.authentication import Identity
 from mqis.protocol.budget import Budget, Caller, Quota
 from mqis.protocol.ports import Entropy
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
@@ -53,12 +54,12 @@ class AssociationGroup:
         interface: Interface,
         rundown: Callable[[], None] | None = None,
         *,
-        anonymous: bool = True,
+        identity: Identity | None = None,
     ) -> Guid:
-        """Creates a handle; ``anonymous``: the caller has no identity."""
+        """Creates a handle for a caller."""
         if not self.connections:  # a call that outlived its client: nobody would run this down
             raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "the client is gone")
-        caller = Caller(self.id, self.address, anonymous)
+        caller = Caller(self.id, self.address, identity)
         shortage = self.budget.take(caller)
         if shortage is not None:
             raise RpcFault(

@@ -13,6 +13,8 @@ from mqis.protocol.authentication import (
     Authenticator,
     AuthLevel,
     AuthType,
+    Identity,
+    has_name,
 )
 from mqis.protocol.rpc.channel import PROTECTED, Channel
 from mqis.protocol.rpc.faults import FaultStatus
@@ -37,10 +39,16 @@ class SecurityContexts:
     """All channels of a connection."""
 
     def __init__(
-        self, authenticator: Authenticator | None, limits: RpcLimits, addresses: Addresses
+        self,
+        authenticator: Authenticator | None,
+        limits: RpcLimits,
+        addresses: Addresses,
+        min_level: int,
     ) -> None:
+        """``min_level``: an identity is valid for calls protected at this level or above."""
         self._authenticator = authenticator
         self._addresses = addresses
+        self._min_level = min_level
         self._max = limits.max_security_contexts
         self._max_unfinished = limits.max_unfinished_security_contexts
         self._channels: dict[int, Channel] = {}
@@ -50,8 +58,8 @@ class SecurityContexts:
         self.header_signing = False
         #: True after an authentication failed that could not be answered; all requests are refused.
         self.spoiled = False
-        #: True once a caller that is not anonymous has authenticated.
-        self.known = False
+        #: The first caller with a name that has logged on; None: all are strangers.
+        self.name: Identity | None = None
 
     @property
     def negotiating(self) -> bool:
@@ -122,10 +130,17 @@ class SecurityContexts:
 
     def _completed(self, channel: Channel) -> None:
         self._unfinished.discard(channel.id)
-        identity = channel.context.identity
-        self.known = self.known or (identity is not None and not identity.anonymous)
+        identity = self.identity(channel)
+        if not has_name(self.name) and has_name(identity):
+            self.name = identity
         if channel.level == AuthLevel.CONNECT:
             self._latest_connect = channel
+
+    def identity(self, channel: Channel | None) -> Identity | None:
+        """The identity of a channel's calls; None if they are protected below the minimum."""
+        if channel is None or channel.level < self._min_level:
+            return None
+        return channel.context.identity
 
     def channel_for(self, auth: AuthTrailer | None) -> Channel | None:
         """The channel of a request; ``LegRefusedError`` if its trailer does not fit."""

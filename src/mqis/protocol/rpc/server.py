@@ -270,9 +270,9 @@ class ServerConnection:
         return held
 
     @property
-    def anonymous(self) -> bool:
-        """True if no caller has logged on over this connection."""
-        return not self._binding.security.known
+    def name(self) -> Identity | None:
+        """The first caller with a name that has logged on over this connection."""
+        return self._binding.security.name
 
     def too_much(self) -> None:
         """Ends a connection whose client holds more memory than the server can spare."""
@@ -331,10 +331,7 @@ class ServerConnection:
 
         This is the only source of identities for services, access checks and logs.
         """
-        channel = call.channel
-        if channel is None or channel.level < self.endpoint.min_level:
-            return None
-        return channel.context.identity
+        return self._binding.security.identity(call.channel)
 
     def next_timer(self) -> float | None:
         """The time at which to call ``handle_timer``; received data may bring it forward."""

@@ -21,6 +21,7 @@ from mqis.protocol.authentication import (
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.rpc.client import Credentials, RpcClient
 from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.security.tokens import check_size
 
 _FLAGS = NegotiateFlags.unicode | NegotiateFlags.ntlm | NegotiateFlags.request_target
 
@@ -42,6 +43,7 @@ class _Asking:
         if token is None:
             return Negotiate(flags=int(_FLAGS)).pack()
         with suppress(Exception):  # the challenge is not trusted
+            check_size(token)
             target_info: dict[AvId, Any] = Challenge.unpack(token).target_info or {}
             self.difference_s = target_info[AvId.timestamp].timestamp() - time.time()
         raise AuthenticationError("the time is known")

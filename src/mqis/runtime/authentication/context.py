@@ -6,8 +6,15 @@ from collections.abc import Callable
 
 from spnego import ContextProxy
 
-from mqis.protocol.authentication import AuthenticationError, AuthLevel, Identity, auth_type_name
+from mqis.protocol.authentication import (
+    AuthenticationError,
+    AuthLevel,
+    AuthType,
+    Identity,
+    auth_type_name,
+)
 from mqis.runtime.authentication.protection import Mechanism, Protection, protection_of
+from mqis.wire.security.tokens import check_size, check_spnego
 
 #: The bytes that NTLM sends as signature where nothing is signed.
 DUMMY_SIGNATURE = b"\x01" + bytes(15)
@@ -29,6 +36,7 @@ class ProviderContext:
         mechanism: Callable[[], Mechanism],
     ) -> None:
         self._name = auth_type_name(auth_type)
+        self._check = check_spnego if auth_type == AuthType.SPNEGO else check_size
         self._level = check_level(level)
         self._proxy = proxy
         self._find_mechanism = mechanism
@@ -53,6 +61,8 @@ class ProviderContext:
             raise self._failed("a token is missing")
         self._started = True
         try:
+            if token:  # before the provider sees it, whose parsers know no bounds
+                self._check(token)
             answer = self._proxy.step(token)
             if self._proxy.complete:
                 self._finish(self._find_mechanism())

@@ -28,14 +28,13 @@ from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant
+from mqis.wire.security.tokens import MAX_TOKEN
 
 _OK = int(HResult.MQ_OK)
 #: The most legs of a handshake; no mechanism needs half as many.
 MAX_LEGS = 16
 #: The memory of an auth handle, without and with a security context.
 AUTH_BYTES, CONTEXT_BYTES = 1024, 16 * 1024
-#: The longest token that a client may return.
-MAX_TOKEN = 65_536
 
 
 class DscommService(TypedService):

@@ -95,9 +95,8 @@ class HandleTable:
             if isinstance(value, LookupState):
                 end_directory_lookup(value)
 
-        anonymous = call.identity is None
         try:
-            uuid = call.group.create_handle(value, call.interface, release, anonymous=anonymous)
+            uuid = call.create_handle(value, release)
         except RpcFault:
             release()
             raise

@@ -21,6 +21,7 @@ from mqis.runtime.authentication.account import nt_hash
 from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import NtlmInitiator
 from mqis.runtime.ldap.protection import LdapProtection
+from mqis.wire.security.tokens import check_spnego
 
 _SERVICE = "ldap"
 _INTEGRITY = ContextReq.integrity | ContextReq.replay_detect | ContextReq.sequence_detect
@@ -80,6 +81,8 @@ class SpnegoExchange:
 
     def step(self, token: bytes | None) -> bytes | None:
         try:
+            if token:
+                check_spnego(token)
             return self._context.step(token, channel_bindings=self._binding)
         except AuthenticationError:
             raise

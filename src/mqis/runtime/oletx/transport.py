@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from mqis.protocol.authentication import Identity
+from mqis.protocol.authentication import Identity, has_name
 from mqis.protocol.cmpo.events import (
     AnswerCall,
     Cancel,
@@ -240,12 +240,7 @@ class Transport:
     def issue(self, session: CmpoSession, call: IncomingCall) -> Guid:
         """Creates a handle for a session; an older one is revoked."""
         self.revoke(session)
-        handle = call.group.create_handle(
-            session,
-            call.interface,
-            lambda: self._rundown(session, handle),
-            anonymous=call.identity is None,
-        )
+        handle = call.create_handle(session, lambda: self._rundown(session, handle))
         self._issued[session] = (call.group, handle)
         return handle
 
@@ -266,7 +261,7 @@ class Transport:
 
     def identify(self, session: CmpoSession, identity: Identity | None) -> None:
         """Remembers the identity of a session's caller."""
-        if identity is not None and session.state is not SessionState.CLOSED:
+        if has_name(identity) and session.state is not SessionState.CLOSED:
             self._identities[session] = identity
 
     def identity(self, session: CmpoSession) -> Identity | None:

@@ -132,7 +132,7 @@ class EndpointMapperService(TypedService):
         page, cursor.rest = cursor.rest[:size], cursor.rest[size:]
         if cursor.rest:
             if not handle:
-                handle = ContextHandle(call.group.create_handle(cursor, call.interface))
+                handle = ContextHandle(call.create_handle(cursor))
             return handle, page
         if handle:
             call.group.close_handle(handle.uuid, call.interface)

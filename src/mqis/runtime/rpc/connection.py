@@ -12,7 +12,7 @@ from time import perf_counter
 from types import CoroutineType
 from typing import Any, NamedTuple, Protocol, cast
 
-from mqis.protocol.authentication import NOWHERE, Addresses
+from mqis.protocol.authentication import NOWHERE, Addresses, Identity
 from mqis.protocol.budget import Charge, Shortage
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.endpoint import ServerEndpoint
@@ -68,8 +68,8 @@ class ConnectionOwner(Protocol):
     def forget(self, connection: ServerProtocol) -> None:
         """Removes a connection that has ended."""
 
-    def charge(self, connection: ServerProtocol, *, anonymous: bool = True) -> Charge:
-        """A charge for a connection's memory."""
+    def charge(self, connection: ServerProtocol, name: Identity | None = None) -> Charge:
+        """A charge for a connection's memory; ``name``: the caller that has logged on over it."""
 
     def short_of_memory(self, peer: str, shortage: Shortage) -> None:
         """Takes note of a call that was refused for lack of memory."""
@@ -375,9 +375,9 @@ class ServerProtocol(asyncio.Protocol):
         held = machine.held + self._decoded + unread
         if held == charge.amount:
             return False
-        if charge.caller.anonymous and not machine.anonymous:
+        if charge.caller.identity is not machine.name:
             charge.end()
-            charge = self._charge = self._server.charge(self, anonymous=False)
+            charge = self._charge = self._server.charge(self, machine.name)
         shortage = charge.change(held)
         if shortage is None:
             return False

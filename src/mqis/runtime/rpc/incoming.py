@@ -39,7 +39,11 @@ class IncomingCall:
     @property
     def caller(self) -> Caller:
         """The caller that this call's handles and lookups are charged to."""
-        return Caller(self.group.id, source_of(self.peer), self.identity is None)
+        return Caller(self.group.id, source_of(self.peer), self.identity)
+
+    def create_handle(self, value: object, rundown: Callable[[], None] | None = None) -> Guid:
+        """Creates a context handle that is charged to this caller; a fault if it has too many."""
+        return self.group.create_handle(value, self.interface, rundown, identity=self.identity)
 
     @property
     def opnum(self) -> int:

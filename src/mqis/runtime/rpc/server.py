@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from math import inf
 
-from mqis.protocol.authentication import Authenticator, AuthLevel
+from mqis.protocol.authentication import Authenticator, AuthLevel, Identity
 from mqis.protocol.budget import Caller, Charge, Shortage
 from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
 from mqis.protocol.ports import Entropy
@@ -125,9 +125,9 @@ class RpcServer:
             return False
         return self._limiter is None or self._limiter.allows(key, time.monotonic())
 
-    def charge(self, connection: ServerProtocol, *, anonymous: bool = True) -> Charge:
+    def charge(self, connection: ServerProtocol, name: Identity | None = None) -> Charge:
         """A charge for a connection's memory."""
-        return Charge(self._memory, Caller(connection, source_of(connection.peer), anonymous))
+        return Charge(self._memory, Caller(connection, source_of(connection.peer), name))
 
     def short_of_memory(self, peer: str, shortage: Shortage) -> None:
         """Logs a refusal for lack of memory, at most once in ``TOLD_EVERY_S``."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mqis.config.logs import details
+from mqis.protocol.authentication import name_of
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import View
 from mqis.protocol.replication.server import Server
@@ -137,7 +138,7 @@ class UndeletionService(TypedService):
         loop = asyncio.get_running_loop()
         search = loop.run_in_executor(self._thread, plan_undelete, history, me, request)
         token = str(self._directory.entropy.guid())
-        plan = self._plans[token] = _Plan(_caller(call), search, time.monotonic())
+        plan = self._plans[token] = _Plan(name_of(call.identity), search, time.monotonic())
         while len(self._plans) > MOST_PLANS:
             self._plans.popitem(last=False)
         return await self._page(token, plan, 0)
@@ -150,7 +151,7 @@ class UndeletionService(TypedService):
 
     def _plan(self, call: IncomingCall, token: str) -> _Plan:
         plan = self._plans.get(token)
-        if plan is None or plan.caller != _caller(call):
+        if plan is None or plan.caller != name_of(call.identity):
             raise DirectoryError(
                 HResult.MQ_ERROR_INVALID_PARAMETER, "the plan is not known any more; make it again"
             )
@@ -186,7 +187,9 @@ class UndeletionService(TypedService):
             some = _next_batch(wanted[len(results) :])
             results += await asyncio.gather(*(self._restore_one(call, one) for one in some))
         restored = sum(result.state == EntryState.RESTORED for result in results)
-        about = details(user=_caller(call), peer=call.peer, restored=restored, of=len(results))
+        about = details(
+            user=name_of(call.identity), peer=call.peer, restored=restored, of=len(results)
+        )
         audit.info("undelete", extra=about)
         return UndeleteReply(token, total=len(found), results=tuple(results))
 
@@ -237,10 +240,6 @@ def _state_after(error: DirectoryError, planned: PlannedObject) -> EntryState:
 def _presence(view: View, lost: LostObject) -> EntryResult:
     there = view.get(lost.type, lost.id) is not None
     return EntryResult(str(lost.id), EntryState.PRESENT if there else EntryState.MISSING)
-
-
-def _caller(call: IncomingCall) -> str:
-    return "anonymous" if call.identity is None else str(call.identity)
 
 
 def _failed(text: str, result: int) -> UndeleteAnswer:

@@ -136,9 +136,9 @@ class RightsBook:
         security = found.security
         if proof is not None:
             names = security.domain, found.server.name or place.name
-            identity = self._identity(Path(security.accounts), names, proof)
-            if identity is not None:
-                return VisitorRights(token_for(identity), frozenset(security.administrators))
+            user = self._identity(Path(security.accounts), names, proof)
+            if user is not None:
+                return VisitorRights(token_for(user), frozenset(security.administrators))
             if proof.at == place.name:
                 return None
         return self._guest.rights(security)

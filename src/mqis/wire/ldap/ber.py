@@ -115,7 +115,7 @@ class BerReader:
     def _long_length(self, start: int, count: int, what: str) -> tuple[int, int]:
         """Returns the offset after a length of ``count`` octets, and the length."""
         if not count:
-            raise WireError(f"{what} has an indefinite length, which LDAP forbids", start - 1)
+            raise WireError(f"{what} has an indefinite length, which is not allowed", start - 1)
         if count > _LENGTH_SIZE or start + count > self._end:
             raise WireError(f"{what} has a length of {count} octets", start - 1)
         return start + count, int.from_bytes(self._data[start : start + count], "big")
