@@ -6,12 +6,15 @@ are exports, comparisons, reports and pictures: they show what not everybody may
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from mqis.config.stores import is_sqlite_file
 
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 #: Permission bits of group and others.
@@ -48,10 +51,21 @@ def write_private(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def private_output(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file for what a user wants written; a device or a pipe is written to directly."""
+    """Opens a file for what a user wants written; a device or a pipe is written to directly.
+
+    An earlier output is replaced, a database never: its name was given by mistake.
+    """
+    refuse_database(path)
     is_plain = path.is_file() or not path.exists()
     with private_draft(path) if is_plain else path.open("wb") as file:
         yield file
+
+
+def refuse_database(path: Path) -> None:
+    """Raises ``FileExistsError`` if an output would replace a store."""
+    if path.is_file() and is_sqlite_file(path):
+        text = "a store or another database is there; name another file"
+        raise FileExistsError(errno.EEXIST, text, str(path))
 
 
 def make_private_directory(path: Path) -> None:
