@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from mqis.config.stores import is_sqlite_file
-
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 #: Permission bits of group and others.
 OTHERS = 0o077
+_SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 @contextmanager
@@ -66,6 +65,15 @@ def refuse_database(path: Path) -> None:
     if path.is_file() and is_sqlite_file(path):
         text = "a store or another database is there; name another file"
         raise FileExistsError(errno.EEXIST, text, str(path))
+
+
+def is_sqlite_file(path: Path) -> bool:
+    """Returns whether a file is an SQLite database; False if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError:
+        return False
 
 
 def make_private_directory(path: Path) -> None:
