@@ -137,6 +137,22 @@ def test_a_store_is_as_it_was(
     assert path.stat().st_mtime_ns == status.st_mtime_ns
 
 
+@pytest.mark.parametrize("make", [_as_it_is, _without_log, _killed])
+def test_a_backup_leaves_the_store_as_it_was(
+    make: Callable[[Path], None], demo_store: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    path = Path(shutil.copy(demo_store, home / "mqis.db"))
+    assert run("init", "--path", home / "mqis.toml").exit_code == 0
+    make(path)
+    before = {name: data for name, data in files(home).items() if not name.endswith("-shm")}
+    done = run("backup", tmp_path / "b", "--config", home / "mqis.toml")
+    assert done.exit_code == 0, done.exception
+    now = {name: data for name, data in files(home).items() if not name.endswith("-shm")}
+    assert now == before
+
+
 def test_the_last_changes_of_a_killed_server_are_read(demo_store: Path, tmp_path: Path) -> None:
     path = Path(shutil.copy(demo_store, tmp_path / "d.db"))
     _killed(path)

@@ -233,6 +233,7 @@ class SqliteStore(DatabaseStore):
         with closing(self._connect()) as session:
             try:
                 make_private(path)
+                session.run("PRAGMA query_only=OFF")  # it would refuse to write the copy too
                 session.run("VACUUM INTO ?", (str(path),))
             except StorageError as error:
                 path.unlink(missing_ok=True)
