@@ -7,6 +7,7 @@ a crash. Journals and stores, which grow in place, have their own ways.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -19,6 +20,7 @@ from typing import BinaryIO
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 #: Permission bits of group and others.
 OTHERS = 0o077
+_SQLITE_MAGIC = b"SQLite format 3\0"
 #: The end of the name of a draft.
 PART = ".part"
 
@@ -54,10 +56,30 @@ def write_whole(path: Path, content: str | bytes, mode: int = FILE_MODE) -> None
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file for what a user wants written; a device or a pipe is written to directly."""
+    """Opens a file for what a user wants written; a device or a pipe is written to directly.
+
+    An earlier output is replaced, a database never: its name was given by mistake.
+    """
+    refuse_database(path)
     is_plain = path.is_file() or not path.exists()
     with whole_file(path) if is_plain else path.open("wb") as file:
         yield file
+
+
+def refuse_database(path: Path) -> None:
+    """Raises ``FileExistsError`` if an output would replace a store."""
+    if path.is_file() and is_sqlite_file(path):
+        text = "a store or another database is there; name another file"
+        raise FileExistsError(errno.EEXIST, text, str(path))
+
+
+def is_sqlite_file(path: Path) -> bool:
+    """Returns whether a file is an SQLite database; False if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError:
+        return False
 
 
 def make_private_directory(path: Path) -> None:

@@ -38,9 +38,9 @@ from tests.server.enterprises import Site, create, create_soon, until
 COMMAND = [sys.executable, "-m", "mqis.cli.main"]
 
 
-def backed_up(home: Path, target: Path, *, secrets: bool = True) -> Path:
+def backed_up(home: Path, target: Path, *, secrets: bool = True, force: bool = False) -> Path:
     file = home / "mqis.toml"
-    return take_backup(load(file), target, file, secrets=secrets).path
+    return take_backup(load(file), target, file, secrets=secrets, force=force).path
 
 
 @pytest.fixture
@@ -323,13 +323,14 @@ def test_kill_9_in_the_middle_of_a_backup_leaves_the_one_before(
         "die = lambda draft, *_: (draft.write_bytes(b'x'), os.kill(os.getpid(), 9))\n"
         "taking.write_archive = die\n"
         "from pathlib import Path; from mqis.config.file import load; import sys\n"
-        "file = Path(sys.argv[1]); taking.take_backup(load(file), Path(sys.argv[2]), file)\n"
+        "file = Path(sys.argv[1])\n"
+        "taking.take_backup(load(file), Path(sys.argv[2]), file, force=True)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, alone / "mqis.toml", target], check=False)
     assert done.returncode == -signal.SIGKILL
     assert target.read_bytes() == before
     assert (tmp_path / ".b.part" / "draft").exists()
-    backed_up(alone, target)
+    backed_up(alone, target, force=True)
     assert not (tmp_path / ".b.part").exists()
     Archive(target).verify()
 

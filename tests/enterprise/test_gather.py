@@ -86,7 +86,7 @@ def test_a_record_that_is_being_written_is_cut_off(run: Path) -> None:
 def drain(run: Path) -> None:
     """Leaves nothing in the outbox, as a server that has copied it."""
     url = f"sqlite:{run / 'servers' / 'a' / 'directory.db'}"
-    with closing(open_store(url)) as store, store.write() as tx:
+    with closing(open_store(url, create=True)) as store, store.write() as tx:
         tx.trim_outbox(1 << 40)
 
 

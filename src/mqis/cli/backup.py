@@ -18,14 +18,16 @@ from mqis.config.file import DEFAULT_NAME
 
 def backup(
     target: Annotated[
-        Path,
+        str,  # a Path would forget the slash at the end
         typer.Argument(
             metavar="FILE|DIR",
-            help="The file to write. In a directory, the file is named after server and time.",
+            help="The file to write. In a directory, the file is named after server and time. A "
+            "name that ends in / is a directory, which is made if it is missing.",
             show_default=False,
         ),
     ],
     *,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     config: ConfigOption = None,
     without_keys: Annotated[
         bool,
@@ -38,11 +40,12 @@ def backup(
 ) -> None:
     """Back up one server while it runs: store, configuration, accounts and signing key.
 
-    The copy is consistent. It is checked and read back before the file gets its final name. Anyone
-    who can read the file can act as this server and log on as its users: keep its mode at 0600.
+    The copy is consistent. It is checked and read back before the file gets its final name. A file
+    that exists is not replaced without --force. Anyone who can read the backup can act as this
+    server and log on as its users: keep its mode at 0600.
     """
     file = Path(DEFAULT_NAME) if config is None else config
-    taken = take_backup(configuration(config), target, file, secrets=not without_keys)
+    taken = take_backup(configuration(config), target, file, secrets=not without_keys, force=force)
     manifest = taken.manifest
     if json:
         print_json({"file": str(taken.path), "bytes": taken.size, **manifest.to_json()})

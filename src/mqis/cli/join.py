@@ -25,7 +25,7 @@ from mqis.config.file import (
     relative,
 )
 from mqis.config.sections import Config
-from mqis.config.stores import file_of, open_store
+from mqis.config.stores import open_store
 from mqis.files import write_whole
 from mqis.protocol.queueing.names import canonical, queue_path
 from mqis.protocol.queueing.signing import SigningPolicy
@@ -105,8 +105,7 @@ def join(
     known = override(known, membership(pec, member, hosts, first), "join")
     _write(path, known)
     url = relative(known, path).store.url
-    if (file := file_of(url)) is None or not file.exists():
-        open_store(url, create=True).close()
+    open_store(url, create=True).close()
     if json:
         placed = {"name": own, "role": role.value, "site": site, "enterprise": member.enterprise}
         print_json({**placed, "config": str(path), "store": url})

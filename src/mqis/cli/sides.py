@@ -13,7 +13,7 @@ from mqis.cli.options import refuse_password
 from mqis.cli.output import print_warning
 from mqis.config.nodes import FILE as NODES
 from mqis.config.nodes import NodePlace, load_nodes
-from mqis.config.stores import is_sqlite_file
+from mqis.files import is_sqlite_file
 from mqis.storage.journal.past import PastMoment
 from mqis.views.comparison.exported import exported_side
 from mqis.views.comparison.past import past_side

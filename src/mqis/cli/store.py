@@ -1,25 +1,21 @@
-"""``mqis store``: checks a store."""
+"""``mqis store``: checks and upgrades a store."""
 
 from __future__ import annotations
 
 import typer
 
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, opened, store_url
 from mqis.cli.output import counted, print_json, say
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ports import Store
+from mqis.storage.schema import VERSION
 
-app = typer.Typer(help="Check a store.", no_args_is_help=True)
-
-
-@app.callback()
-def _group() -> None:
-    """Makes ``store`` a group: without a callback, typer would make it a single command."""
+app = typer.Typer(help="Check or upgrade a store.", no_args_is_help=True)
 
 
 @app.command()
 def check(store: StoreOption = None, config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Check a store for damage. Exit status 1 if there is any."""
+    """Check a store for damage; changes nothing. Exit status 1 if there is any."""
     with opened(store_url(store, config)) as checked:
         faults = checked.check()
         counts = {} if faults else counts_of(checked)
@@ -34,6 +30,23 @@ def check(store: StoreOption = None, config: ConfigOption = None, json: JsonOpti
         say(f"ok: {summary or 'empty'}", "green")
     if faults:
         raise typer.Exit(1)
+
+
+@app.command()
+def upgrade(
+    store: StoreOption = None, config: ConfigOption = None, json: JsonOption = False
+) -> None:
+    """Upgrade a store of an earlier version, which commands that read refuse.
+
+    An earlier mqis cannot open it afterwards: make a backup first. 'mqis serve' upgrades its store
+    too.
+    """
+    with claimed(store_url(store, config)):
+        pass
+    if json:
+        print_json({"schema": VERSION})
+    else:
+        say(f"the store has schema version {VERSION}", "green")
 
 
 def counts_of(store: Store) -> dict[str, int]:

@@ -6,7 +6,8 @@
     ldaps://..., ldap://...       an Active Directory, which only 'mqis serve' opens; several
                                   domain controllers are separated by blanks
 
-Each kind is imported when it is used, so that the PostgreSQL driver is needed for PostgreSQL only.
+A command that reads changes nothing: it neither makes a store nor upgrades one. Each kind is
+imported when it is used, so that the PostgreSQL driver is needed for PostgreSQL only.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from mqis.wire.errors import MqisError
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _POSTGRES = ("postgresql", "postgres")
 _LDAP = ("ldap", "ldaps")
-_SQLITE_MAGIC = b"SQLite format 3\0"
 #: Parameters of a PostgreSQL URL that hold a secret.
 _SECRET_PARAMETERS = ("password", "sslpassword")
 #: Find a secret in a PostgreSQL URL anywhere in a text.
@@ -39,16 +39,18 @@ class StoreUrlError(MqisError, ValueError):
 def open_store(
     url: str, *, create: bool = False, claim: bool = False, timeout_s: float | None = None
 ) -> Store:
-    """Opens the store at ``url``. Makes a missing file if ``create``, else raises an error.
+    """Opens the store at ``url``, for reading only unless ``create`` or ``claim`` is given.
 
-    ``claim`` and ``timeout_s`` are for databases, see ``PostgresStore``; ``claims`` claims every
-    kind of store.
+    ``create`` makes a missing store; without it, a missing one is an error, and an empty or foreign
+    file too. ``claim`` upgrades a store of an earlier version. ``timeout_s`` is for databases, see
+    ``PostgresStore``; ``claims`` claims every kind of store.
     """
     kind, rest = _split(url)
+    read_only = not (create or claim)
     if kind == "sqlite":
         from mqis.storage.sqlite import SqliteStore  # noqa: PLC0415
 
-        return SqliteStore(Path(rest), create=create)
+        return SqliteStore(Path(rest), create=create, read_only=read_only)
     if kind == "memory":
         from mqis.storage.memory import MemoryStore  # noqa: PLC0415
 
@@ -60,7 +62,7 @@ def open_store(
         )
     from mqis.storage.postgres import PostgresStore  # noqa: PLC0415
 
-    return PostgresStore(url, claim=claim, timeout_s=timeout_s)
+    return PostgresStore(url, create=create, read_only=read_only, claim=claim, timeout_s=timeout_s)
 
 
 def relative_to(url: str, directory: Path) -> str:
@@ -77,15 +79,6 @@ def directory_urls(url: str) -> tuple[LdapUrl, ...]:
         return tuple(LdapUrl.parse(word) for word in url.split())
     except LdapUrlError as error:
         raise StoreUrlError(str(error)) from error
-
-
-def is_sqlite_file(path: Path) -> bool:
-    """Returns whether a file is an SQLite database; False if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
-    except OSError:
-        return False
 
 
 def file_of(url: str) -> Path | None:

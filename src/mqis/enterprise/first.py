@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from time import time, time_ns
 
+from mqis.config.claims import claimed_store
 from mqis.config.file import read
 from mqis.config.nodes import NodePlace, Nodes, NodesError
 from mqis.config.stores import open_store
@@ -79,7 +80,7 @@ def _is_founded(place: NodePlace) -> bool:
     path = Path(place.store)
     if not path.exists():
         return False
-    with closing(open_store(str(path))) as store, store.read() as view:
+    with claimed_store(str(path)) as store, store.read() as view:
         if enterprise(view) is None:
             raise NodesError(
                 f"{path}: this store exists, but holds no enterprise; name another --run"

@@ -136,6 +136,5 @@ def join_server(plan: RunPlan, nodes: Nodes, server: ServerPlan, pec: Changing) 
     role = Role(server.role.value)
     wanted = Wanted(server.name, role, server.site, plan.pec.name, key.public, place.address)
     member = join(pec, wanted)
-    if not Path(place.store).exists():
-        open_store(str(place.store), create=True).close()
+    open_store(str(place.store), create=True).close()
     write_config(plan, nodes, place, member)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult, meaning_of, name_of
 
@@ -40,10 +42,10 @@ class StoreUnavailable(StorageError):
     """A store that is known to be unreachable or damaged, so that it was not accessed at all."""
 
 
-class DamagedStore(StorageError):
-    """A store is damaged. ``detail`` is the message without the advice."""
+class _AdvisedError(StorageError):
+    """``detail`` is the message without the advice."""
 
-    ADVICE = "'mqis store check' lists what is damaged, 'mqis restore' puts a backup back"
+    ADVICE: ClassVar[str]
 
     @property
     def detail(self) -> str:
@@ -51,6 +53,21 @@ class DamagedStore(StorageError):
 
     def __str__(self) -> str:
         return f"{self.detail}; {self.ADVICE}"
+
+
+class MissingStore(_AdvisedError):
+    """A file is missing or empty, or a database has no tables: it was never a store, or lost it."""
+
+    ADVICE = (
+        "'mqis restore' puts a backup back; 'mqis init', 'mqis join' and 'mqis import' make a new "
+        "store"
+    )
+
+
+class DamagedStore(_AdvisedError):
+    """A store is damaged."""
+
+    ADVICE = "'mqis store check' lists what is damaged, 'mqis restore' puts a backup back"
 
 
 #: Errors that the store itself logs once; callers do not log them again for each failed call.

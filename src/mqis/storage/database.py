@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from threading import Lock
 from typing import ClassVar
 
-from mqis.protocol.errors import DamagedStore, StorageError
+from mqis.protocol.errors import DamagedStore, MissingStore, StorageError
 from mqis.protocol.ports import Transaction, View
 from mqis.storage.commits import CommitLog, NextCommit
 from mqis.storage.condition import StoreCondition
@@ -26,7 +26,9 @@ class DatabaseStore(ABC):
     BEGIN_WRITE: ClassVar[str]
     BLOB: ClassVar[str]
 
-    def __init__(self) -> None:
+    def __init__(self, *, create: bool = True, read_only: bool = False) -> None:
+        """``create`` makes a missing store; ``read_only`` neither makes nor upgrades one."""
+        self._create, self._read_only = create, read_only
         self._write_lock = Lock()
         self.condition = StoreCondition()
         self._commits = CommitLog()
@@ -40,12 +42,24 @@ class DatabaseStore(ABC):
             raise
 
     def _prepare(self) -> None:
-        """Migrates the tables to this version, in one transaction."""
-        with self._writers.transaction() as session:
+        """Makes or migrates the tables, in one transaction; a store for reading is as it is."""
+        with (self._readers if self._read_only else self._writers).transaction() as session:
             version = self._read_version(session)
+            if not version and not self._create:
+                raise MissingStore(f"{self._place}: there is no store in this database")
+            if version < VERSION and self._read_only:
+                raise StorageError(
+                    f"{self._place}: has schema version {version}, this mqis reads {VERSION}; "
+                    "copy it, then 'mqis store upgrade' or 'mqis serve' upgrades it"
+                )
             if version != VERSION:
                 migrate(session, version, self.BLOB)
                 self._write_version(session, VERSION)
+
+    @property
+    @abstractmethod
+    def _place(self) -> str:
+        """The store's name in messages, without a password."""
 
     def read(self) -> AbstractContextManager[View]:
         return self._readers.lend(SqlView)

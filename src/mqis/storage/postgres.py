@@ -90,7 +90,13 @@ class PostgresStore(DatabaseStore):
     BLOB = "BYTEA"
 
     def __init__(
-        self, conninfo: str, *, claim: bool = False, timeout_s: float | None = None
+        self,
+        conninfo: str,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        claim: bool = False,
+        timeout_s: float | None = None,
     ) -> None:
         self._parameters = parsed(conninfo)
         self._claims = claim
@@ -100,7 +106,7 @@ class PostgresStore(DatabaseStore):
         #: The session name by which other servers see this claim; PostgreSQL allows 63 bytes.
         self._name = f"mqis {token_hex(4)}, process {os.getpid()} at {socket.gethostname()}"[:63]
         self._watch: PostgresWatch | None = None
-        super().__init__()
+        super().__init__(create=create, read_only=read_only)
         if timeout_s is not None:
             self._reopen_sessions()
             self._watch = PostgresWatch(
@@ -200,6 +206,10 @@ class PostgresStore(DatabaseStore):
             pass
 
     # --- schema -----------------------------------------------------------------------------------
+
+    @property
+    def _place(self) -> str:
+        return place_of(self._parameters)
 
     def _read_version(self, session: DatabaseSession) -> int:
         place = place_of(self._parameters)

@@ -15,7 +15,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any, cast
 
-from mqis.protocol.errors import DamagedStore, StorageError
+from mqis.protocol.errors import DamagedStore, MissingStore, StorageError
 from mqis.protocol.ports import View
 from mqis.storage.cache import CachedView, QueryCache, SeenCommit
 from mqis.storage.commits import NextCommit, last_commit
@@ -35,6 +35,8 @@ _PRAGMAS = (
     "PRAGMA cache_size=-65536",
     "PRAGMA foreign_keys=ON",
 )
+#: The settings for reading; the mode of the file's journal is part of the file.
+_READING = ("PRAGMA query_only=ON", "PRAGMA cache_size=-65536")
 #: Explanations and advice, by the start of SQLite's name for the error.
 _EXPLAINED = {
     "SQLITE_FULL": "no room left, nothing was written; free some space and retry: ",
@@ -57,12 +59,11 @@ _STEPS = 10_000
 class _SqliteSession(DatabaseSession):
     """A connection to the file that explains sqlite3's errors."""
 
-    def __init__(self, path: Path, *, create: bool) -> None:
+    def __init__(self, path: Path, mode: str) -> None:
         super().__init__()
         self._path = path
         self._version = self._rows_before = 0
         self._seen = SeenCommit(0, b"")
-        mode = "rwc" if create else "rw"
         try:
             self._database = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode={mode}",
@@ -148,27 +149,26 @@ class _SqliteSession(DatabaseSession):
 
 
 class SqliteStore(DatabaseStore):
-    """A ``ports.Store`` in a file. Closing the last connection merges the log into the file."""
+    """A ``ports.Store`` in a file. Closing it merges the log into the file."""
 
     BEGIN_READ = "BEGIN"
     BEGIN_WRITE = "BEGIN IMMEDIATE"
     BLOB = "BLOB"
 
-    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+    def __init__(self, path: str | Path, *, create: bool = True, read_only: bool = False) -> None:
         self.path = Path(path)
-        self._create = create
         try:
             if create:
                 make_private(self.path)
             elif not self.path.exists():
-                raise StorageError(f"{self.path}: there is no store; make one with 'mqis import'")
+                raise MissingStore(f"{self.path}: there is no store")
         except OSError as error:  # a directory on its path may not be searched
             raise StorageError(f"{self.path}: cannot be opened: {error.strerror}") from error
         #: A connection of its own that looks for commits, and its last generation.
         self._watching = Lock()
         self._lookout: _SqliteSession | None = None
         self._generation = -1
-        super().__init__()
+        super().__init__(create=create, read_only=read_only)
         self._create = False  # a file that vanishes later is an error; do not create a new store
         self._cache = QueryCache(self._commits)
 
@@ -212,6 +212,10 @@ class SqliteStore(DatabaseStore):
         return NotedView(view)
 
     def close(self) -> None:
+        """Closes every connection; the file then has all commits, even if another process reads."""
+        if not self._read_only and has_log(self.path):
+            with suppress(StorageError), closing(self._connect()) as session:
+                session.run("PRAGMA wal_checkpoint(PASSIVE)")
         super().close()
         with self._watching:
             if self._lookout is not None:
@@ -229,21 +233,33 @@ class SqliteStore(DatabaseStore):
         with closing(self._connect()) as session:
             try:
                 make_private(path)
+                session.run("PRAGMA query_only=OFF")  # it would refuse to write the copy too
                 session.run("VACUUM INTO ?", (str(path),))
             except StorageError as error:
                 path.unlink(missing_ok=True)
                 raise StorageError(f"the copy {path} cannot be made: {error}") from error
 
     def _connect(self) -> DatabaseSession:
-        session = _SqliteSession(self.path, create=self._create)
+        session = _SqliteSession(self.path, self._mode())
         try:
             self._recognise(session)
-            for pragma in _PRAGMAS:
+            for pragma in _READING if self._read_only else _PRAGMAS:
                 session.run(pragma)
         except BaseException:
             session.close()
             raise
         return session
+
+    def _mode(self) -> str:
+        """The mode of SQLite.
+
+        A store that a crashed server left is read in the mode "ro": closing it in another one
+        would move its write-ahead log into the file. In that mode nothing is tidied up either, so a
+        store without such a log is not opened in it.
+        """
+        if self._create:
+            return "rwc"
+        return "ro" if self._read_only and has_log(self.path) else "rw"
 
     def _recognise(self, session: DatabaseSession) -> None:
         """Checks that the file is a store, before a pragma changes somebody else's file."""
@@ -252,6 +268,12 @@ class SqliteStore(DatabaseStore):
             tables = session.run("SELECT 1 FROM sqlite_master LIMIT 1")
         if application != APPLICATION_ID and tables:
             raise StorageError(f"{self.path}: is an SQLite file, but not an mqis store")
+        if application != APPLICATION_ID and not self._create:
+            raise MissingStore(f"{self.path}: this file is empty, there is no store in it")
+
+    @property
+    def _place(self) -> str:
+        return str(self.path)
 
     def _read_version(self, session: DatabaseSession) -> int:
         version: int = session.run("PRAGMA user_version")[0][0]
@@ -278,6 +300,14 @@ class SqliteStore(DatabaseStore):
         found = session.run("PRAGMA integrity_check(20)")
         damage = [row[0] for row in found if row[0] != "ok"]
         return [*(f"{row[0]} is not part of a store" for row in foreign), *damage]
+
+
+def has_log(path: Path) -> bool:
+    """Returns whether a write-ahead log with content is beside the file."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+    except OSError:
+        return False
 
 
 def make_private(path: Path) -> None:

@@ -105,7 +105,10 @@ def test_a_journal_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mo
             assert server._replication is not None
             assert server._replication.journal is not None
             # The records of its start may be written already.
-            with closing(open_store(config.store.url)) as store, store.write() as transaction:
+            with (
+                closing(open_store(config.store.url, create=True)) as store,
+                store.write() as transaction,
+            ):
                 transaction.append(JournalRecord(1, RecordKind.CHANGE, RecordState.LOCAL))
             server._replication.journal.thread.wake()
 

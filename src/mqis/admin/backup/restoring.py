@@ -300,7 +300,10 @@ def _move(old: Path, new: Path, done: Restored) -> None:
 def _into_database(plan: RestorePlan, draft: Path) -> None:
     """Copies all rows into the database in one transaction."""
     url = plan.config.store.url
-    with closing(SqliteStore(draft, create=False)) as source, claimed_store(url) as target:
+    with (
+        closing(SqliteStore(draft, create=False)) as source,
+        claimed_store(url, create=True) as target,
+    ):
         if not isinstance(target, DatabaseStore):
             raise BackupError("a store in memory cannot be restored: set another store.url")
         try:

@@ -1,7 +1,8 @@
 """Takes a backup while the server runs.
 
 The database makes a consistent copy of the store. The copy is checked, and packed with
-configuration, accounts and key. The file is read back before it gets its final name.
+configuration, accounts and key. The file is read back before it gets its final name, which is a
+new one: only ``force`` replaces a file that exists.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 
 from mqis import __version__
@@ -27,7 +29,7 @@ from mqis.admin.backup.manifest import (
 from mqis.config.file import ConfigError
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store, without_passwords
-from mqis.files import flush_directory
+from mqis.files import flush_directory, make_private_directory
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownership import enterprise
@@ -42,6 +44,8 @@ from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 
 SUFFIX = ".mqisbackup"
+#: The ends of a name that can only be a directory's.
+_DIRECTORY_ENDS = ("/", "/.", "/..")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,17 @@ class Taken:
 
 
 def take_backup(
-    config: Config, target: Path, config_file: Path | None, *, secrets: bool = True
+    config: Config,
+    to: str | Path,
+    config_file: Path | None,
+    *,
+    secrets: bool = True,
+    force: bool = False,
 ) -> Taken:
-    """Writes a backup to ``target``, a file or a directory; without ``config_file``, store only."""
+    """Writes a backup to the file or directory ``to``; without ``config_file``, store only."""
     now = datetime.now(UTC)
-    if target.is_dir():
-        target = target / f"{server_name(config)}-{now:%Y%m%dT%H%M%SZ}{SUFFIX}"
+    target = _place(to, f"{server_name(config)}-{now:%Y%m%dT%H%M%SZ}")
+    _refuse_occupied(target, force=force)
     with _staging(target) as staging:
         files = _gather(config, staging, config_file, secrets=secrets)
         manifest = _describe(config, files[Content.STORE], now)
@@ -70,9 +79,53 @@ def take_backup(
         Archive(draft).verify()
         with explained(target):
             size = draft.stat().st_size
-            draft.replace(target)
+            _publish(draft, target, force=force)
             flush_directory(target.parent)
     return Taken(target, size, manifest)
+
+
+# --- place ----------------------------------------------------------------------------------------
+
+
+def _place(to: str | Path, name: str) -> Path:
+    """The file to write: ``to`` itself, or a new file in the directory that it names.
+
+    A name that ends in a slash is a directory, which is made if it is missing.
+    """
+    target = Path(to)
+    if str(to).endswith(_DIRECTORY_ENDS):
+        with explained(target):
+            make_private_directory(target)
+    if not target.is_dir():
+        return target
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(path for each in names if not os.path.lexists(path := target / f"{each}{SUFFIX}"))
+
+
+def _refuse_occupied(target: Path, *, force: bool) -> None:
+    if not os.path.lexists(target):
+        return
+    if target.exists() and not target.is_file():
+        raise BackupError(f"{target}: is neither a file nor a directory; name another place")
+    if not force:
+        raise BackupError(
+            f"{target}: this file exists already; name another file or a directory, or replace it "
+            "with --force"
+        )
+
+
+def _publish(draft: Path, target: Path, *, force: bool) -> None:
+    """Gives the draft its final name; a file that came to be there meanwhile is not replaced."""
+    if force:
+        draft.replace(target)
+        return
+    try:
+        os.link(draft, target)
+    except FileExistsError:
+        _refuse_occupied(target, force=False)
+    except OSError:  # a file system without hard links
+        _refuse_occupied(target, force=False)
+        draft.rename(target)
 
 
 @contextmanager

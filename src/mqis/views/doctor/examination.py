@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from mqis.config.claims import lock_of
 from mqis.config.file import ConfigError, load
 from mqis.config.nodes import load_nodes
+from mqis.config.processlocks import holder
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of, open_store
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.server.identity import identify
 from mqis.storage.schema import VERSION
-from mqis.storage.sqlite import is_in_use, schema_version
+from mqis.storage.sqlite import schema_version
 from mqis.views.doctor import activedirectory, archive, files, health, keys, peers, ports, stores
 from mqis.views.doctor.findings import Area, Finding, Patient, Severity
 from mqis.views.doctor.neighbours import neighbours
@@ -45,7 +47,7 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
         config = load(file)
     except ConfigError as error:
         return [_CONFIGURATION.error(str(error), "docs/configuration.md has every key")]
-    running = _runs(config)  # before this process has it open itself
+    running = _runs(config)
     store, found = _opened(config)
     patient = Patient(file, config, store, running, rpc_ports or {})
     try:
@@ -79,7 +81,7 @@ def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
     path = file_of(config.store.url)
     version = None if path is None or not path.exists() else schema_version(path)
     if version is not None and 0 < version < VERSION:
-        todo = "back it up with the mqis that wrote it; 'mqis serve' upgrades it"
+        todo = "back it up with the mqis that wrote it; 'mqis store upgrade' upgrades it"
         return None, [_STORE.warning(f"schema version {version}, this mqis has {VERSION}", todo)]
     try:
         return open_store(config.store.url), []
@@ -89,11 +91,11 @@ def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
 
 
 def _runs(config: Config) -> bool | None:
-    """True if a process has the store open; None if that cannot be known."""
+    """True if a process has claimed the store; None if that cannot be known."""
     path = file_of(config.store.url)
     if path is None:
         return None
-    return path.exists() and is_in_use(path)
+    return holder(lock_of(path)) is not None
 
 
 def _check_peers(patient: Patient, store: Store) -> list[Finding]:

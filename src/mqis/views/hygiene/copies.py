@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from mqis.config.stores import is_sqlite_file
+from mqis.files import is_sqlite_file
 from mqis.protocol.directory.export_format import ORDER, ExportError, ExportHeader
 from mqis.protocol.directory.export_reading import ExportLines
 from mqis.protocol.directory.objects import (
