@@ -20,6 +20,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from mqis.wire.errors import MqisError
+
 ROOT = Path(__file__).resolve().parents[1]
 REPORT = ROOT / ".build" / "coverage.json"
 FLOOR = ROOT / "docs" / "coverage-floor.json"
@@ -28,10 +30,6 @@ PACKAGES = ("wire", "protocol")
 HINT_AT = 5
 """Tenths of a percent above the floor from which raising it is worth a commit."""
 WORST = 5
-
-
-class ReportError(Exception):
-    """The report or the floor cannot be read or does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +67,13 @@ def read_report(report: Mapping[str, Any]) -> dict[str, Files]:
                 found[package][name] = _coverage(name, entry["summary"])
     for package, files in found.items():
         if not files:
-            raise ReportError(f"the coverage report has no file of mqis/{package}")
+            raise MqisError(f"the coverage report has no file of mqis/{package}")
     return found
 
 
 def _coverage(name: str, summary: Mapping[str, int]) -> Coverage:
     if "num_branches" not in summary:
-        raise ReportError(f"{name}: coverage was measured without branches; use --branch")
+        raise MqisError(f"{name}: coverage was measured without branches; use --branch")
     return Coverage(
         summary["covered_lines"] + summary["covered_branches"],
         summary["num_statements"] + summary["num_branches"],
@@ -85,7 +83,7 @@ def _coverage(name: str, summary: Mapping[str, int]) -> Coverage:
 def read_floor(floor: Mapping[str, float]) -> dict[str, int]:
     """The floor of each package in tenths of a percent."""
     if set(floor) != set(PACKAGES):
-        raise ReportError(f"the floor is for {', '.join(floor)}, not {', '.join(PACKAGES)}")
+        raise MqisError(f"the floor is for {', '.join(floor)}, not {', '.join(PACKAGES)}")
     return {package: round(floor[package] * 10) for package in PACKAGES}
 
 
@@ -104,7 +102,7 @@ def _load(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ReportError(f"{path}: {error}") from error
+        raise MqisError(f"{path}: {error}") from error
 
 
 def _print_table(totals: Mapping[str, Coverage], floor: Mapping[str, int]) -> None:
@@ -146,7 +144,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return check(options.report, options.floor, lift=options.lift)
-    except ReportError as error:
+    except MqisError as error:
         print(f"coverage floor: {error}", file=sys.stderr)
         return 2
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from mqis.admin import join as joining
-from mqis.admin.join import JoinError, Wanted, join
+from mqis.admin.join import Wanted, join
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.server import Role
 from mqis.runtime.node.signer import MachineKey
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -92,7 +93,7 @@ def test_who_requires_signatures_waits_for_the_key_of_who_he_believes(looks: int
 @pytest.mark.req("SEC-3-01")
 def test_without_that_key_nothing_is_created() -> None:
     directory = Fresh(looks=1000)
-    with pytest.raises(JoinError, match="pec1 has no signing key in the directory"):
+    with pytest.raises(MqisError, match="pec1 has no signing key in the directory"):
         join(directory, wanted(keys_required=True))
     assert directory.made == []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.admin.activedirectory.connecting import ConnectingError, ConnectingOptions
+from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.online import CHANGED, NO_ENTERPRISE, import_domains
 from mqis.admin.activedirectory.taking import UNKNOWN_GATE, WITHOUT_DESCRIPTOR, EstateResult
 from mqis.config.stores import open_store
@@ -17,6 +17,7 @@ from mqis.protocol.ports import Store
 from mqis.runtime.ldap.binding import BindMethod
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.ldap import LdapFault, ScriptedAnswer
+from mqis.wire.errors import MqisError
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, RenameEntry
 from mqis.wire.ldap.controls import PAGED_RESULTS, PagedResults, find_control
 from mqis.wire.ldap.messages import LdapMessage
@@ -165,7 +166,7 @@ def test_a_connection_that_breaks_imports_nothing(store: Store, fault: LdapFault
         return None
 
     server.on_message = broken
-    with pytest.raises(ConnectingError):
+    with pytest.raises(MqisError, match=r"the connection|answer is damaged"):
         imported(server, store)
     assert is_empty(store)
 
@@ -174,7 +175,7 @@ def test_a_wrong_password_is_one_line(store: Store, tmp_path: Path) -> None:
     server = domain()
     server.users = {"ann@corp.example": b"right"}
     (tmp_path / "pw").write_text("wrong\n")
-    with pytest.raises(ConnectingError) as caught:
+    with pytest.raises(MqisError) as caught:
         imported(
             server, store, user="ann@corp.example", password_file=tmp_path / "pw",
             method=BindMethod.SIMPLE,

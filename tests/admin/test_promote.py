@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from mqis.admin.promote.following import plan_follow
-from mqis.admin.promote.plan import PromoteError
 from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import Takeover, plan_takeover
 from mqis.client.remote import Remote
@@ -18,6 +17,7 @@ from mqis.config.file import default_toml, load, override, read
 from mqis.config.sections import ConfiguredRole
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.server.directory_server import DirectoryServer
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.propid import PropId
 from tests import waiting
 from tests.server.enterprises import (
@@ -217,11 +217,11 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
                 await site.join(pec, "bsc3", "bsc", "Leiden", psc="psc2")
                 file = site.homes["bsc3"] / "mqis.toml"
                 async with site.serving("bsc3"):
-                    with pytest.raises(PromoteError, match="the server is running; stop it first"):
+                    with pytest.raises(MqisError, match="the server is running; stop it first"):
                         await taken_over(pec, file)
-                with pytest.raises(PromoteError, match=r"psc2 answers at .*: it is not lost"):
+                with pytest.raises(MqisError, match=r"psc2 answers at .*: it is not lost"):
                     await taken_over(pec, file)
-            with pytest.raises(PromoteError, match="pec1 is a pec: only a backup of the site"):
+            with pytest.raises(MqisError, match="pec1 is a pec: only a backup of the site"):
                 await taken_over(pec, site.homes["pec1"] / "mqis.toml")
             psc = site.homes["psc2"] / "mqis.toml"
             wish = RebuildRequest("bsc3", tmp_path / "new")
@@ -232,9 +232,9 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
                 (replace(wish, name="x"), "has no machine x"),
                 (replace(wish, to=tmp_path), "is not empty"),
             ):
-                with pytest.raises(PromoteError, match=message):
+                with pytest.raises(MqisError, match=message):
                     await asyncio.to_thread(plan_rebuild, psc, changed)
-            with pytest.raises(PromoteError, match="pec1 is not a server of site Leiden"):
+            with pytest.raises(MqisError, match="pec1 is not a server of site Leiden"):
                 plan_follow(psc, "pec1")
 
     asyncio.run(run())

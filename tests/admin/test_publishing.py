@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from mqis.admin.activedirectory.connecting import ConnectingError, ConnectingOptions
+from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.ldif import import_ldif
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.activedirectory.publishing import PublishAction, PublishStep
@@ -18,6 +18,7 @@ from mqis.config.stores import open_store
 from mqis.protocol.ports import Store
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.ldap import LdapFault, ScriptedAnswer
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry
 from mqis.wire.ldap.messages import LdapMessage
@@ -131,7 +132,7 @@ def test_a_controller_that_dies_in_between(store: Store) -> None:
         return [LdapFault.CLOSE] if left < 0 else None
 
     server.on_message = die
-    with pytest.raises(ConnectingError, match="run the command again: what was written is found"):
+    with pytest.raises(MqisError, match="run the command again: what was written is found"):
         published(server, store)
     server.on_message = None
     published(server, store)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import mqis
@@ -37,3 +39,64 @@ def test_files_are_written_whole() -> None:
         if _IN_PLACE & set(calls(path))
     }
     assert writers == _MAY_WRITE_IN_PLACE
+
+
+#: Errors that no handler of mqis names, each with what it is for.
+_UNHANDLED = {
+    "ConnectionDenied": "carries the reason of a refusal to callers of ``mqis.client``",
+    "LdapOverflow": "tells a caller that read too slowly from one whose connection was lost",
+    "LdapUnreachable": "no connection was made, so that the request can be sent again",
+    "LdifError": "carries the line",
+    "MirrorInterrupted": "a round that ended early, and is taken up again",
+    "MissingError": "public beside its base: a place without such a file",
+    "MissingStore": "its advice is filled in later",
+    "NdrError": "carries the offset",
+    "PlacesError": "the console answers it with 404",
+    "SessionError": "carries the code that the peer gets",
+    "StoreUrlError": "a ValueError, for the parser of options",
+    "UnknownClass": "noted apart from values that are garbled",
+    "UnpackError": "of no use outside its module, which turns all errors of tar into one",
+    "_AdvisedError": "the base of two",
+}
+
+
+@cache
+def _trees() -> tuple[ast.Module, ...]:
+    return tuple(ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py"))
+
+
+def _errors() -> set[str]:
+    """The classes that derive from an exception, over any number of steps."""
+    bases = {
+        node.name: {name.split(".")[-1] for name in map(ast.unparse, node.bases)}
+        for tree in _trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    known = {name for name, kind in vars(builtins).items() if isinstance(kind, type)}
+    known = {name for name in known if issubclass(getattr(builtins, name), BaseException)}
+    found: set[str] = set()
+    while more := {n for n, above in bases.items() if above & (known | found)} - found:
+        found |= more
+    return found
+
+
+def _handled() -> set[str]:
+    """The names in ``except``, and in calls that ask for a type."""
+    found: set[str] = set()
+    for tree in _trees():
+        for node in ast.walk(tree):
+            named: ast.AST | None = node.type if isinstance(node, ast.ExceptHandler) else None
+            asks = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            if asks and node.func.id in {"isinstance", "issubclass", "suppress"}:  # type: ignore[attr-defined]
+                named = node
+            if named is not None:
+                within = list(ast.walk(named))
+                found |= {each.id for each in within if isinstance(each, ast.Name)}
+                found |= {each.attr for each in within if isinstance(each, ast.Attribute)}
+    return found
+
+
+def test_an_error_has_a_class_of_its_own_if_somebody_handles_it() -> None:
+    """Every other is an ``MqisError`` (or the error of its layer) with a text for a person."""
+    assert _errors() - _handled() == _UNHANDLED.keys()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mqis.cli.capture_input import CaptureError
 from mqis.testing.pcap import Ends, udp_frame, write_pcap
+from mqis.wire.errors import MqisError
 from tests.cli.commands import process, run
 from tests.protocol.capture.made import MQQB, STRANGE, ack, capture, frames_of
 from tests.protocol.capture.recordings import oletx
@@ -139,7 +139,7 @@ def test_files_that_are_none(tmp_path: Path, content: bytes, reason: str) -> Non
     path = tmp_path / "strange.pcap"
     path.write_bytes(content)
     error = run("capture", path).exception
-    assert isinstance(error, CaptureError)
+    assert isinstance(error, MqisError)
     assert reason in str(error)
     assert str(path) in str(error)
 
@@ -155,7 +155,7 @@ def test_a_file_that_must_not_be_read(session: Path, monkeypatch: pytest.MonkeyP
 
 def test_what_is_not_there(tmp_path: Path) -> None:
     missing = run("capture", tmp_path / "none.pcap").exception
-    assert isinstance(missing, CaptureError)
+    assert isinstance(missing, MqisError)
     assert "none.pcap: no such file or directory" in str(missing)
     empty = run("capture", tmp_path).exception
     assert "this directory holds no capture files (*.pcap, *.pcapng, *.cap)" in str(empty)
@@ -215,5 +215,5 @@ def test_packed_garbage_is_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.pcap.gz"
     path.write_bytes(content)
     error = run("capture", path).exception
-    assert isinstance(error, CaptureError)
+    assert isinstance(error, MqisError)
     assert str(error).startswith(f"{path}: ")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.cli.hexinput import InputError, parse_hex
+from mqis.cli.hexinput import parse_hex
 from mqis.wire.decoders import DECODERS
-from mqis.wire.errors import WireError
+from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.address import AddressList, TaAddress
@@ -369,7 +369,7 @@ def test_input_that_is_nothing(tmp_path: Path) -> None:
         ("z" * 5000, "is neither hexadecimal nor a file"),
     ):
         error = run("decode", argument).exception
-        assert isinstance(error, InputError), argument
+        assert isinstance(error, MqisError), argument
         assert message in str(error)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from mqis.cli.confirming import NotConfirmed
 from mqis.protocol.errors import DirectoryError
 from mqis.views.deletion.carrying_out import DeletionRefused
 from mqis.views.presentation.properties import PropertyError
+from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 from tests.cli.commands import run
 from tests.cli.running import ALICE, BOB, PASSWORDS, Running, prepare, serving
@@ -71,7 +71,7 @@ def test_a_machine_takes_its_queues_along(server: Running) -> None:
 def test_nothing_is_deleted_without_a_yes(server: Running) -> None:
     machine_with_queues(server, "del-m2")
     error = asked(server, "delete", "machine", "del-m2").exception
-    assert isinstance(error, NotConfirmed)
+    assert isinstance(error, MqisError)
     assert "--yes" in str(error)
     assert len(queues_of(server, "del-m2")) == 2
     assert told(server, "get", "machine", "del-m2")["path"] == "del-m2"

@@ -14,9 +14,9 @@ from threading import Event, Thread
 
 import pytest
 
-from mqis.cli.discover import DiscoveryError
 from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.protocol.discovery.server import DiscoveryServer
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from tests.cli.commands import process, run
 from tests.cli.running import CONFIG, Running, prepare, serving
@@ -121,7 +121,7 @@ def test_nobody_answers() -> None:
     with Asking("127.0.83.2") as silent:
         where = f"127.0.83.2:{silent.socket.getsockname()[1]}"
         result = run("discover", "--endpoint", where, "--timeout", "0.05")
-        assert isinstance(result.exception, DiscoveryError)
+        assert isinstance(result.exception, MqisError)
         assert str(result.exception) == (
             "no directory server was found: no directory server answered"
         )

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mqis.admin.backup.manifest import BackupError
-from mqis.admin.promote.plan import PromoteError
 from mqis.config.file import load
 from mqis.config.nodes import NodesError
+from mqis.wire.errors import MqisError
 from tests.cli.commands import run
 from tests.server.enterprises import Site
 
@@ -64,7 +64,7 @@ def test_promote_says_what_goes_together(home: Path, tmp_path: Path) -> None:
     file = home / "mqis.toml"
     assert run("promote", "--rebuild", "x", "--config", file).exit_code == 2
     refused = run("promote", "--rebuild", "x", "--to", tmp_path / "new", "--config", file)
-    assert isinstance(refused.exception, PromoteError)
+    assert isinstance(refused.exception, MqisError)
     assert run("promote", "--config", file).exit_code == 2  # which PEC?
     both = run("promote", "pec1", "--follow", "psc1", "--run", tmp_path)
     assert (both.exit_code, "SERVER excludes" in both.output) == (2, True)

@@ -12,7 +12,6 @@ import pytest
 
 from mqis.cli.query import rows_as_table
 from mqis.cli.tour import file as tour_file
-from mqis.cli.tour.guide import TourError
 from mqis.config.file import override
 from mqis.config.nodes import NodesError
 from mqis.config.processlocks import ProcessLock
@@ -21,6 +20,7 @@ from mqis.config.stores import open_store
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import StorageError
 from mqis.runtime.entropy import SystemEntropy
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -94,7 +94,7 @@ def test_it_leaves_another_file_alone(tmp_path: Path) -> None:
 def test_a_step_that_does_not_hold_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(tour_file._ROLES, "PSC", 3)
     result = run("tour", "--store", tmp_path / "t.db")
-    assert isinstance(result.exception, TourError)
+    assert isinstance(result.exception, MqisError)
     assert str(result.exception) == (
         "step 2, Sites: this does not hold: five directory servers: 1 PEC, 3 PSC, 2 BSC; "
         "saw {'BSC': 2, 'PEC': 1, 'PSC': 2}, expected {'PEC': 1, 'PSC': 3, 'BSC': 2}"
@@ -111,7 +111,7 @@ def test_a_table_that_leaves_a_row_out_ends_it(
         tour_file, "rows_as_table", lambda found, *more: rows_as_table(found[1:], *more)
     )
     result = run("tour", "--store", tmp_path / "t.db")
-    assert isinstance(result.exception, TourError)
+    assert isinstance(result.exception, MqisError)
     assert str(result.exception).startswith("step 6, Lookup: this does not hold: 6 queues")
     assert "expected [['chi-app2" in str(result.exception)
 
@@ -119,7 +119,7 @@ def test_a_table_that_leaves_a_row_out_ends_it(
 def test_links_at_other_costs_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(tour_file.LINKS, frozenset({"Amsterdam", "Berlin"}), 11)
     result = run("tour", "--store", tmp_path / "t.db")
-    assert isinstance(result.exception, TourError)
+    assert isinstance(result.exception, MqisError)
     assert str(result.exception).startswith("step 3, Routing links: this does not hold")
 
 
@@ -135,7 +135,7 @@ def test_a_server_that_lets_everybody_in_ends_it(
 
     monkeypatch.setattr("mqis.cli.tour.wire.override", lax)
     result = run("tour", "--store", tmp_path / "t.db")
-    assert isinstance(result.exception, TourError)
+    assert isinstance(result.exception, MqisError)
     assert "cannot create a queue: MQ_OK" in str(result.exception)
 
 

@@ -10,13 +10,14 @@ from rich.console import Console
 
 from mqis.cli.output import table
 from mqis.cli.tour.console import matrix
-from mqis.cli.tour.guide import Guide, TourError
+from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.pipeline import expected_tiles, full_copies, undone
 from mqis.cli.tour.reading import read_page, shown_route, table_rows
 from mqis.cli.tour.routing import cheapest_cost
 from mqis.cli.tour.slip import named_queues
 from mqis.enterprise.example import EXAMPLE
 from mqis.enterprise.plan import parse_plan
+from mqis.wire.errors import MqisError
 
 ROUTE = (
     "ams-desk1 to C14: 3 hops, cost 30",
@@ -65,7 +66,7 @@ def test_a_tick_needs_what_was_expected() -> None:
 
 def test_a_failure_names_the_step_what_was_seen_and_what_was_expected() -> None:
     out = StringIO()
-    with pytest.raises(TourError) as failed:
+    with pytest.raises(MqisError) as failed:
         guide(out).confirm_equal("3 sites", ["a"], ["a", "b"])
     assert str(failed.value) == (
         "step 1, Sites: this does not hold: 3 sites; saw ['a'], expected ['a', 'b']"

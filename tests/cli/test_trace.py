@@ -19,7 +19,7 @@ import pytest
 
 from mqis.config.nodes import Nodes, load_nodes
 from mqis.runtime.authentication.account import nt_hash
-from mqis.views.tracing.trace import TraceError
+from mqis.wire.errors import MqisError
 from tests.cli.commands import process, run
 from tests.waiting import wait_until
 
@@ -232,7 +232,7 @@ def test_the_table(traced: Traced, forwarded: tuple[str, str]) -> None:
 )
 def test_what_cannot_be_traced(traced: Traced, name: str, message: str) -> None:
     error = run("trace", name, "--run", traced.run).exception
-    assert isinstance(error, TraceError)
+    assert isinstance(error, MqisError)
     assert message in str(error)
 
 

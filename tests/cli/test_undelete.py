@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from mqis.cli.confirming import NotConfirmed
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.replicated import content
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from tests.cli.commands import run
 from tests.server.test_forwarding import Enterprise
@@ -105,7 +105,7 @@ def test_a_queue_comes_back_as_it_was(running: Enterprise) -> None:
     (entry,) = plan["objects"]
     assert (entry["id"], entry["by"], entry["state"]) == (id_, ALICE, "ready")
     assert (QUEUE, id_) not in objects(running.psc), "a plan changes nothing"
-    assert isinstance(at(running.psc, "undelete", "queue", id_).exception, NotConfirmed)
+    assert isinstance(at(running.psc, "undelete", "queue", id_).exception, MqisError)
 
     text = done(running.psc, "undelete", "queue", "psc2\\orders", "--yes")
     assert "brought back 1 object" in text

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from mqis.cli.credentials import LoginError, split_user
+from mqis.cli.credentials import split_user
 from mqis.client.servers import NoServerError
 from mqis.protocol.errors import DirectoryError
 from mqis.server.accounts import AccountsFile
 from mqis.views.presentation.properties import PropertyError
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from tests.cli.commands import process, run
@@ -370,7 +371,7 @@ def test_a_wrong_password(server: Running) -> None:
             *server.through_mapper,
             stdin=b"wrong\n",
         )
-        assert isinstance(result.exception, LoginError)
+        assert isinstance(result.exception, MqisError)
         assert "refused the logon of LAB\\alice: check the name and the" in str(result.exception)
         assert str(result.exception).count("127.0.0.1") == 1
     assert server.log.count("refused: LAB\\alice cannot log on: NTLM: unknown account or w") == 2
@@ -406,7 +407,7 @@ def test_the_password_file(
     monkeypatch.setenv("MQIS_USER", "alice@LAB")
     monkeypatch.setenv("MQIS_PASSWORD_FILE", str(secret))
     arguments = ("get", "site", "Berlin", *server.through_mapper)
-    with pytest.raises(LoginError, match="secret: the password cannot be read: No such file"):
+    with pytest.raises(MqisError, match="secret: the password cannot be read: No such file"):
         raise run(*arguments).exception or AssertionError
     secret.write_bytes(PASSWORDS[ALICE])
     assert run(*arguments).exit_code == 0
@@ -416,7 +417,7 @@ def test_the_password_file(
 
 def test_no_password_at_all(server: Running) -> None:
     result = run("servers", "--user", ALICE, *server.through_mapper, stdin=b"")
-    assert isinstance(result.exception, LoginError)
+    assert isinstance(result.exception, MqisError)
     assert "MQIS_PASSWORD_FILE" in str(result.exception)
 
 
@@ -448,7 +449,7 @@ def test_a_server_that_does_not_prove_itself(demo_store: Path, tmp_path: Path) -
     prepare(tmp_path, demo_store, CONFIG + 'gss = "none"\n')
     with serving(tmp_path, "--json") as running:
         result = asked(running, "get", "site", "Berlin", user=ALICE)
-        assert isinstance(result.exception, LoginError)
+        assert isinstance(result.exception, MqisError)
         assert "MQDS_E_CANT_INIT_SERVER_AUTH" in str(result.exception)
         assert "--no-verify connects without signatures" in str(result.exception)
         assert done(running, "get", "site", "Berlin", "--no-verify").startswith("site Berlin")

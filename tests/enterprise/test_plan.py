@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from mqis.config.file import ConfigError
 from mqis.enterprise.example import EXAMPLE
 from mqis.enterprise.plan import (
     AccountPlan,
     EnterprisePlan,
     LinkPlan,
     MachinePlan,
-    PlanError,
     QueuePlan,
     ServerPlan,
     ServerRole,
@@ -109,7 +109,7 @@ def test_what_is_left_out_has_a_default() -> None:
 )
 def test_a_mistake_is_told_with_its_key(old: str, new: str, message: str) -> None:
     assert old in SMALL
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(ConfigError) as caught:
         parse_plan(tomllib.loads(SMALL.replace(old, new)), "acme.toml")
     assert str(caught.value).startswith(f"acme.toml: {message}")
 
@@ -132,11 +132,11 @@ def test_a_mistake_is_told_with_its_key(old: str, new: str, message: str) -> Non
     ],
 )
 def test_what_is_added_has_to_fit(more: str, message: str) -> None:
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(ConfigError) as caught:
         parse_plan(tomllib.loads(f"{SMALL}\n{more}\n"), "acme.toml")
     assert str(caught.value).startswith(f"acme.toml: {message}")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"'mqis up --example > .*none\.toml' writes one"):
+    with pytest.raises(ConfigError, match=r"'mqis up --example > .*none\.toml' writes one"):
         load_plan(tmp_path / "none.toml")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from mqis.config.file import load
+from mqis.config.file import ConfigError, load
 from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.first import found_pec, journal_local_changes
 from mqis.enterprise.launch import SERVERS
-from mqis.enterprise.plan import PlanError, RunPlan, parse_plan
+from mqis.enterprise.plan import RunPlan, parse_plan
 from mqis.enterprise.setup import administrator, make_accounts
 from mqis.protocol.directory.objects import Scope
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
@@ -88,10 +88,10 @@ def test_passwords_are_given_or_made_up(tmp_path: Path, plan: RunPlan) -> None:
 
 
 def test_a_password_that_cannot_be_read_is_told(tmp_path: Path, plan: RunPlan) -> None:
-    with pytest.raises(PlanError, match=r"secret\.txt: the password cannot be read"):
+    with pytest.raises(ConfigError, match=r"secret\.txt: the password cannot be read"):
         make_accounts(tmp_path, plan, tmp_path)
     (tmp_path / "secret.txt").write_text("\n", encoding="utf-8")
-    with pytest.raises(PlanError, match="the first line must be the password, but is empty"):
+    with pytest.raises(ConfigError, match="the first line must be the password, but is empty"):
         make_accounts(tmp_path, plan, tmp_path)
 
 

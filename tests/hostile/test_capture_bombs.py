@@ -23,10 +23,11 @@ from threading import Thread
 import pytest
 
 from mqis.cli import capture_input
-from mqis.cli.capture_input import CaptureError, mapped_capture
+from mqis.cli.capture_input import mapped_capture
 from mqis.protocol.capture.decoder import CaptureDecoder, decode_rows
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.testing.pcap import write_pcap
+from mqis.wire.errors import MqisError
 from mqis.wire.pcap.captured import LinkType
 from mqis.wire.pcap.file import walk_capture
 from tests.waiting import DEADLINE_S
@@ -204,7 +205,7 @@ def test_a_packed_bomb_is_refused_before_it_is_large(
     with gzip.open(path, "wb", compresslevel=1) as out:
         out.write(capture([bytes(60_000)] * 200))
     assert path.stat().st_size < 100_000
-    with pytest.raises(CaptureError, match="unpacks to more than 200"), mapped_capture(path):
+    with pytest.raises(MqisError, match="unpacks to more than 200"), mapped_capture(path):
         pass
 
 
@@ -227,7 +228,7 @@ def test_an_endless_pipe_is_refused(
 
     pouring = Thread(target=pour)
     pouring.start()
-    with pytest.raises(CaptureError, match=reason), mapped_capture(pipe):
+    with pytest.raises(MqisError, match=reason), mapped_capture(pipe):
         pass
     pouring.join(DEADLINE_S)
     assert not pouring.is_alive()

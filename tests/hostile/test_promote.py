@@ -11,7 +11,6 @@ from shutil import copytree
 
 import pytest
 
-from mqis.admin.promote.plan import PromoteError
 from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import plan_takeover
 from mqis.client.directory import DirectoryClient
@@ -26,6 +25,7 @@ from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -158,7 +158,7 @@ def test_a_plan_is_not_carried_out_against_somebody_else(backup: Path) -> None:
     directory = Impostor("psc2")
     takeover = plan_takeover(backup, directory)
     directory.psc = "bsc4"
-    with pytest.raises(PromoteError, match="is bsc4 by now, no longer psc2"):
+    with pytest.raises(MqisError, match="is bsc4 by now, no longer psc2"):
         takeover.carry_out(directory)
     assert directory.changes == 0
     assert backup.read_bytes() == before

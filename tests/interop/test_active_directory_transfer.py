@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.admin.activedirectory.connecting import ConnectingError, ConnectingOptions
+from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.exporting import LdifOptions, export_ldif
 from mqis.admin.activedirectory.ldif import import_ldif
 from mqis.admin.activedirectory.notes import TransferNotes
@@ -24,6 +24,7 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store
 from mqis.runtime.entropy import SystemEntropy
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 from mqis.wire.mqds.values import props
@@ -180,7 +181,7 @@ def test_a_new_queue_gets_another_identifier_and_that_is_told(domain: Path, esta
 
 
 def test_a_wrong_password_is_one_line(domain: Path) -> None:
-    with closing(open_store("memory:")) as store, pytest.raises(ConnectingError) as caught:
+    with closing(open_store("memory:")) as store, pytest.raises(MqisError) as caught:
         import_online([options(domain, "wrong")], store)
     assert "the user name or the password is wrong" in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mqis.admin.activedirectory.connecting import ConnectingError, ConnectingOptions, connect
+from mqis.admin.activedirectory.connecting import ConnectingOptions, connect
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.authentication import kerberos
@@ -22,6 +22,7 @@ from mqis.runtime.ldap.protection import LdapProtection
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.runtime.ldap.tls import TlsSettings
+from mqis.wire.errors import MqisError
 from mqis.wire.ldap.filters import parse_filter
 from tests.interop.samba_domain import PASSWORD, USER, samba_domain
 
@@ -121,11 +122,11 @@ def test_connecting_by_url(domain: Path, tmp_path: Path) -> None:
         return f"{root.domain} {root.host}"
 
     assert asyncio.run(test(PASSWORD, options)) == f"{DOMAIN} dc1.corp.example"
-    with pytest.raises(ConnectingError, match="the user name or the password is wrong"):
+    with pytest.raises(MqisError, match="the user name or the password is wrong"):
         asyncio.run(test("wrong", options))
-    with pytest.raises(ConnectingError, match="is not trusted"):
+    with pytest.raises(MqisError, match="is not trusted"):
         asyncio.run(test(PASSWORD, replace(options, ca_file=None)))
-    with pytest.raises(ConnectingError, match="is not for dc2"):
+    with pytest.raises(MqisError, match="is not for dc2"):
         asyncio.run(test(PASSWORD, replace(options, server_name="dc2.corp.example")))
 
 

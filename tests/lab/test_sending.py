@@ -8,11 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from mqis.lab.sending import QUEUE, Journey, Passing, SendingEnterprise, SendingError, chain
+from mqis.lab.sending import QUEUE, Journey, Passing, SendingEnterprise, chain
 from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import explain
 from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.properties import MessageClass
 from tests.protocol.routing.worlds import World, called, guid
@@ -105,5 +106,5 @@ def test_a_machine_without_a_usable_name() -> None:
     world = World(a="A gate")
     nameless = replace(world.machines["a"], name="")
     snapshot = Snapshot.make([*world.sites.values(), nameless])
-    with pytest.raises(SendingError, match="no queue manager for"):
+    with pytest.raises(MqisError, match="no queue manager for"):
         travel(snapshot, guid("a"), PrivateQueue(guid("a"), QUEUE))

@@ -12,9 +12,8 @@ from pyspark.sql import SparkSession
 
 from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.runs import ingest
-from mqis.pipeline.session import PipelineError
-from mqis.pipeline.sources.files import SourceError
-from mqis.pipeline.tables import TableDirectory, TableError
+from mqis.pipeline.tables import TableDirectory
+from mqis.wire.errors import MqisError
 from tests.disks import small_disk
 
 SMALL = GeneratePlan(sites=1, machines=2, queues=3, changes=10, faults=0)
@@ -30,13 +29,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_nothing_to_read(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     tables = TableDirectory(spark, tmp_path / "tables")
-    with pytest.raises(PipelineError, match="nothing to read"):
+    with pytest.raises(MqisError, match="nothing to read"):
         ingest(tables)
-    with pytest.raises(SourceError, match="there are no journal segments in it"):
+    with pytest.raises(MqisError, match="there are no journal segments in it"):
         ingest(tables, str(tmp_path / "empty"))
-    with pytest.raises(SourceError, match="there are no exports in it"):
+    with pytest.raises(MqisError, match="there are no exports in it"):
         ingest(tables, exports=str(tmp_path / "empty"))
-    with pytest.raises(SourceError, match="there is no such file or directory"):
+    with pytest.raises(MqisError, match="there is no such file or directory"):
         ingest(tables, str(tmp_path / "none"))
     assert not (tmp_path / "tables").exists()
 
@@ -81,7 +80,7 @@ def test_a_full_disk_leaves_the_tables_as_they_were(
         with (place / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
             while ballast.write(bytes(4096)):
                 pass
-        with pytest.raises(TableError, match="no room left on the disk"):
+        with pytest.raises(MqisError, match="no room left on the disk"):
             ingest(tables, str(made / "journals"))
         assert tables.names() == ["numbers"]
         assert tables.read("numbers").count() == 3

@@ -13,11 +13,12 @@ from pyspark.sql import SparkSession
 from mqis.pipeline import arrays
 from mqis.pipeline.schemas import CAPTURE
 from mqis.pipeline.sources.capture import CaptureReader, capture_files, option_choice
-from mqis.pipeline.sources.files import Share, SourceError
+from mqis.pipeline.sources.files import Share
 from mqis.pipeline.tables import TableDirectory
 from mqis.protocol.capture.conversations import Summary
 from mqis.protocol.capture.decoder import decode_rows
 from mqis.protocol.capture.row import DecodedRow
+from mqis.wire.errors import MqisError
 from mqis.wire.mqdsrp import messages as m
 from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.seqnum import SequenceNumber
@@ -110,12 +111,12 @@ def test_options_choose_rows(captures: Path) -> None:
     assert {row["carrier"] for row in read(path, protocol="rpc")} == {"rpc"}
     assert option_choice({"until": "1970-01-01T00:00:01"}).until_ns == 1_000_000_000
     for name, value in (("protocol", "http"), ("address", "here"), ("since", "soon")):
-        with pytest.raises(SourceError, match=r"an option of mqis\.capture is wrong"):
+        with pytest.raises(MqisError, match=r"an option of mqis\.capture is wrong"):
             read(path, **{name: value})
 
 
 def test_what_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"there are no captures in it \(\*\.pcap, "):
+    with pytest.raises(MqisError, match=r"there are no captures in it \(\*\.pcap, "):
         capture_files({"path": str(tmp_path)})
     assert capture_files({"path": str(tmp_path), "allow_empty": "true"}) == []
 

@@ -15,9 +15,9 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.sources.choosing import check_columns, columns_of
-from mqis.pipeline.sources.files import Share, SourceError
+from mqis.pipeline.sources.files import Share
 from mqis.pipeline.sources.journal import JournalSource, read_share
-from mqis.wire.errors import WireError
+from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     JournalRecord,
@@ -220,12 +220,12 @@ def test_columns_are_chosen_by_name() -> None:
     ],
 )
 def test_columns_that_are_wrong(options: dict[str, str], words: str) -> None:
-    with pytest.raises(SourceError, match=words):
+    with pytest.raises(MqisError, match=words):
         JournalSource({"rows": "changes", **options}).schema()
 
 
 def test_a_schema_with_another_type_is_refused() -> None:
     check_columns(StructType().add("object_type", "integer"), schemas.CARRIED, "mqis.journal")
     wide = StructType().add("object_type", "long")
-    with pytest.raises(SourceError, match=r"'object_type' of mqis.journal is int, not bigint"):
+    with pytest.raises(MqisError, match=r"'object_type' of mqis.journal is int, not bigint"):
         check_columns(wide, schemas.CARRIED, "mqis.journal")

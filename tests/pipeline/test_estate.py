@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqis.pipeline.runs import estate
-from mqis.pipeline.sources.files import SourceError
 from mqis.pipeline.sources.findings import estate_checks
 from mqis.pipeline.tables import TableDirectory
+from mqis.wire.errors import MqisError
 from mqis.wire.ldap.changes import AddEntry
 from tests.cli.commands import run
 from tests.cli.test_estate import written
@@ -75,14 +75,12 @@ def test_faults_are_open_mended_or_unknown(spark: SparkSession, tmp_path: Path) 
 )
 def test_a_file_that_is_no_result_is_one_clear_line(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(
-        SourceError, match=r"a\.json: this is no result of 'mqis estate check'"
-    ) as e:
+    with pytest.raises(MqisError, match=r"a\.json: this is no result of 'mqis estate check'") as e:
         estate_checks(str(tmp_path))
     assert reason in str(e.value)
     assert "\n" not in str(e.value)
 
 
 def test_nothing_to_read_is_said(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="there are no results of 'mqis estate check --json'"):
+    with pytest.raises(MqisError, match="there are no results of 'mqis estate check --json'"):
         estate_checks(str(tmp_path))

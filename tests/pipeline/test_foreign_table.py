@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from mqis.pipeline.tables import TableError
+from mqis.wire.errors import MqisError
 from tests.cli.commands import run
 from tests.pipeline.conftest import Enterprise
 
@@ -23,7 +23,7 @@ def test_a_table_with_another_schema_is_not_replaced(
         spark.sql("CREATE TABLE foreign.objects USING parquet AS SELECT 'red' AS colour")
         done = run("pipeline", "ingest", "--exports", exports, "--into", "foreign")
         assert done.exit_code == 1
-        assert isinstance(done.exception, TableError)
+        assert isinstance(done.exception, MqisError)
         assert str(done.exception) == (
             "spark_catalog.foreign.objects: exists with another schema (column colour), so it is "
             "not replaced; drop it, or choose another schema with --into"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mqis.lab.generate import GenerateError, GeneratePlan, generate
+from mqis.lab.generate import GeneratePlan, generate
 from mqis.storage.journal.checking import check_journal
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     JournalRecord,
@@ -127,11 +128,11 @@ def test_patterns_make_the_records_that_encoding_makes() -> None:
 
 def test_refusals(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(GenerateError, match="not empty"):
+    with pytest.raises(MqisError, match="not empty"):
         generate(SMALL, tmp_path)
-    with pytest.raises(GenerateError, match="--faults 0"):
+    with pytest.raises(MqisError, match="--faults 0"):
         GeneratePlan(sites=1, machines=1)
-    with pytest.raises(GenerateError, match="a site has one or none"):
+    with pytest.raises(MqisError, match="a site has one or none"):
         GeneratePlan(sites=2, backups=5)
-    with pytest.raises(GenerateError, match="churn"):
+    with pytest.raises(MqisError, match="churn"):
         GeneratePlan(churn=0.9)

@@ -15,8 +15,8 @@ from mqis.pipeline.graph import TABLES, TableKind
 from mqis.pipeline.inputs import PipelineInputs
 from mqis.pipeline.project import write_project
 from mqis.pipeline.registry import table
-from mqis.pipeline.session import PipelineError
-from mqis.pipeline.tables import TableDirectory, TableError
+from mqis.pipeline.tables import TableDirectory
+from mqis.wire.errors import MqisError
 from tests.pipeline.conftest import Enterprise
 
 #: The schemas of what is read from outside.
@@ -92,7 +92,7 @@ def test_two_tables_of_one_name_are_refused() -> None:
 def test_a_table_of_an_earlier_version_is_named(spark: SparkSession, tmp_path: Path) -> None:
     tables = TableDirectory(spark, tmp_path)
     tables.write("segments", spark.createDataFrame([("a",)], "file string"))
-    with pytest.raises(TableError, match="the table segments lacks the column damage, so an earl"):
+    with pytest.raises(MqisError, match="the table segments lacks the column damage, so an earl"):
         TableBuilder(tables).frame("segments")
 
 
@@ -105,7 +105,7 @@ def test_a_table_of_an_earlier_version_is_named(spark: SparkSession, tmp_path: P
     ],
 )
 def test_a_wrong_place_is_one_clear_line(spark: SparkSession, place: str, why: str) -> None:
-    with pytest.raises(TableError) as refused:
+    with pytest.raises(MqisError) as refused:
         CatalogTables(spark, place)
     assert why in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -119,5 +119,5 @@ def test_a_project_is_three_short_files(enterprise: Enterprise, tmp_path: Path) 
     assert len(lines) == 3
     assert enterprise.journals in lines[-1]
     assert defaults == tmp_path / "project" / "conf" / "spark-defaults.conf"
-    with pytest.raises(PipelineError, match="exists already"):
+    with pytest.raises(MqisError, match="exists already"):
         write_project(tmp_path / "project", inputs, "estate")

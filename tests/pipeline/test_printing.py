@@ -9,9 +9,9 @@ from shutil import which
 
 import pytest
 
-from mqis.pipeline.outputs import ReportError
 from mqis.pipeline.printing import BROWSERS, VARIABLE, find_browser, print_pdf
 from mqis.pipeline.report.page import html_page
+from mqis.wire.errors import MqisError
 from tests.pipeline.test_report import difference, with_rows
 from tests.waiting import wait_until
 
@@ -71,7 +71,7 @@ def test_a_failure_leaves_the_old_file(
     browser(tmp_path, script, monkeypatch)
     out = tmp_path / "report.pdf"
     out.write_bytes(b"old")
-    with pytest.raises(ReportError, match=reason):
+    with pytest.raises(MqisError, match=reason):
         print_pdf(b"<p>x", out)
     assert out.read_bytes() == b"old"
 
@@ -81,7 +81,7 @@ def test_a_browser_that_hangs_is_ended_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/child; wait", monkeypatch)
-    with pytest.raises(ReportError, match="did not print within"):
+    with pytest.raises(MqisError, match="did not print within"):
         print_pdf(b"<p>x", tmp_path / "report.pdf", limit_s=1)
     child = int((tmp_path / "child").read_text())
     wait_until(lambda: _has_ended(child))  # it dies when it runs next
@@ -97,10 +97,10 @@ def _has_ended(pid: int) -> bool:
 
 def test_no_browser_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    with pytest.raises(ReportError, match="print the HTML file in your browser"):
+    with pytest.raises(MqisError, match="print the HTML file in your browser"):
         find_browser(lambda _: None)
     monkeypatch.setenv(VARIABLE, os.devnull)
-    with pytest.raises(ReportError, match=f"{VARIABLE}={os.devnull}"):
+    with pytest.raises(MqisError, match=f"{VARIABLE}={os.devnull}"):
         find_browser()
 
 

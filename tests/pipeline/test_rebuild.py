@@ -17,7 +17,6 @@ from mqis.lab.generate.plan import GeneratePlan
 from mqis.pipeline import sources
 from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.runs import ingest
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
 from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry, parse_header
@@ -25,6 +24,7 @@ from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DeletedObject, DirectoryObject
 from mqis.protocol.replication.replicated import is_own
 from mqis.storage.memory import MemoryStore
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -190,8 +190,8 @@ def test_a_site_and_its_network_may_share_an_identifier(spark: SparkSession) -> 
 
 
 def test_points_that_are_none_are_refused(tables: TableDirectory) -> None:
-    with pytest.raises(PipelineError, match="needs either a time, or a partition"):
+    with pytest.raises(MqisError, match="needs either a time, or a partition"):
         rebuild(tables, Path("nowhere"))
     early = datetime(2000, 1, 1, tzinfo=UTC)
-    with pytest.raises(PipelineError, match="begin later"):
+    with pytest.raises(MqisError, match="begin later"):
         rebuild(tables, Path("nowhere"), at_time=early)

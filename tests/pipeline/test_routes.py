@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from mqis.pipeline.report import report
 from mqis.pipeline.runs import Failed, Routed, hygiene, ingest, routes, traffic, what_if
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.network import RoutingArrays, packed, unpacked
 from mqis.pipeline.transforms.routes import routes_block
@@ -29,6 +28,7 @@ from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.trace import RoutingTables
 from mqis.views.routes.finding import find_end, find_links
 from mqis.views.sitemap.picture import picture_of_objects
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -210,7 +210,7 @@ def test_traffic_with_and_without_a_link(routed: TableDirectory, tmp_path: Path)
         "GA,gC,10\n"  # names ignore case; two have this one, the first site's is meant
         "gB,gD,5\ngD,gF,3\ngC,nobody,7\n"
     )
-    with pytest.raises(PipelineError, match="no link 'X - Y'"):
+    with pytest.raises(MqisError, match="no link 'X - Y'"):
         traffic(routed, str(csv), failed="X - Y")
     done = traffic(routed, str(csv), failed="B - C")
     found = {(row.kind, row.name): row for row in routed.read("traffic").collect()}

@@ -10,10 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mqis.pipeline import sources
-from mqis.pipeline.sources.files import SourceError
 from mqis.pipeline.sources.journal import option_filters
 from mqis.pipeline.transforms.bodies import NEEDED, carried
 from mqis.protocol.directory.export_format import is_end
+from mqis.wire.errors import MqisError
 from mqis.wire.journal import Whole, segment_header, walk
 from tests.pipeline.conftest import Enterprise
 
@@ -130,7 +130,7 @@ def test_unknown_column_and_empty_directory(spark: SparkSession, tmp_path: Path)
 def test_options_choose_rows() -> None:
     chosen = option_filters({"server": "a,b", "since": "2024-03-01T08:00:00"})
     assert len(chosen) == 2
-    with pytest.raises(SourceError, match="an option of mqis"):
+    with pytest.raises(MqisError, match="an option of mqis"):
         option_filters({"partition": "nonsense"})
 
 

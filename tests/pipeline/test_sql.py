@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mqis.pipeline.sql import SqlError, ask
+from mqis.pipeline.sql import ask
 from mqis.pipeline.tables import TableDirectory
+from mqis.wire.errors import MqisError
 from tests.cli.commands import run
 
 
@@ -56,7 +57,7 @@ def test_only_so_many_rows(few: TableDirectory) -> None:
     ],
 )
 def test_a_wrong_query_is_one_line(few: TableDirectory, query: str, reason: str) -> None:
-    with pytest.raises(SqlError, match=reason) as caught:
+    with pytest.raises(MqisError, match=reason) as caught:
         ask(few, query, 5)
     assert "\n" not in str(caught.value)
     assert "SQLSTATE" not in str(caught.value)
@@ -82,7 +83,7 @@ def test_a_wrong_query_is_one_line(few: TableDirectory, query: str, reason: str)
 @pytest.mark.req("SEC-12-11")
 def test_a_query_only_reads_tables(few: TableDirectory, tmp_path: Path, query: str) -> None:
     (tmp_path / "secret").write_text("the password")
-    with pytest.raises(SqlError) as caught:
+    with pytest.raises(MqisError) as caught:
         ask(few, query.replace("{there}", str(tmp_path)), 5)
     assert "the password" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["secret"]
@@ -102,7 +103,7 @@ def test_the_command(few: TableDirectory) -> None:
     listed = json.loads(run("pipeline", "sql", "--json", *place).stdout)
     assert listed == {"lag": ["server", "p95_ms"], "records": ["server", "object_id", "kind"]}
     wrong = run("pipeline", "sql", "DROP VIEW lag", *place).exception
-    assert isinstance(wrong, SqlError)
+    assert isinstance(wrong, MqisError)
 
 
 def test_rows_are_shown_in_words_and_as_stored(few: TableDirectory) -> None:

@@ -13,10 +13,11 @@ from mqis.pipeline.inputs import snapshot_files
 from mqis.pipeline.sources.capture import CaptureSource
 from mqis.pipeline.sources.checks import SegmentSource
 from mqis.pipeline.sources.directory import DirectorySource
-from mqis.pipeline.sources.files import SourceError, paths_in
+from mqis.pipeline.sources.files import paths_in
 from mqis.pipeline.sources.inventory import journal_files
 from mqis.pipeline.sources.journal import JournalSource
 from mqis.places import parse_place
+from mqis.wire.errors import MqisError
 from tests.pipeline.test_capture import write_captures
 from tests.s3server import SECRET, S3Server
 from tests.storage.archive.test_archiver import write_journal
@@ -99,9 +100,9 @@ def test_captures_give_the_same_rows(s3: S3Server, tmp_path: Path, share_bytes: 
 
 
 def test_a_missing_bucket_and_an_empty_one_are_one_clear_line(s3: S3Server) -> None:
-    with pytest.raises(SourceError, match="no such bucket"):
+    with pytest.raises(MqisError, match="no such bucket"):
         paths_in({"path": s3.uri("nowhere/x")}, "journal segments", "*")
-    with pytest.raises(SourceError, match="there are no journal segments in it"):
+    with pytest.raises(MqisError, match="there are no journal segments in it"):
         paths_in({"path": s3.uri("bucket/empty")}, "journal segments", "*")
 
 

@@ -14,10 +14,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StructField, StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.sources.files import Share, SourceError
+from mqis.pipeline.sources.files import Share
 from mqis.pipeline.sources.journal import JournalSource
 from mqis.pipeline.sources.stream import JournalStreamReader, Offset
 from mqis.pipeline.transforms.live import divergence, without_strangers
+from mqis.wire.errors import MqisError
 from mqis.wire.journal import segment_header, walk
 from tests.pipeline.conftest import Enterprise
 
@@ -125,9 +126,9 @@ def test_a_restart_with_other_columns_is_refused(enterprise: Enterprise, tmp_pat
         stream_of(tmp_path, "server,lsn,seq"),
         stream_of(tmp_path, "lsn", rows="changes"),
     ):
-        with pytest.raises(SourceError, match="was started with records: struct<server:string"):
+        with pytest.raises(MqisError, match="was started with records: struct<server:string"):
             other.latestOffset(end, ReadAllAvailable())
-        with pytest.raises(SourceError, match="a new checkpoint and a new table"):
+        with pytest.raises(MqisError, match="a new checkpoint and a new table"):
             other.partitions(start, end)
 
 
@@ -136,10 +137,10 @@ def test_a_batch_whose_file_is_gone_is_an_error(enterprise: Enterprise, tmp_path
     reader = stream_of(tmp_path)
     end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
     target.write_bytes(target.read_bytes()[: cuts[3]])
-    with pytest.raises(SourceError, match="gone or shorter; put it back"):
+    with pytest.raises(MqisError, match="gone or shorter; put it back"):
         reader.partitions(reader.initialOffset(), end)
     target.unlink()
-    with pytest.raises(SourceError, match="gone or shorter"):
+    with pytest.raises(MqisError, match="gone or shorter"):
         reader.partitions(reader.initialOffset(), end)
 
 
@@ -153,7 +154,7 @@ def test_a_batch_whose_file_is_gone_is_an_error(enterprise: Enterprise, tmp_path
     ],
 )
 def test_options_that_are_wrong(tmp_path: Path, options: dict[str, str], words: str) -> None:
-    with pytest.raises(SourceError, match=words):
+    with pytest.raises(MqisError, match=words):
         stream_of(tmp_path, **options)
 
 

@@ -8,12 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.tables import TableDirectory, TableError
+from mqis.pipeline.tables import TableDirectory
+from mqis.wire.errors import MqisError
 
 
 def test_versions(spark: SparkSession, tmp_path: Path) -> None:
     tables = TableDirectory(spark, tmp_path)
-    with pytest.raises(TableError, match="no table 'numbers'"):
+    with pytest.raises(MqisError, match="no table 'numbers'"):
         tables.read("numbers")
     for count in (3, 4, 5):
         assert tables.write("numbers", spark.range(count)).count() == count
@@ -30,11 +31,11 @@ def test_a_failed_write_changes_nothing(spark: SparkSession, tmp_path: Path) -> 
     tables = TableDirectory(spark, tmp_path)
     tables.write("numbers", spark.range(3))
     broken = spark.range(3).select(F.raise_error(F.lit("No space left on device")).alias("id"))
-    with pytest.raises(TableError, match="free some space"):
+    with pytest.raises(MqisError, match="free some space"):
         tables.write("numbers", broken)
     assert tables.read("numbers").count() == 3
     assert sorted(p.name for p in (tmp_path / "numbers").iterdir()) == ["CURRENT", "v000001"]
-    with pytest.raises(TableError):
+    with pytest.raises(MqisError, match="free some space"):
         tables.write("fresh", broken)
     assert not tables.has("fresh")
 

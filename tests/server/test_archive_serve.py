@@ -13,11 +13,11 @@ import pytest
 from mqis.config.file import ConfigError, load
 from mqis.runtime import archive
 from mqis.server.directory_server import DirectoryServer
-from mqis.server.replication import ReplicationError
 from mqis.storage.archive import Archiver, archived_journals
 from mqis.storage.journal import Journal
 from mqis.storage.journal.files import segments
 from mqis.views.doctor.examination import examine
+from mqis.wire.errors import MqisError
 from tests.cli.commands import run
 from tests.server.enterprises import Site, create
 from tests.waiting import until
@@ -126,7 +126,7 @@ def test_an_archive_without_a_journal_is_refused(tmp_path: Path) -> None:
         async with DirectoryServer(load(home / "mqis.toml"), grace_s=1):
             pass
 
-    with pytest.raises(ReplicationError, match=r"set replication\.journal as well"):
+    with pytest.raises(MqisError, match=r"set replication\.journal as well"):
         asyncio.run(serve())
 
 

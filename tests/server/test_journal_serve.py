@@ -14,11 +14,11 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.signer import MachineKey, SigningKeyError, read_public_key
 from mqis.server.directory_server import DirectoryServer
-from mqis.server.replication import ReplicationError
 from mqis.storage.journal.files import segments
 from mqis.storage.sqlite import SqliteStore
 from mqis.views.doctor.examination import examine
 from mqis.views.doctor.findings import Severity
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -119,7 +119,7 @@ def test_a_replaced_store_is_noticed(home: Path, tmp_path: Path) -> None:
     try:
         store.write_bytes(other.read_bytes())
         assert any("the store was replaced by another one" in t for t in _journal_errors(home))
-        with pytest.raises(ReplicationError, match="but the store has made only 0"):
+        with pytest.raises(MqisError, match="but the store has made only 0"):
             asyncio.run(serve())
     finally:
         store.write_bytes(kept)

@@ -25,10 +25,10 @@ from mqis.server.directory_server import DirectoryServer
 from mqis.server.founding import found
 from mqis.server.hosts import HostResolver
 from mqis.server.identity import identify, parse_seed, seed_text
-from mqis.server.replication import ReplicationError
 from mqis.storage.journal.reader import records
 from mqis.storage.memory import MemoryStore
 from mqis.testing.ports import free_ports
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import RecordKind
@@ -245,7 +245,7 @@ def test_a_busy_port_is_explained(tmp_path: Path) -> None:
         port = server.sockets[0].getsockname()[1]
         async with server:
             busy = with_values(config, replication={"port": port})
-            with pytest.raises(ReplicationError, match=r"cannot listen for messages at 127\.0\.0"):
+            with pytest.raises(MqisError, match=r"cannot listen for messages at 127\.0\.0"):
                 async with DirectoryServer(busy):
                     pass
 

@@ -20,7 +20,8 @@ from mqis.config.nodes import Nodes, NodesError, save_nodes
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
 from mqis.views.console.places import Places
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleError, ConsoleSettings
+from mqis.web.settings import ConsoleSettings
+from mqis.wire.errors import MqisError
 from tests.waiting import DEADLINE_S
 from tests.web.asking import Visitor, eventually
 from tests.web.enterprise import ALICE, PEC
@@ -147,7 +148,7 @@ def test_cookies_that_are_none_of_ours(visitor: Visitor) -> None:
 def test_others_can_connect_only_if_somebody_says_so(
     settings: ConsoleSettings, listen: str
 ) -> None:
-    with pytest.raises(ConsoleError, match="--allow-remote"):
+    with pytest.raises(MqisError, match="--allow-remote"):
         replace(settings, listen=listen)
 
 
@@ -166,7 +167,7 @@ def test_others_have_to_log_in_to_read(settings: ConsoleSettings) -> None:
 def test_a_busy_port_is_told(settings: ConsoleSettings, visitor: Visitor) -> None:
     assert visitor.port is not None
     with (
-        pytest.raises(ConsoleError, match="--port N"),
+        pytest.raises(MqisError, match="--port N"),
         running_console(replace(settings, port=visitor.port)),
     ):
         pass

@@ -18,17 +18,11 @@ from mqis.views.console import guarded
 from mqis.views.console.directory import counts, listing
 from mqis.views.console.guarded import GuardedSource, Remembered
 from mqis.views.console.places import Places, ServerPlace
-from mqis.views.console.rights import (
-    EVERYTHING,
-    Guest,
-    GuestError,
-    Proof,
-    RightsBook,
-    VisitorRights,
-)
+from mqis.views.console.rights import EVERYTHING, Guest, Proof, RightsBook, VisitorRights
 from mqis.views.console.sight import ObjectJudge, Sight
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleError, ConsoleSettings
+from mqis.web.settings import ConsoleSettings
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType
@@ -139,7 +133,7 @@ def test_whom_guests_can_be() -> None:
     rights = sid.rights(SecuritySection())
     assert (str(sid), rights.everything) == ("S-1-5-21-1-2-3-1000", False)
     assert Guest.parse(str(ADMINISTRATORS)).rights(SecuritySection()).everything
-    with pytest.raises(GuestError, match="--as nobody"):
+    with pytest.raises(MqisError, match="--as nobody"):
         Guest.parse("nobody")
 
 
@@ -157,7 +151,7 @@ def test_only_the_server_knows_what_guests_may_read_of_it(place: ServerPlace) ->
 
 @pytest.mark.req("SEC-9-01")
 def test_who_comes_from_elsewhere_is_never_made_an_administrator(store: Path) -> None:
-    with pytest.raises(ConsoleError, match="--as"):
+    with pytest.raises(MqisError, match="--as"):
         ConsoleSettings(
             Places(stores=(str(store),)),
             listen="0.0.0.0",

@@ -44,10 +44,6 @@ _UNKNOWN = (
 _LOOKS, _LOOK_S = 50, 0.2
 
 
-class JoinError(MqisError):
-    """A server cannot become a member; the message says why and what to do."""
-
-
 class FoundObject(Protocol):
     """An object as a directory server shows it."""
 
@@ -110,7 +106,7 @@ class Membership:
 
 
 def join(directory: Directory, wanted: Wanted) -> Membership:
-    """Makes ``wanted`` a member; raises ``JoinError`` or ``DirectoryError`` if that fails."""
+    """Makes ``wanted`` a member; raises ``MqisError`` or ``DirectoryError`` if that fails."""
     enterprise = _enterprise(directory, wanted)
     pec, addresses = _seed(directory, wanted, wanted.pec)
     seeds = [pec]
@@ -130,7 +126,7 @@ def _enterprise(directory: Directory, wanted: Wanted) -> str:
     root = directory.get(ObjectType.ENTERPRISE, "-", [PropId.E_NAME, PropId.E_PECNAME])
     pec = _text(root, PropId.E_PECNAME)
     if name_key(pec) != name_key(wanted.pec):
-        raise JoinError(f"--pec {wanted.pec}: the PEC of this enterprise is {pec or 'not named'}")
+        raise MqisError(f"--pec {wanted.pec}: the PEC of this enterprise is {pec or 'not named'}")
     return _text(root, PropId.E_NAME)
 
 
@@ -138,7 +134,7 @@ def _seed(directory: Directory, wanted: Wanted, name: str) -> tuple[Seed, dict[s
     """A server to trust, with its key and address if the directory has them."""
     found = _find(directory, MACHINE, name, [PropId.QM_ADDRESS])
     if found is None:
-        raise JoinError(
+        raise MqisError(
             f"the directory has no machine {name}, so this server cannot replicate from it"
         )
     key = _key_of(directory, name)
@@ -148,7 +144,7 @@ def _seed(directory: Directory, wanted: Wanted, name: str) -> tuple[Seed, dict[s
         if key is not None:
             break
     if key is None and wanted.keys_required:
-        raise JoinError(
+        raise MqisError(
             f"{name} has no signing key in the directory, and this server would refuse all its "
             f"messages: start {name} once with a signing key, then join again"
         )
@@ -193,11 +189,11 @@ def _site_of_a_psc(directory: Directory, wanted: Wanted) -> Guid:
         created = directory.create(SITE, wanted.site, properties, None)
         found_id = created or directory.id_of(SITE, wanted.site)
         if found_id is None:
-            raise JoinError(f"the site {wanted.site} was created, but cannot be found")
+            raise MqisError(f"the site {wanted.site} was created, but cannot be found")
         return found_id
     psc = _text(found, PropId.S_PSC)
     if name_key(psc) != name_key(wanted.name):
-        raise JoinError(
+        raise MqisError(
             f"site {wanted.site} has the PSC {psc or '(none)'}; name another site, or join it as "
             "a backup with --role bsc"
         )
@@ -208,12 +204,12 @@ def _site_of_a_psc(directory: Directory, wanted: Wanted) -> Guid:
 def _site_of_a_bsc(directory: Directory, wanted: Wanted) -> tuple[Guid, str]:
     found = _find(directory, SITE, wanted.site, [PropId.S_PSC])
     if found is None:
-        raise JoinError(
+        raise MqisError(
             f"--site {wanted.site}: there is no such site; a backup joins an existing one"
         )
     psc = _text(found, PropId.S_PSC)
     if not psc:
-        raise JoinError(f"--site {wanted.site}: the site has no PSC to replicate from")
+        raise MqisError(f"--site {wanted.site}: the site has no PSC to replicate from")
     return found.id, psc
 
 
@@ -228,12 +224,12 @@ def _machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
     number = bits.value if bits is not None and isinstance(bits.value, int) else 0
     stands_in = found.values.get(PropId.QM_SITE_ID)
     if ServiceAttributes.from_bits(number).role is not _BITS[wanted.role]:
-        raise JoinError(
+        raise MqisError(
             f"the directory has a machine {wanted.name}, but not as a {wanted.role.value}: delete "
             "it, or choose another --name"
         )
     if stands_in is None or stands_in.value != site:
-        raise JoinError(
+        raise MqisError(
             f"machine {wanted.name} belongs to another site than {wanted.site}; name that site"
         )
     if (
@@ -265,7 +261,7 @@ def _new_machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
         )
     found = created or _wait_for_machine(directory, wanted.name)
     if found is None:
-        raise JoinError(
+        raise MqisError(
             f"the machine {wanted.name} exists, but has not reached the PEC yet; join again later"
         )
     return found

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from mqis.cli.capture_input import STDIN, CaptureError, mapped_capture
+from mqis.cli.capture_input import STDIN, mapped_capture
 from mqis.cli.options import JsonOption
 from mqis.cli.output import (
     cell,
@@ -29,6 +29,7 @@ from mqis.protocol.capture.conversations import Conversation, Summary
 from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
 from mqis.protocol.capture.registry import PROTOCOLS
 from mqis.protocol.capture.row import DecodedRow
+from mqis.wire.errors import MqisError
 from mqis.wire.pcap.captured import Captured
 from mqis.wire.pcap.file import walk_capture
 
@@ -126,7 +127,7 @@ def _paths(given: list[Path]) -> list[Path]:
             below = sorted(path for pattern in PATTERNS for path in place.rglob(pattern))
             below = [path for path in below if _is_plain(place, path)]
             if not below:
-                raise CaptureError(
+                raise MqisError(
                     f"{place}: this directory holds no capture files ({', '.join(_ENDINGS)}), "
                     "packed with gzip or not"
                 )
@@ -134,7 +135,7 @@ def _paths(given: list[Path]) -> list[Path]:
         elif place.exists():
             found.append(place)
         else:
-            raise CaptureError(f"{place}: no such file or directory")
+            raise MqisError(f"{place}: no such file or directory")
     return found
 
 

@@ -34,13 +34,9 @@ _CHUNK: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 
 
-class CaptureError(MqisError):
-    """A capture file cannot be used."""
-
-
 @contextmanager
 def mapped_capture(path: Path) -> Iterator[memoryview]:
-    """Opens a pcap or pcapng file, packed or not; raises ``CaptureError`` if it is none."""
+    """Opens a pcap or pcapng file, packed or not; raises ``MqisError`` if it is none."""
     with ExitStack() as opened:
         try:
             file = _opened(path, opened)
@@ -48,9 +44,9 @@ def mapped_capture(path: Path) -> Iterator[memoryview]:
                 file = _unpacked(path, file, opened)
             view = _mapped(path, file, opened)
         except OSError as error:
-            raise CaptureError(f"{path}: cannot be read: {error.strerror or error}") from None
+            raise MqisError(f"{path}: cannot be read: {error.strerror or error}") from None
         if not (is_pcap(view) or is_pcapng(view)):
-            raise CaptureError(f"{path}: this is neither a pcap nor a pcapng file")
+            raise MqisError(f"{path}: this is neither a pcap nor a pcapng file")
         yield view
 
 
@@ -74,7 +70,7 @@ def _starts(file: IO[bytes]) -> bytes:
 def _mapped(path: Path, file: IO[bytes], opened: ExitStack) -> memoryview:
     file.flush()
     if not file.seek(0, 2):
-        raise CaptureError(f"{path}: the file is empty")
+        raise MqisError(f"{path}: the file is empty")
     octets = opened.enter_context(mmap(file.fileno(), 0, access=ACCESS_READ))
     return opened.enter_context(memoryview(octets))
 
@@ -83,7 +79,7 @@ def _copied(path: Path, source: IO[bytes], opened: ExitStack) -> IO[bytes]:
     copy = opened.enter_context(TemporaryFile())  # noqa: SIM115
     while chunk := source.read(_CHUNK):
         if not copy.tell() and not _is_known(chunk):
-            raise CaptureError(f"{path}: this is neither a pcap nor a pcapng file")
+            raise MqisError(f"{path}: this is neither a pcap nor a pcapng file")
         _write(path, chunk, copy)
     return copy
 
@@ -94,7 +90,7 @@ def _is_known(start: bytes) -> bool:
 
 def _write(path: Path, chunk: bytes, copy: IO[bytes]) -> None:
     if copy.tell() + len(chunk) > MAX_COPIED:
-        raise CaptureError(
+        raise MqisError(
             f"{path}: this is more than {MAX_COPIED >> 30} GiB; write it into a file, unpacked, "
             "and name the file"
         )
@@ -111,7 +107,7 @@ def _unpacked(path: Path, packed: IO[bytes], opened: ExitStack) -> IO[bytes]:
                 _refuse_bomb(path, packed.tell(), plain.tell())
     except (EOFError, BadGzipFile, zlib.error) as error:
         if not plain.tell():
-            raise CaptureError(f"{path}: cannot be unpacked: {error}") from None
+            raise MqisError(f"{path}: cannot be unpacked: {error}") from None
         text = f"{path}: only {plain.tell()} bytes could be unpacked: {error}"
         error_console().print(cell(text, "yellow"), soft_wrap=True)
     return plain
@@ -119,7 +115,7 @@ def _unpacked(path: Path, packed: IO[bytes], opened: ExitStack) -> IO[bytes]:
 
 def _refuse_bomb(path: Path, packed: int, unpacked: int) -> None:
     if unpacked > max(FREE_OF_RATIO, packed * MAX_RATIO):
-        raise CaptureError(
+        raise MqisError(
             f"{path}: unpacks to more than {MAX_RATIO} times its size, which no capture does; "
             "if you trust it, unpack it with 'gunzip' and name the file"
         )

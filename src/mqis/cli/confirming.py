@@ -13,21 +13,17 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Needed
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")]
 
 
-class NotConfirmed(MqisError):
-    """A change that nobody confirmed."""
-
-
 def confirm(question: str, *, yes: bool) -> None:
-    """Asks on a terminal; raises ``NotConfirmed`` for a no, or if nobody can be asked."""
+    """Asks on a terminal; raises ``MqisError`` for a no, or if nobody can be asked."""
     if yes:
         return
     if not is_terminal():
-        raise NotConfirmed(
+        raise MqisError(
             "nothing was changed: there is no terminal to ask on; --yes confirms, and --dry-run "
             "shows the plan alone"
         )
     if not typer.confirm(question, default=False, err=True):
-        raise NotConfirmed("nothing was changed")
+        raise MqisError("nothing was changed")
 
 
 def is_terminal() -> bool:

@@ -18,10 +18,6 @@ PASSWORD_FILE = "MQIS_PASSWORD_FILE"
 MAPPER_PORT = 135
 
 
-class LoginError(MqisError):
-    """The password is missing or cannot be read."""
-
-
 @dataclass(frozen=True, slots=True)
 class Login:
     """The servers to try in order, and the user to log on as."""
@@ -60,12 +56,12 @@ def password(user: str) -> str:
             return _first_line(Path(password_file).read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise LoginError(f"{password_file}: the password cannot be read: {reason}") from error
+            raise MqisError(f"{password_file}: the password cannot be read: {reason}") from error
     if sys.stdin.isatty():
         return str(typer.prompt(f"Password of {user}", hide_input=True, err=True))
     line = sys.stdin.readline()
     if not line:
-        raise LoginError(
+        raise MqisError(
             f"no password for {user}: give it on the standard input, or in a file that "
             f"{PASSWORD_FILE} names"
         )

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 from rich.tree import Tree
 
-from mqis.cli.hexinput import InputError, read_input
+from mqis.cli.hexinput import read_input
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, error_console, print_error, print_json, table
 from mqis.views.presentation.plain import as_json
 from mqis.wire.decoders import DECODERS, NamedDecoder
-from mqis.wire.errors import WireError
+from mqis.wire.errors import MqisError, WireError
 
 _BY_NAME = {decoder.name: decoder for decoder in DECODERS}
 
@@ -49,7 +49,7 @@ def decode(
     """Decode bytes. Exit status 1, with offset and reason, if they cannot be decoded."""
     octets = read_input(data)
     if not octets:
-        raise InputError("there are no bytes to decode")
+        raise MqisError("there are no bytes to decode")
     decoded, failed = _attempts(octets, DECODERS if protocol is None else (protocol,))
     if decoded:
         _show(decoded, json=json)

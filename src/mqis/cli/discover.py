@@ -29,10 +29,6 @@ ENDPOINTS, TIMEOUT = "MQIS_DISCOVERY_ENDPOINTS", "MQIS_DISCOVERY_TIMEOUT"
 MAX_DISCARDED = 5
 
 
-class DiscoveryError(MqisError):
-    """No server was found, or discovery is not possible."""
-
-
 def _guid(text: str) -> Guid:
     try:
         return Guid.parse(text)
@@ -117,7 +113,7 @@ def discover(
             raise typer.Exit(1)
         return
     if not found.finished.success:
-        raise DiscoveryError(f"no directory server was found: {found.finished.reason}")
+        raise MqisError(f"no directory server was found: {found.finished.reason}")
     _show(found)
 
 

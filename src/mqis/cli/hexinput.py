@@ -13,10 +13,6 @@ _DUMP_LINE = re.compile(r"\s*([0-9A-Fa-f]{4,16})(:|[ \t]{2,}|\Z)(.*)")
 _SEPARATORS = re.compile(r"0x|\\x|[\s:,;]", re.IGNORECASE)
 
 
-class InputError(MqisError):
-    """The input holds no bytes, or cannot be read."""
-
-
 def read_input(argument: str) -> bytes:
     """Reads stdin if ``-``, a file if there is one of that name, else the argument itself."""
     if argument == "-":
@@ -27,10 +23,10 @@ def read_input(argument: str) -> bytes:
             return _of_content(path.read_bytes())
     except OSError as error:  # a name that is too long for a file is hexadecimal, perhaps
         if not path.name or len(argument) < 256:
-            raise InputError(f"{argument}: cannot be read: {error.strerror}") from error
+            raise MqisError(f"{argument}: cannot be read: {error.strerror}") from error
     data = parse_hex(argument)
     if data is None:
-        raise InputError(f"{_short(argument)} is neither hexadecimal nor a file")
+        raise MqisError(f"{_short(argument)} is neither hexadecimal nor a file")
     return data
 
 

@@ -22,10 +22,6 @@ from mqis.wire.errors import MqisError
 _NAME_WIDTH = max(map(len, COMMANDS))
 
 
-class OutputError(MqisError):
-    """The standard output is full or broken."""
-
-
 class _Commands(TyperGroup):
     """The commands of the registry, each imported when it is used.
 
@@ -157,9 +153,7 @@ def _flush() -> None:
         raise
     except OSError as error:
         _discard_output()
-        raise OutputError(
-            f"the output cannot be written: {os.strerror(error.errno or 0)}"
-        ) from None
+        raise MqisError(f"the output cannot be written: {os.strerror(error.errno or 0)}") from None
 
 
 def _discard_output() -> None:

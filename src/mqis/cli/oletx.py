@@ -177,10 +177,6 @@ def ping(
 # --- implementation -------------------------------------------------------------------------------
 
 
-class ListenError(ProtocolError):
-    """The ports cannot be opened."""
-
-
 def _endpoint(
     name: NameObject | None, hosts: list[str] | None, address: str, port: int, mapper_port: int
 ) -> OleTxEndpoint:
@@ -197,7 +193,7 @@ def _run(scene: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.run(scene)
     except OSError as error:
-        raise ListenError(f"cannot listen: {error.strerror or error}") from error
+        raise ProtocolError(f"cannot listen: {error.strerror or error}") from error
 
 
 class _Printer:

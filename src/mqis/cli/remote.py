@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from mqis.cli.credentials import Login, LoginError
+from mqis.cli.credentials import Login
 from mqis.client.remote import TIMEOUT_S, LogonError, Remote, RemoteUser, connect
 from mqis.client.servers import ServerAddress
+from mqis.wire.errors import MqisError
 
 
 def addresses(login: Login) -> list[ServerAddress]:
@@ -38,7 +39,7 @@ def connected(
         try:
             client = runner.run(connect(servers, user, secret, timeout_s))
         except LogonError as error:
-            raise LoginError(str(error)) from error
+            raise MqisError(str(error)) from error
         try:
             yield Remote(runner, client)
         finally:

@@ -24,13 +24,14 @@ from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, counted, error_console, print_json, say, table
 from mqis.config import logs
+from mqis.config.file import ConfigError
 from mqis.config.nodes import FILE, Nodes, NodesError, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import LogSection
 from mqis.enterprise.control import LOCK
 from mqis.enterprise.example import EXAMPLE
 from mqis.enterprise.launch import PLAN, Launch, launch, make_run_directory
-from mqis.enterprise.plan import DEFAULT_NAME, PlanError, RunPlan, load_plan
+from mqis.enterprise.plan import DEFAULT_NAME, RunPlan, load_plan
 from mqis.enterprise.setup import password_of
 from mqis.enterprise.states import ProcessState, load_states
 
@@ -97,7 +98,7 @@ def _file(file: Path | None, run: Path) -> Path:
     for path in (Path(DEFAULT_NAME), run / PLAN):
         if path.exists():
             return path
-    raise PlanError(
+    raise ConfigError(
         f"no enterprise is named: there is no {DEFAULT_NAME} here and nothing in {run}; 'mqis up "
         f"--example > {DEFAULT_NAME}' writes one to start from"
     )

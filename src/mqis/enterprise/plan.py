@@ -26,10 +26,6 @@ DEFAULT_NAME = "enterprise.toml"
 _MAX_COST = 999_999
 
 
-class PlanError(ConfigError):
-    """An enterprise file cannot be used; the message names the file, the key and the reason."""
-
-
 class ServerRole(StrEnum):
     PEC = "pec"
     PSC = "psc"
@@ -232,19 +228,19 @@ def load_plan(path: Path) -> RunPlan:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         reason = error.strerror or error
-        raise PlanError(
+        raise ConfigError(
             f"{path}: cannot be read: {reason}; 'mqis up --example > {path}' writes one"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PlanError(f"{path}: this file is not valid TOML: {error}") from error
+        raise ConfigError(f"{path}: this file is not valid TOML: {error}") from error
     return parse_plan(content, str(path))
 
 
 def parse_plan(content: dict[str, Any], source: str = DEFAULT_NAME) -> RunPlan:
-    """Checks parsed TOML and returns the plan; raises ``PlanError`` with the key."""
+    """Checks parsed TOML and returns the plan; raises ``ConfigError`` with the key."""
     _refuse_unknown(content, ["enterprise", *_LISTS, "options"], source, "")
     if "enterprise" not in content:
-        raise PlanError(
+        raise ConfigError(
             f"{source}: enterprise: this section is missing; write [enterprise] with a name"
         )
     values: dict[str, Any] = {
@@ -257,13 +253,13 @@ def parse_plan(content: dict[str, Any], source: str = DEFAULT_NAME) -> RunPlan:
         values["accounts"] = (AccountPlan("admin", administrator=True),)
     plan = RunPlan(**values)
     for key, problem in _problems(plan):
-        raise PlanError(f"{source}: {key}: {problem}")
+        raise ConfigError(f"{source}: {key}: {problem}")
     return plan
 
 
 def _entries(kind: type[Any], content: object, source: str, key: str) -> tuple[Any, ...]:
     if not isinstance(content, list):
-        raise PlanError(f"{source}: {key}: this is a list of tables; write [[{key}]]")
+        raise ConfigError(f"{source}: {key}: this is a list of tables; write [[{key}]]")
     return tuple(
         _entry(kind, item, source, f"{key}[{number}]") for number, item in enumerate(content, 1)
     )
@@ -271,26 +267,26 @@ def _entries(kind: type[Any], content: object, source: str, key: str) -> tuple[A
 
 def _entry(kind: type[Any], content: object, source: str, where: str) -> Any:
     if not isinstance(content, dict):
-        raise PlanError(f"{source}: {where}: this is a table; write [{where.partition('[')[0]}]")
+        raise ConfigError(f"{source}: {where}: this is a table; write [{where.partition('[')[0]}]")
     keys = {key.name: key for key in fields(kind)}
     _refuse_unknown(content, list(keys), source, f"{where}.")
     values = {}
     for name, key in keys.items():
         if name not in content:
             if key.default is MISSING:
-                raise PlanError(f"{source}: {where}.{name}: this key is missing")
+                raise ConfigError(f"{source}: {where}.{name}: this key is missing")
             continue
         try:
             values[name] = key.metadata["check"](content[name])
         except ValueError as error:
-            raise PlanError(f"{source}: {where}.{name}: {error}") from None
+            raise ConfigError(f"{source}: {where}.{name}: {error}") from None
     return kind(**values)
 
 
 def _options(content: object, source: str) -> Options:
     """Checks the options as configuration keys, so that errors show before anything starts."""
     if not isinstance(content, dict) or not all(isinstance(v, dict) for v in content.values()):
-        raise PlanError(
+        raise ConfigError(
             f"{source}: options: this consists of sections; write [options.replication] and so on"
         )
     sections = [section.name for section in fields(Config) if section.name != "hosts"]
@@ -298,14 +294,14 @@ def _options(content: object, source: str) -> Options:
     for section, keys in content.items():
         for key in keys:
             if key in _OURS.get(section, ()):
-                raise PlanError(
+                raise ConfigError(
                     f"{source}: options.{section}.{key}: 'mqis up' sets this key for each server; "
                     "remove it"
                 )
     try:
         override(Config(), content, source)
     except ConfigError as error:
-        raise PlanError(str(error).replace(f"{source}: ", f"{source}: options.", 1)) from None
+        raise ConfigError(str(error).replace(f"{source}: ", f"{source}: options.", 1)) from None
     return {section: dict(keys) for section, keys in content.items()}
 
 
@@ -314,7 +310,7 @@ def _refuse_unknown(content: dict[str, Any], known: list[str], source: str, pref
         if key not in known:
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(known)}"
-            raise PlanError(f"{source}: {prefix}{key}: no such key; {hint}")
+            raise ConfigError(f"{source}: {prefix}{key}: no such key; {hint}")
 
 
 # --- consistency ----------------------------------------------------------------------------------

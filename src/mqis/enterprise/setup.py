@@ -16,15 +16,11 @@ from pathlib import Path
 from typing import Protocol
 
 from mqis.admin.join import Directory, FoundObject, Wanted, join
+from mqis.config.file import ConfigError
 from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import ACCOUNTS, is_member, write_config
-from mqis.enterprise.plan import (
-    AccountPlan,
-    PlanError,
-    RunPlan,
-    ServerPlan,
-)
+from mqis.enterprise.plan import AccountPlan, RunPlan, ServerPlan
 from mqis.files import make_private_directory, write_whole
 from mqis.protocol.directory.lookup_query import SortKey
 from mqis.protocol.directory.restrictions import Restriction
@@ -107,9 +103,9 @@ def _first_line(path: Path) -> str:
         line = path.read_text(encoding="utf-8-sig").partition("\n")[0].rstrip("\r")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise PlanError(f"{path}: the password cannot be read: {reason}") from error
+        raise ConfigError(f"{path}: the password cannot be read: {reason}") from error
     if not line:
-        raise PlanError(f"{path}: the first line must be the password, but is empty")
+        raise ConfigError(f"{path}: the first line must be the password, but is empty")
     return line
 
 
@@ -125,7 +121,7 @@ def _new_password(run: Path, account: AccountPlan) -> str:
 
 
 def join_server(plan: RunPlan, nodes: Nodes, server: ServerPlan, pec: Changing) -> None:
-    """Makes a PSC or BSC a member unless it is one; raises ``JoinError`` if that fails."""
+    """Makes a PSC or BSC a member unless it is one; raises ``MqisError`` if that fails."""
     place = nodes.named(server.name)
     home = Path(place.home)
     make_private_directory(home)

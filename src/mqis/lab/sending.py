@@ -45,10 +45,6 @@ _LIMITS = QueueingLimits(retry_s=0.2, retry_max_s=1.0, connect_timeout_s=5.0, in
 _NACK_S = 5.0
 
 
-class SendingError(MqisError):
-    """The message cannot be sent at all."""
-
-
 @dataclass(frozen=True, slots=True)
 class Passing:
     """One machine sends the message on; ``hops`` is the message's hop count then."""
@@ -165,7 +161,7 @@ class SendingEnterprise:
                 machine, name, ids, limits=_LIMITS, peers=router, router=router
             )
         except ValueError as error:
-            raise SendingError(f"no queue manager for machine {machine}: {error}") from error
+            raise MqisError(f"no queue manager for machine {machine}: {error}") from error
         return QueueingEndpoint(manager, self._resolve, lambda: self._drain(machine))
 
     # --- events -----------------------------------------------------------------------------------

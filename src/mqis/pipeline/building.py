@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 
 from mqis.pipeline.graph import TABLES, TableKind
 from mqis.pipeline.inputs import Sources
-from mqis.pipeline.tables import TableError, TableStore
+from mqis.pipeline.tables import TableStore
+from mqis.wire.errors import MqisError
 
 #: A frame with more rows stays with the executors.
 _FEW = 100_000
@@ -87,7 +88,7 @@ class TableBuilder:
         if self._tables.has(name):
             found = self._tables.read(name)
             if missing := set(table.schema.fieldNames()) - set(found.columns):
-                raise TableError(
+                raise MqisError(
                     f"the table {name} lacks the column {min(missing)}, so an earlier version of "
                     "mqis wrote it; ingest the input again"
                 )

@@ -16,8 +16,9 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from mqis.pipeline.failures import raised_as
 from mqis.pipeline.graph import TABLES
-from mqis.pipeline.tables import TableDirectory, TableError, TableStore
+from mqis.pipeline.tables import TableDirectory, TableStore
 from mqis.pipeline.transforms.expressions import shaped
+from mqis.wire.errors import MqisError
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SESSION = "spark_catalog"
@@ -34,18 +35,18 @@ class CatalogTables:
         self.place = place
         parts = place.split(".")
         if len(parts) > 2 or not all(map(_NAME.fullmatch, parts)):
-            raise TableError(f"{place}: give a catalogue and a schema, CATALOG.SCHEMA")
+            raise MqisError(f"{place}: give a catalogue and a schema, CATALOG.SCHEMA")
         self._catalog, self._schema = [_SESSION, *parts][-2:]
         self._is_session = self._catalog == _SESSION
         kind = session.conf.get(f"spark.sql.catalog.{self._catalog}", None) or ""
         if not kind and not self._is_session:
-            raise TableError(
+            raise MqisError(
                 f"{place}: Spark knows no catalogue {self._catalog!r}; configure it with --conf "
                 f"spark.sql.catalog.{self._catalog}=CLASS, or use {_SESSION}.{self._schema}"
             )
         #: A database has no maps and structures: such columns are written as JSON.
         self._flat = kind.endswith(_JDBC)
-        with raised_as(TableError, f"{place}: cannot be used: "):
+        with raised_as(MqisError, f"{place}: cannot be used: "):
             session.sql(f"CREATE SCHEMA IF NOT EXISTS {self._catalog}.{self._schema}")
 
     def _full(self, name: str) -> str:
@@ -59,9 +60,9 @@ class CatalogTables:
         return self.session.catalog.tableExists(self._full(name))
 
     def read(self, name: str) -> DataFrame:
-        """Reads a table; raises ``TableError`` if there is none."""
+        """Reads a table; raises ``MqisError`` if there is none."""
         if not self.has(name):
-            raise TableError(
+            raise MqisError(
                 f"{self.place}: there is no table {name!r}; run 'mqis pipeline ingest' first"
             )
         stored = self.session.table(self._full(name))
@@ -71,7 +72,7 @@ class CatalogTables:
         """Replaces a table and reads it back."""
         made = _flattened(frame) if self._flat else frame
         self._refuse_another(name, made.schema)
-        with raised_as(TableError, f"{self._full(name)}: cannot be written: "):
+        with raised_as(MqisError, f"{self._full(name)}: cannot be written: "):
             self._replace(name, made, by)
         return self.read(name)
 
@@ -82,7 +83,7 @@ class CatalogTables:
         other = _types(self.session.table(self._full(name)).schema) ^ _types(schema)
         if other:
             column = min(other)[0]
-            raise TableError(
+            raise MqisError(
                 f"{self._full(name)}: exists with another schema (column {column}), so it is not "
                 "replaced; drop it, or choose another schema with --into"
             )
@@ -103,7 +104,7 @@ class CatalogTables:
 
     def drop(self, name: str) -> None:
         """Removes the table."""
-        with raised_as(TableError, f"{self._full(name)}: cannot be dropped: "):
+        with raised_as(MqisError, f"{self._full(name)}: cannot be dropped: "):
             self.session.catalog.dropTable(self._full(name), ifExists=True)
 
 

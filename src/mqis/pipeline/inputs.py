@@ -12,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas, sources
 from mqis.pipeline.locations import local_path
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.sources.capture import capture_files
 from mqis.pipeline.sources.checks import header_row
 from mqis.pipeline.sources.directory import export_files, server_of
@@ -26,6 +25,7 @@ from mqis.pipeline.sources.inventory import (
     server_of_segment,
 )
 from mqis.pipeline.transforms.expressions import shaped
+from mqis.wire.errors import MqisError
 
 #: Functions that read the sources, by their names in the graph.
 Sources = dict[str, Callable[[], DataFrame]]
@@ -64,7 +64,7 @@ class PipelineInputs:
         if self.captures:
             capture_files({"path": self.captures, **more})
         if self.messages and not local_path(self.messages).exists():
-            raise PipelineError(f"{self.messages}: there is no such file (a CSV of messages)")
+            raise MqisError(f"{self.messages}: there is no such file (a CSV of messages)")
         if self.findings:
             finding_files(self.findings)
 

@@ -16,20 +16,16 @@ WANTED = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
-class JavaError(MqisError):
-    """No Java that Spark can run on was found."""
-
-
 @cache
 def java_home() -> Path:
     """Returns the first that is new enough of JAVA_HOME, ``java`` on the PATH, and ``make java``'s.
 
-    Raises ``JavaError`` if none is.
+    Raises ``MqisError`` if none is.
     """
     for home in _candidates():
         if _version(home) >= WANTED:
             return home
-    raise JavaError(
+    raise MqisError(
         f"the pipeline needs Java {WANTED} or newer: run 'make java', or install one "
         "(Debian: openjdk-17-jre-headless) and set JAVA_HOME"
     )

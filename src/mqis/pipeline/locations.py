@@ -19,12 +19,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)", re.DOTALL)
 _LOCAL_HOSTS = ("", "localhost")
 
 
-class LocationError(MqisError):
-    """A path or URI cannot be used; the text says what is supported."""
-
-
 def local_path(place: str | Path) -> Path:
-    """The path that a plain path or a ``file:`` URI names; raises ``LocationError`` for others."""
+    """The path that a plain path or a ``file:`` URI names; raises ``MqisError`` for others."""
     match = _SCHEME.fullmatch(str(place))
     if match is None:
         path = Path(str(place).removeprefix("file:"))
@@ -32,14 +28,14 @@ def local_path(place: str | Path) -> Path:
         return path.absolute() if _SCHEME.fullmatch(str(path)) else path
     scheme, rest = match[1].lower(), match[2]
     if scheme != "file":
-        raise LocationError(
+        raise MqisError(
             f"{_written(scheme, rest)}: the scheme {scheme}: is not supported; give a path or "
             "file:///PATH of a directory that all machines of the Spark share, such as a mounted "
             f"bucket (./{scheme}:... is a local directory of that name)"
         )
     host, _, below = rest.removeprefix("//").partition("/") if rest[:2] == "//" else ("", "", rest)
     if host not in _LOCAL_HOSTS:
-        raise LocationError(f"file:{rest}: the file is at {host!r}; give a path of this computer")
+        raise MqisError(f"file:{rest}: the file is at {host!r}; give a path of this computer")
     return Path(unquote(f"/{below.lstrip('/')}"))
 
 
@@ -53,9 +49,9 @@ def input_places(listed: str) -> list[Path | RemoteAddress]:
         try:
             place = parse_place(part)
         except PlaceError as error:
-            raise LocationError(str(error)) from None
+            raise MqisError(str(error)) from None
         if isinstance(place, RemoteAddress) and place.secrets:
-            raise LocationError(
+            raise MqisError(
                 f"{place}: leave the credential out of the URI, and set it in the environment of "
                 "the driver and the executors (S3: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
             )

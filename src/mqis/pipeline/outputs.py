@@ -8,14 +8,10 @@ from mqis.files import write_whole
 from mqis.wire.errors import MqisError
 
 
-class ReportError(MqisError):
-    """The report cannot be written or printed; the text says what to do."""
-
-
 def write_output(out: Path, data: bytes, mode: int = 0o600) -> None:
     """Writes a file in a directory that is made if it is missing."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_whole(out, data, mode)
     except OSError as error:
-        raise ReportError(f"{out}: cannot be written: {error.strerror or error}") from error
+        raise MqisError(f"{out}: cannot be written: {error.strerror or error}") from error

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from mqis.pipeline.outputs import ReportError, write_output
+from mqis.pipeline.outputs import write_output
+from mqis.wire.errors import MqisError
 
 BROWSERS = (
     *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
@@ -38,12 +39,12 @@ _OPTIONS = (
 
 
 def find_browser(which: Callable[[str], str | None] = shutil.which) -> str:
-    """The path of a browser; ``ReportError`` if there is none."""
+    """The path of a browser; ``MqisError`` if there is none."""
     named = os.environ.get(VARIABLE, "")
     found = next(filter(None, map(which, (named,) if named else BROWSERS)), None)
     if found is None:
         looked_for = f"{VARIABLE}={named}" if named else ", ".join(BROWSERS[:3])
-        raise ReportError(
+        raise MqisError(
             f"--pdf needs Chromium or a browser like it, and there is none ({looked_for}); install "
             f"one, name one with {VARIABLE}, or print the HTML file in your browser"
         )
@@ -77,24 +78,24 @@ def _run(command: list[str], limit_s: float) -> None:
             start_new_session=True,
         )
     except OSError as error:
-        raise ReportError(f"{command[0]}: cannot be started: {error.strerror}") from error
+        raise MqisError(f"{command[0]}: cannot be started: {error.strerror}") from error
     try:
         status = process.wait(limit_s)
     except subprocess.TimeoutExpired:
-        raise ReportError(f"{command[0]} did not print within {limit_s:g} s") from None
+        raise MqisError(f"{command[0]} did not print within {limit_s:g} s") from None
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     if status:
-        raise ReportError(f"{command[0]} ended with status {status} and printed nothing")
+        raise MqisError(f"{command[0]} ended with status {status} and printed nothing")
 
 
 def _take(printed: Path, out: Path) -> None:
     try:
         data = printed.read_bytes()
     except FileNotFoundError:
-        raise ReportError("the browser printed nothing") from None
+        raise MqisError("the browser printed nothing") from None
     if not data.startswith(b"%PDF-"):
-        raise ReportError("the browser did not print a PDF")
+        raise MqisError("the browser did not print a PDF")
     write_output(out, data)

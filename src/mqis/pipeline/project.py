@@ -7,7 +7,8 @@ from pathlib import Path
 from mqis.pipeline.inputs import PipelineInputs
 from mqis.pipeline.locations import input_places, local_path
 from mqis.pipeline.outputs import write_output
-from mqis.pipeline.session import SETTINGS, PipelineError
+from mqis.pipeline.session import SETTINGS
+from mqis.wire.errors import MqisError
 
 SPEC, DEFINITION, DEFAULTS = "spark-pipeline.yml", "tables.py", "conf/spark-defaults.conf"
 #: How to run a project, in its directory.
@@ -15,7 +16,7 @@ COMMAND = "SPARK_CONF_DIR=conf spark-pipelines run"
 
 
 def write_project(directory: Path, inputs: PipelineInputs, schema: str) -> list[Path]:
-    """Writes its files; raises ``PipelineError`` if one exists already."""
+    """Writes its files; raises ``MqisError`` if one exists already."""
     directory = local_path(directory)
     inputs.check()
     files = {
@@ -25,7 +26,7 @@ def write_project(directory: Path, inputs: PipelineInputs, schema: str) -> list[
     }
     for path in files:
         if path.exists():
-            raise PipelineError(f"{path} exists already; remove it, or choose another directory")
+            raise MqisError(f"{path} exists already; remove it, or choose another directory")
     for path, text in files.items():
         write_output(path, text.encode())
     return list(files)

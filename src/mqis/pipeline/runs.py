@@ -13,10 +13,10 @@ from mqis.pipeline.building import TableBuilder, settled
 from mqis.pipeline.failures import raised_as
 from mqis.pipeline.graph import TABLES, TableKind
 from mqis.pipeline.inputs import PipelineInputs, sources_of
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.network import unpacked
+from mqis.wire.errors import MqisError
 
 #: The tables that each kind of input gives.
 _OF_JOURNALS = ("segments", "records", "repeats", "snapshots", "snapshot_partitions")
@@ -60,9 +60,9 @@ def ingest(
     """Reads what is given into tables; tables of other inputs stay as they are."""
     inputs = PipelineInputs(journals, exports, captures)
     if not (journals or exports or captures):
-        raise PipelineError("nothing to read: give --journals, --exports or --captures")
+        raise MqisError("nothing to read: give --journals, --exports or --captures")
     inputs.check()
-    with raised_as(PipelineError):
+    with raised_as(MqisError):
         return _ingest(tables, inputs)
 
 
@@ -204,7 +204,7 @@ def traffic(tables: TableStore, messages: str = "", *, failed: str = "", seed: i
         links = [link for row in networks for link in unpacked(row["packed"]).links]
         if failed and failed not in links:
             known = ", ".join(sorted(set(links))[:10]) or "none"
-            raise PipelineError(f"there is no link {failed!r}; links are {known}")
+            raise MqisError(f"there is no link {failed!r}; links are {known}")
         builder.write(["traffic"])
         total = builder.frame("site_demand").agg(F.sum("messages")).collect()[0][0] or 0.0
     rows = tables.read("traffic").collect()

@@ -35,10 +35,6 @@ from mqis.wire.errors import MqisError
 DEFAULT_MEMORY = "2g"
 
 
-class PipelineError(MqisError):
-    """The pipeline cannot use an input or argument; the text says which and why."""
-
-
 @dataclass(frozen=True, slots=True)
 class Engine:
     """The Spark to run on: in this process, a cluster, or a Spark Connect server."""

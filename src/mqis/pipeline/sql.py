@@ -34,10 +34,6 @@ _CLASS = re.compile(r"^\[[\w.]+\]\s*")
 _UNKNOWN = re.compile(r"TABLE_OR_VIEW_NOT_FOUND.*?`([^`]*)`")
 
 
-class SqlError(MqisError):
-    """A question cannot be answered; the text says why in one line."""
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     columns: tuple[str, ...]
@@ -47,10 +43,10 @@ class Answer:
 
 
 def ask(tables: TableStore, query: str, limit: int) -> Answer:
-    """Answers a query with at most ``limit`` rows; raises ``SqlError`` with one line."""
+    """Answers a query with at most ``limit`` rows; raises ``MqisError`` with one line."""
     text = query.strip().rstrip(";").rstrip()
     if not text or len(text) > MOST_TEXT:
-        raise SqlError(f"give a query of 1 to {MOST_TEXT:,} characters")
+        raise MqisError(f"give a query of 1 to {MOST_TEXT:,} characters")
     # Table names are ASCII, and SQL ignores case.
     mentioned = sorted(set(_WORD.findall(text.lower())) & set(tables.names()))
     made = readable_tables(tables, mentioned)
@@ -59,7 +55,7 @@ def ask(tables: TableStore, query: str, limit: int) -> Answer:
     try:
         return _answer(tables, text, limit)
     except SPARK_ERRORS as error:
-        raise SqlError(_reason(tables, error)) from None
+        raise MqisError(_reason(tables, error)) from None
     finally:
         for name in made:
             tables.session.catalog.dropTempView(name)
@@ -85,13 +81,13 @@ def _refuse_foreign(frame: DataFrame) -> None:
     plan = _plan(frame)
     for node, what in _FOREIGN.items():
         if node in plan:
-            raise SqlError(f"a query here only reads tables; {what} are refused")
+            raise MqisError(f"a query here only reads tables; {what} are refused")
 
 
 def _refuse_twins(columns: Sequence[str]) -> None:
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
-        raise SqlError(f"several columns are named {twice[0]!r}; name them with AS")
+        raise MqisError(f"several columns are named {twice[0]!r}; name them with AS")
 
 
 def _plan(frame: Any) -> str:

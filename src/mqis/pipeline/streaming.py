@@ -17,10 +17,10 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.failures import raised_as
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory, TableStore
 from mqis.pipeline.transforms import live
 from mqis.pipeline.transforms.progress import arrived, lag
+from mqis.wire.errors import MqisError
 
 _POLL_S = 1
 #: Called after each batch with the batch's number and the current table ``live``.
@@ -73,11 +73,11 @@ def compute(tables: TableDirectory, batches: Path) -> None:
 def follow(query: StreamingQuery, tables: TableStore, on_batch: OnBatch) -> None:
     """Calls ``on_batch`` after every batch until the query ends.
 
-    Raises ``PipelineError`` if the query fails.
+    Raises ``MqisError`` if the query fails.
     """
     last, ended = -1, False
     while not ended:
-        with raised_as(PipelineError, "the stream ended: "):
+        with raised_as(MqisError, "the stream ended: "):
             ended = bool(query.awaitTermination(_POLL_S))
         progress = query.lastProgress
         number = -1 if progress is None else progress.batchId

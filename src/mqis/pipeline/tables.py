@@ -31,10 +31,6 @@ _KEPT = 2
 _UNWRITTEN: tuple[type[Exception], ...] = (OSError, *SPARK_ERRORS)
 
 
-class TableError(MqisError):
-    """A table does not exist or cannot be written; the text says what to do."""
-
-
 class TableStore(Protocol):
     """A place for tables: a directory of Parquet files, or a schema of a Spark catalogue."""
 
@@ -45,7 +41,7 @@ class TableStore(Protocol):
     def has(self, name: str) -> bool: ...
 
     def read(self, name: str) -> DataFrame:
-        """Reads a table; raises ``TableError`` if there is none."""
+        """Reads a table; raises ``MqisError`` if there is none."""
         ...
 
     def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
@@ -69,15 +65,15 @@ class TableDirectory:
         return (self.directory / name / _POINTER).is_file()
 
     def read(self, name: str) -> DataFrame:
-        """Reads the current version; raises ``TableError`` if there is none."""
+        """Reads the current version; raises ``MqisError`` if there is none."""
         if not self.has(name):
-            raise TableError(
+            raise MqisError(
                 f"{self.directory}: there is no table {name!r}; run 'mqis pipeline ingest' first"
                 + (f" (there are {', '.join(self.names())})" if self.names() else "")
             )
         version = (self.directory / name / _POINTER).read_text(encoding="ascii").strip()
         if _VERSION.fullmatch(version) is None:
-            raise TableError(
+            raise MqisError(
                 f"{self.directory / name / _POINTER}: {version!r} is not a version (v000001); "
                 "write the table again"
             )
@@ -95,7 +91,7 @@ class TableDirectory:
             self._make_current(place, version)
         except _UNWRITTEN as error:
             shutil.rmtree(target, ignore_errors=True)
-            raise TableError(f"{place}: cannot be written: {explained(error)}") from error
+            raise MqisError(f"{place}: cannot be written: {explained(error)}") from error
         self._remove_old_versions(place)
         return self.read(name)
 

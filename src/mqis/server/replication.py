@@ -62,10 +62,6 @@ _LOOK_S = 0.1
 _SAY_S = 5.0
 
 
-class ReplicationError(MqisError):
-    """Replication cannot start; the message says why and what to do."""
-
-
 def settings_of(section: ReplicationSection) -> ReplicationSettings:
     """The settings of the machine: keys with the same name, and those that follow from others."""
     keys = {key.name for key in fields(section)}
@@ -185,7 +181,7 @@ def check_signing(config: Config) -> None:
         return
     address = section.listen or config.rpc.listen
     if not is_loopback(address) and not section.unsigned_beyond_loopback:
-        raise ReplicationError(
+        raise MqisError(
             f'replication.signing is "{section.signing.value}", so anyone who can reach {address} '
             'could act as any server of the enterprise; set replication.signing = "require", or '
             "replication.listen to a loopback address, or, on a private network, "
@@ -310,7 +306,7 @@ def _start_journal(
 ) -> RunningJournal | None:
     if not section.journal:
         if section.archive:
-            raise ReplicationError(
+            raise MqisError(
                 "replication.archive is set, but there is no journal to archive; set "
                 "replication.journal as well"
             )
@@ -318,7 +314,7 @@ def _start_journal(
     with store.read() as view:
         fault = belonging_fault(view, Path(section.journal))
     if fault is not None:
-        raise ReplicationError(fault)
+        raise MqisError(fault)
     journal = Journal(section.journal, me.name, me.id, key=key)
     stack.callback(journal.close)
     for text in journal.mended:
@@ -365,7 +361,7 @@ async def _listen(driver: NodeDriver, config: Config) -> int:
             await driver.endpoint.listen_ping(address, section.ping_port)
     except OSError as error:
         reason = os.strerror(error.errno or errno.EADDRNOTAVAIL)
-        raise ReplicationError(
+        raise MqisError(
             f"cannot listen for messages at {address}:{section.port}: {reason}; choose another "
             "with replication.listen and replication.port (0: a free one)"
         ) from error

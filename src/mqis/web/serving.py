@@ -17,11 +17,12 @@ from urllib.parse import urlencode
 
 import uvicorn
 
+from mqis.views.console.faults import MqisError
 from mqis.web.admission import PARAMETER
 from mqis.web.app import make_app
 from mqis.web.connections import Bounds, bounded
 from mqis.web.console import Console
-from mqis.web.settings import ConsoleError, ConsoleSettings
+from mqis.web.settings import ConsoleSettings
 from mqis.web.tokenfile import token_file
 
 _GRACE_S = 3
@@ -83,7 +84,7 @@ def running_console(settings: ConsoleSettings) -> Iterator[str]:
         thread.start()
         try:
             if not ready.wait(_START_S):
-                raise ConsoleError(f"the console did not start within {_START_S:.0f} s")
+                raise MqisError(f"the console did not start within {_START_S:.0f} s")
             yield opened.url
         finally:
             server.should_exit = True
@@ -141,7 +142,7 @@ def _tls(settings: ConsoleSettings) -> ssl.SSLContext | None:
         context.load_cert_chain(settings.certificate, settings.key)
     except (OSError, ssl.SSLError) as error:
         reason = error.strerror or str(error)
-        raise ConsoleError(f"{settings.certificate}, {settings.key}: {reason}") from error
+        raise MqisError(f"{settings.certificate}, {settings.key}: {reason}") from error
     return context
 
 
@@ -155,7 +156,7 @@ def _listen(settings: ConsoleSettings) -> socket.socket:
             return _bind(settings.listen, 0)
         hint = "; choose another with --port N (0: any free port)" if busy else ""
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise ConsoleError(
+        raise MqisError(
             f"cannot listen at {settings.listen}:{settings.port}: {reason}{hint}"
         ) from error
 

@@ -14,10 +14,6 @@ LOOPBACK = "127.0.0.1"
 PORT = 8180
 
 
-class ConsoleError(MqisError):
-    """The console cannot start; the text says why and what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings:
     places: Places
@@ -65,16 +61,16 @@ class ConsoleSettings:
 
     def __post_init__(self) -> None:
         if not is_loopback(self.listen) and not self.allow_remote:
-            raise ConsoleError(
+            raise MqisError(
                 f"{self.listen} can be reached from other computers: give --allow-remote if you "
                 "want that"
             )
         if not is_loopback(self.listen) and not self.guest.is_anonymous:
-            raise ConsoleError(
+            raise MqisError(
                 "--as needs a loopback address: users of other computers have to log in"
             )
         if (self.certificate is None) is not (self.key is None):
-            raise ConsoleError("--certificate and --key must be given together")
+            raise MqisError("--certificate and --key must be given together")
         names = {*self.hosts, self.listen}
         if is_loopback(self.listen):
             names |= {"localhost", "127.0.0.1", "::1"}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mqis.web.settings import ConsoleError
+from mqis.views.console.faults import MqisError
 
 MODE = 0o600
 
@@ -38,5 +38,5 @@ def _write(path: Path, url: str) -> Path:
             file.write(f"{url}\n")
     except OSError as error:
         reason = error.strerror or error
-        raise ConsoleError(f"cannot write the console's token to {path}: {reason}") from error
+        raise MqisError(f"cannot write the console's token to {path}: {reason}") from error
     return path.absolute()

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from mqis.admin.activedirectory.connecting import ConnectingError, ConnectingOptions
+from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.online import import_domains
 from mqis.admin.activedirectory.taking import EstateResult
 from mqis.runtime.ldap.binding import BindMethod
 from mqis.storage.memory import MemoryStore
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.ldap import ScriptedAnswer
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.messages import LdapMessage
@@ -118,9 +119,9 @@ def test_one_domain_alone_has_no_gates_of_the_other() -> None:
 
 def test_two_controllers_of_one_domain_and_two_forests_are_refused() -> None:
     store = MemoryStore()
-    with pytest.raises(ConnectingError, match="two of these are controllers of DC=corp,DC=example"):
+    with pytest.raises(MqisError, match="two of these are controllers of DC=corp,DC=example"):
         imported((TwoDomains().parent, TwoDomains().parent), store)
-    with pytest.raises(ConnectingError, match="belongs to another forest than DC=corp,DC=example"):
+    with pytest.raises(MqisError, match="belongs to another forest than DC=corp,DC=example"):
         imported((TwoDomains().parent, ScriptedDomain.of("DC=other,DC=example")), store)
     with store.read() as view:
         assert not view.partitions()

@@ -12,7 +12,7 @@ from pathlib import Path
 from mqis.pipeline import runs
 from mqis.pipeline.catalogs import CatalogTables
 from mqis.pipeline.session import Engine, open_session
-from mqis.pipeline.tables import TableError
+from mqis.wire.errors import MqisError
 
 _JDBC = "org.apache.spark.sql.execution.datasources.v2.jdbc"
 
@@ -53,7 +53,7 @@ def main(directory: Path, enterprise: Path, jar: str, url: str) -> None:
         session.range(1).writeTo(f"{place}.lag").create()
         try:
             runs.lag(tables)
-        except TableError as error:
+        except MqisError as error:
             told[f"{place} refuses"] = str(error)
     print(json.dumps(told))
     session.stop()

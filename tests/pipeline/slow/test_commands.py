@@ -16,11 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples.pipeline import audit
-from mqis.cli.pipeline import NoSparkError
 from mqis.config.nodes import Nodes, save_nodes
 from mqis.config.stores import open_store
 from mqis.lab import demo as demo_directory
-from mqis.pipeline.sources.files import SourceError
+from mqis.wire.errors import MqisError
 from tests.bench.running import bench
 from tests.cli.commands import run
 from tests.enterprise.test_gather import node
@@ -103,7 +102,7 @@ def test_what_is_wrong_is_said(
     assert nothing.exit_code == 2
     assert "nothing to read: give --run" in nothing.stderr
     missing = run("pipeline", "ingest", "--journals", str(tmp_path / "none"), *tables).exception
-    assert isinstance(missing, SourceError)
+    assert isinstance(missing, MqisError)
     assert "no such file" in str(missing)
     empty = run("pipeline", "ingest", "--exports", str(tmp_path), *tables).exception
     assert "there are no exports" in str(empty)
@@ -114,7 +113,7 @@ def test_what_is_wrong_is_said(
     assert number.exit_code == 2
     monkeypatch.setitem(sys.modules, "pyspark", None)
     without = run("pipeline", "audit", *tables).exception
-    assert isinstance(without, NoSparkError)
+    assert isinstance(without, MqisError)
     assert "make pipeline" in str(without)
 
 

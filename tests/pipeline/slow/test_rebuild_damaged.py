@@ -18,12 +18,12 @@ from mqis.pipeline import schemas
 from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
 from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.runs import ingest
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.directory.objects import Partition
 from mqis.storage.journal.files import snapshot_name
 from mqis.storage.memory import MemoryStore
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordState, Whole, segment_header, walk
 from mqis.wire.seqnum import SequenceNumber
@@ -131,10 +131,10 @@ def test_behind_a_later_snapshot(past: Past, tmp_path: Path) -> None:
 
 def test_between_the_damage_and_the_snapshot(past: Past, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    with pytest.raises(PipelineError, match=f"changes {CORRUPT} to {CORRUPT} are missing"):
+    with pytest.raises(MqisError, match=f"changes {CORRUPT} to {CORRUPT} are missing"):
         past.at(out, CORRUPT)
     late = past.times[SNAPSHOT - 1]
-    with pytest.raises(PipelineError, match=f"changes {CORRUPT} to {CORRUPT} are missing"):
+    with pytest.raises(MqisError, match=f"changes {CORRUPT} to {CORRUPT} are missing"):
         rebuild(past.tables, out, partition=past.site, at_time=late)
     assert not out.exists()
 
@@ -142,11 +142,11 @@ def test_between_the_damage_and_the_snapshot(past: Past, tmp_path: Path) -> None
 def test_beyond_the_end(past: Past, tmp_path: Path) -> None:
     """The exports know later changes."""
     out = tmp_path / "out.jsonl"
-    with pytest.raises(PipelineError, match=f"of s001-psc ends at change {END}"):
+    with pytest.raises(MqisError, match=f"of s001-psc ends at change {END}"):
         past.at(out, END + 1)
     late = past.times[CHANGES]
     expected = f"end of the journal of s001-psc is missing: it ends at change {END}, but an export"
-    with pytest.raises(PipelineError, match=expected):
+    with pytest.raises(MqisError, match=expected):
         rebuild(past.tables, out, partition=past.site, at_time=late)
     assert not out.exists()
 

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqis.pipeline.rebuilding import rebuild
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
 from mqis.sim.completeness import CompletenessCheck
 from mqis.sim.contents import DigestCheck
 from mqis.sim.mutations import mutated
 from mqis.sim.violation import Violation
+from mqis.wire.errors import MqisError
 from tests.pipeline.slow.test_simulated import Run, audited, check_rebuilt, look, run, simulated
 
 __all__ = ["run"]
@@ -27,7 +27,7 @@ def test_a_healed_seed_differs_in_nothing(spark: SparkSession, run: Run, tmp_pat
     assert audited(spark, run.retained, run.end, tmp_path) == (set(), set())
     tables = TableDirectory(spark, tmp_path)
     assert check_rebuilt(tables, run.end).snapshots
-    with pytest.raises(PipelineError, match="neither reaches back"):
+    with pytest.raises(MqisError, match="neither reaches back"):
         rebuild(tables, tmp_path / "nothing.jsonl", at_time=run.begin)
     assert not (tmp_path / "nothing.jsonl").exists()
 

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqis.pipeline import streaming as jobs
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableDirectory
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordState
 from tests.pipeline.conftest import Enterprise
@@ -44,7 +44,7 @@ def test_a_stream_goes_on_where_it_ended(
     behind.write_bytes(octets)
     with monkeypatch.context() as patch:
         patch.setattr(jobs, "compute", broken)
-        with pytest.raises(PipelineError, match=r"the stream ended: .*no room"):
+        with pytest.raises(MqisError, match=r"the stream ended: .*no room"):
             run()
     assert run() == [1]
     assert run() == []

@@ -13,12 +13,12 @@ from mqis.protocol.directory.comparing import (
     ObjectDifference,
     ObjectFate,
     PropertyDifference,
-    UnorderedObjects,
     compare,
     paired,
 )
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.read_mapping import default_of
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -117,7 +117,7 @@ def test_only_chosen_properties_are_compared() -> None:
 @pytest.mark.parametrize(("numbers", "text"), [([2, 1], "out of order"), ([1, 1], "twice")])
 def test_a_side_has_to_be_in_order(numbers: list[int], text: str) -> None:
     side = [queue(number, f"m\\{place}") for place, number in enumerate(numbers)]
-    with pytest.raises(UnorderedObjects, match=text):
+    with pytest.raises(MqisError, match=text):
         list(compare(side, []))
 
 

@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from mqis.admin.activedirectory.connecting import (
-    ConnectingError,
-    ConnectingOptions,
-    connect,
-)
+from mqis.admin.activedirectory.connecting import ConnectingOptions, connect
 from mqis.runtime.ldap.binding import BindMethod
 from mqis.testing.ldap import LdapFault, ScriptedDirectory, entry
+from mqis.wire.errors import MqisError
 from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import ExtendedRequest, SimpleBind
 from mqis.wire.ldap.responses import BindResponse, ExtendedResponse, LdapResult
@@ -44,7 +41,7 @@ async def attempt(server: ScriptedDirectory, path: Path, **options: Any) -> str:
 def refused(path: Path, reason: str, server: ScriptedDirectory, **options: Any) -> None:
     async def test() -> None:
         async with server:
-            with pytest.raises(ConnectingError, match=reason):
+            with pytest.raises(MqisError, match=reason):
                 await attempt(server, path, **options)
 
     asyncio.run(test())
@@ -115,7 +112,7 @@ def test_a_file_without_certificates(tmp_path: Path) -> None:
         async with server:
             url = server.url.replace("ldap:", "ldaps:")
             options = ConnectingOptions((url,), ca_file=tmp_path / "ca.pem")
-            with pytest.raises(ConnectingError, match="no certificates can be read from it"):
+            with pytest.raises(MqisError, match="no certificates can be read from it"):
                 await connect(options, {})
 
     asyncio.run(test())
@@ -128,7 +125,7 @@ def test_a_server_without_tls_on_the_port(tmp_path: Path) -> None:
     async def test() -> None:
         async with server:
             url = server.url.replace("ldap:", "ldaps:")
-            with pytest.raises(ConnectingError, match="TLS"):
+            with pytest.raises(MqisError, match="TLS"):
                 await connect(ConnectingOptions((url,)), {})
 
     asyncio.run(test())
@@ -215,12 +212,12 @@ def test_passwords_come_from_files_and_the_environment(tmp_path: Path) -> None:
     path = str(tmp_path / "pw")
     assert asyncio.run(login({"MQIS_LDAP_PASSWORD": "secret"})) == "DC=x"
     assert asyncio.run(login({"MQIS_LDAP_PASSWORD_FILE": path})) == "DC=x"
-    with pytest.raises(ConnectingError, match="no password for a@x: put it into a file"):
+    with pytest.raises(MqisError, match="no password for a@x: put it into a file"):
         asyncio.run(login({}))
-    with pytest.raises(ConnectingError, match="none: the password cannot be read: No such file"):
+    with pytest.raises(MqisError, match="none: the password cannot be read: No such file"):
         asyncio.run(login({}, password_file=tmp_path / "none"))
 
 
 def test_addresses_that_are_wrong() -> None:
-    with pytest.raises(ConnectingError, match="'dc1' is not an LDAP URL"):
+    with pytest.raises(MqisError, match="'dc1' is not an LDAP URL"):
         asyncio.run(connect(ConnectingOptions(("dc1",)), {}))

@@ -45,10 +45,6 @@ _LOGON_REASONS: Final = {
 }
 
 
-class ConnectingError(MqisError):
-    """No connection to a directory; the text says why, and what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class ConnectingOptions:
     """The options of a command that connects to a directory."""
@@ -93,12 +89,12 @@ class RootEntry:
 async def connect(
     options: ConnectingOptions, environment: Mapping[str, str] = os.environ
 ) -> tuple[LdapDirectoryClient, RootEntry]:
-    """Connects, logs on and reads the root; every failure is a ``ConnectingError``."""
+    """Connects, logs on and reads the root; every failure is an ``MqisError``."""
     where = ", ".join(options.urls)
     try:
         client = LdapDirectoryClient(DomainControllers(settings_of(options, environment)))
     except LdapUrlError as error:
-        raise ConnectingError(str(error)) from error
+        raise MqisError(str(error)) from error
     try:
         return client, await read_root(client)
     except (LdapError, TlsError, LdapUrlError) as error:
@@ -106,7 +102,7 @@ async def connect(
         raise explained(error, options.user) from error
     except ProtocolError as error:
         await client.close()
-        raise ConnectingError(f"{where}: {error}") from error
+        raise MqisError(f"{where}: {error}") from error
 
 
 async def read_root(client: LdapDirectoryClient) -> RootEntry:
@@ -115,11 +111,11 @@ async def read_root(client: LdapDirectoryClient) -> RootEntry:
         root = RootEntry.of(entry)
         if root.domain and root.configuration:
             return root
-        raise ConnectingError(
+        raise MqisError(
             f"{client.where}: this is an LDAP server, but not an Active Directory: its root has no "
             "defaultNamingContext"
         )
-    raise ConnectingError(f"{client.where}: the server shows no root entry: not a directory")
+    raise MqisError(f"{client.where}: the server shows no root entry: not a directory")
 
 
 def settings_of(options: ConnectingOptions, environment: Mapping[str, str]) -> LdapSettings:
@@ -140,16 +136,16 @@ def read_password(options: ConnectingOptions, environment: Mapping[str, str]) ->
     try:
         return find_password(options.user, options.password_file, "--password-file", environment)
     except LdapPasswordError as error:
-        raise ConnectingError(str(error)) from error
+        raise MqisError(str(error)) from error
 
 
-def explained(error: MqisError, user: str) -> ConnectingError:
+def explained(error: MqisError, user: str) -> MqisError:
     """Adds what to do to the reason of a failure."""
     if isinstance(error, LdapLogonError):
-        return ConnectingError(_logon_reason(error, user))
+        return MqisError(_logon_reason(error, user))
     if isinstance(error, LdapViolation):
-        return ConnectingError(f"{error}; is this the port of a directory server?")
-    return ConnectingError(str(error))
+        return MqisError(f"{error}; is this the port of a directory server?")
+    return MqisError(str(error))
 
 
 def _logon_reason(error: LdapLogonError, user: str) -> str:

@@ -15,12 +15,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 
-from mqis.admin.activedirectory.connecting import (
-    ConnectingError,
-    ConnectingOptions,
-    connect,
-    explained,
-)
+from mqis.admin.activedirectory.connecting import ConnectingOptions, connect, explained
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.activedirectory.taking import EstateResult, EstateTaker
 from mqis.admin.transfer import Progress, silent
@@ -46,6 +41,7 @@ from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapDirectory, LdapQuery
 from mqis.protocol.ports import Store
 from mqis.runtime.activedirectory.reading import CONTROLS
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import ResultCode, SearchScope
 from mqis.wire.ldap.filters import And, Equality, Filter, GreaterOrEqual, Or, Present
@@ -70,7 +66,7 @@ def import_online(
 async def import_domains(
     domains: Sequence[ConnectingOptions], store: Store, progress: Progress = silent
 ) -> EstateResult:
-    """Imports the domains of one forest; every failure is a ``ConnectingError``."""
+    """Imports the domains of one forest; every failure is an ``MqisError``."""
     async with AsyncExitStack() as stack:
         clients: list[LdapDirectory] = []
         for options in domains:
@@ -81,12 +77,12 @@ async def import_domains(
             return await import_directory(clients, store, progress)
         except LdapConnectionLost as error:
             text = f"{error}; nothing was imported: run the command again"
-            raise ConnectingError(text) from error
+            raise MqisError(text) from error
         except LdapError as error:
             raise explained(error, domains[0].user) from error
         except ProtocolError as error:
             urls = ", ".join(url for options in domains for url in options.urls)
-            raise ConnectingError(f"{urls}: {error}") from error
+            raise MqisError(f"{urls}: {error}") from error
 
 
 async def import_directory(

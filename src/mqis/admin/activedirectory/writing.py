@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from mqis.admin.activedirectory.connecting import (
-    ConnectingError,
-    ConnectingOptions,
-    connect,
-    explained,
-)
+from mqis.admin.activedirectory.connecting import ConnectingOptions, connect, explained
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.activedirectory.publishing import Publishing, PublishStep
 from mqis.admin.transfer import Progress, silent
 from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError
 from mqis.protocol.ports import Store
 from mqis.runtime.activedirectory.reading import ForestReader
+from mqis.wire.errors import MqisError
 
 
 async def publish_store(
@@ -34,7 +30,7 @@ async def publish_store(
             written = await publishing.write(steps, progress) if write else 0
     except LdapConnectionLost as error:
         reason = f"{error}; run the command again: what was written is found, and it goes on"
-        raise ConnectingError(reason) from error
+        raise MqisError(reason) from error
     except LdapError as error:
         raise explained(error, options.user) from error
     finally:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mqis.admin.promote.plan import (
-    PromoteError,
     PromotePlan,
     PromoteStep,
     machine_named,
@@ -29,6 +28,7 @@ from mqis.protocol.ports import View
 from mqis.protocol.replication.topology import follow_psc
 from mqis.runtime.node.members import Members, Seed
 from mqis.server.identity import parse_seed, seed_text, server_name
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.propid import PropId
 
 
@@ -64,11 +64,11 @@ def plan_follow(file: Path, psc: str) -> Following:
     config = load(file)
     name = server_name(config)
     if config.server.role not in (ConfiguredRole.BSC, ConfiguredRole.PSC):
-        raise PromoteError(
+        raise MqisError(
             f"{name} is a {config.server.role.value}: only a PSC or a BSC can follow another server"
         )
     if name_key(name) == name_key(psc):
-        raise PromoteError(f"{name} cannot follow itself")
+        raise MqisError(f"{name} cannot follow itself")
     checks = [sound_store(config)]
     with closing(open_store(config.store.url)) as store:
         with store.read() as view:
@@ -91,7 +91,7 @@ def _plan(
     checks: list[str],
 ) -> PromotePlan:
     if site_of_machine(view, psc).id != site.id:
-        raise PromoteError(f"{psc.path} is not a server of site {site.path}")
+        raise MqisError(f"{psc.path} is not a server of site {site.path}")
     checks.append(f"{psc.path} is a server of {site.path}")
     before = text_of(site, PropId.S_PSC)
     role = config.server.role

@@ -29,10 +29,6 @@ from mqis.wire.mqds.propid import PropId
 REACH_S = 2.0
 
 
-class PromoteError(MqisError):
-    """A server cannot replace another one; the message says why and what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class PromoteStep:
     """A change, and the place where it is made; steps without an operator say "by itself"."""
@@ -57,17 +53,17 @@ class PromotePlan:
 
 
 def sound_store(config: Config, *, stopped: bool = True) -> str:
-    """Checks the own store; raises ``PromoteError`` if it is in use or damaged."""
+    """Checks the own store; raises ``MqisError`` if it is in use or damaged."""
     path = file_of(config.store.url)
     if stopped and path is not None and path.exists() and is_in_use(path):
-        raise PromoteError(
+        raise MqisError(
             f"{path}: the server is running; stop it first, start it later with 'mqis serve'"
         )
     opened = claimed_store(config.store.url) if stopped else closing(open_store(config.store.url))
     with opened as store:
         faults = store.check()
     if faults:
-        raise PromoteError(
+        raise MqisError(
             f"the store here is damaged, so it cannot replace another: {faults[0]}; restore a "
             "backup with 'mqis restore'"
         )
@@ -88,7 +84,7 @@ def silent(store: Store, config: Config, name: str, *, force: bool) -> str:
     except (OSError, TimeoutError, UnicodeError) as error:
         return f"{name} does not answer ({getattr(error, 'strerror', None) or error or 'silent'})"
     if not force:
-        raise PromoteError(
+        raise MqisError(
             f"{name} answers at {host}:{port}: it is not lost; stop it permanently first; if "
             "another program listens there, use --force"
         )
@@ -98,7 +94,7 @@ def silent(store: Store, config: Config, name: str, *, force: bool) -> str:
 def machine_named(view: View, name: str) -> DirectoryObject:
     found = view.find(ObjectType.MACHINE, name)
     if found is None:
-        raise PromoteError(f"the directory here has no machine {name}")
+        raise MqisError(f"the directory here has no machine {name}")
     return found
 
 
@@ -106,7 +102,7 @@ def site_of_machine(view: View, machine: DirectoryObject) -> DirectoryObject:
     first = next(iter(sites_of(machine)), None)
     site = None if first is None else view.get(ObjectType.SITE, first)
     if site is None:
-        raise PromoteError(f"the directory here does not know the site of {machine.path}")
+        raise MqisError(f"the directory here does not know the site of {machine.path}")
     return site
 
 

@@ -17,7 +17,6 @@ from typing import Any
 from mqis.admin.backup.journal import begin_journal
 from mqis.admin.backup.taking import copy_of_store
 from mqis.admin.promote.plan import (
-    PromoteError,
     PromotePlan,
     PromoteStep,
     backups_of,
@@ -41,6 +40,7 @@ from mqis.server.identity import seed_text, server_name
 from mqis.server.restoremark import put_mark
 from mqis.storage.copying import forget_server
 from mqis.storage.sqlite import SqliteStore
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
 
@@ -85,7 +85,7 @@ class Rebuilding:
             draft.rename(to)
             flush_directory(to.parent)
         except OSError as error:
-            raise PromoteError(f"{to}: cannot be written: {error.strerror or error}") from error
+            raise MqisError(f"{to}: cannot be written: {error.strerror or error}") from error
         finally:
             rmtree(draft, ignore_errors=True)
 
@@ -125,11 +125,11 @@ def plan_rebuild(file: Path, request: RebuildRequest) -> Rebuilding:
     config = load(file)
     here = server_name(config)
     if name_key(here) == name_key(request.name):
-        raise PromoteError(f"{here} is this server; another one's copy is needed to rebuild it")
+        raise MqisError(f"{here} is this server; another one's copy is needed to rebuild it")
     if config.server.role is ConfiguredRole.NONE:
-        raise PromoteError(f"{here} does not replicate, so it has no copy of another server")
+        raise MqisError(f"{here} does not replicate, so it has no copy of another server")
     if request.to.exists() and (not request.to.is_dir() or any(request.to.iterdir())):
-        raise PromoteError(f"{request.to}: this directory is not empty; name a new one")
+        raise MqisError(f"{request.to}: this directory is not empty; name a new one")
     checks = [sound_store(config, stopped=False)]
     with closing(open_store(config.store.url)) as store:
         with store.read() as view:
@@ -154,7 +154,7 @@ def _role(view: View, machine: DirectoryObject, site: DirectoryObject) -> Config
         return ConfiguredRole.PEC
     if name_key(text_of(site, PropId.S_PSC)) == name:
         return ConfiguredRole.PSC
-    raise PromoteError(
+    raise MqisError(
         f"{machine.path} is neither the PEC nor the PSC of {site.path}; a backup simply joins "
         "again: mqis join --role bsc"
     )
@@ -163,7 +163,7 @@ def _role(view: View, machine: DirectoryObject, site: DirectoryObject) -> Config
 def _whole(view: View) -> str:
     for state in view.partitions():
         if state.purge_state is not PurgeState.NORMAL:
-            raise PromoteError(
+            raise MqisError(
                 f"the copy of partition {state.id} here is being synchronised; wait, or use "
                 "another server's"
             )

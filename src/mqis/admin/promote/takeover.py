@@ -14,7 +14,6 @@ from typing import Protocol
 
 from mqis.admin.join import Directory, publish_key
 from mqis.admin.promote.plan import (
-    PromoteError,
     PromotePlan,
     PromoteStep,
     backups_of,
@@ -33,6 +32,7 @@ from mqis.protocol.ports import View
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.identity import parse_seed, server_name
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -82,7 +82,7 @@ class Takeover:
         """Refuses the takeover if another server has replaced the lost one meanwhile."""
         psc = _psc_according_to_pec(directory, self.site)
         if not _is_same_server(psc, self.lost) and not _is_same_server(psc, self.name):
-            raise PromoteError(
+            raise MqisError(
                 f"the PSC of {self.site} is {psc or 'no server'} by now, no longer {self.lost}: "
                 f"nothing was changed; to become its backup, use mqis promote --follow {psc}"
             )
@@ -102,7 +102,7 @@ def plan_takeover(
     config = load(file)
     name = server_name(config)
     if config.server.role is not ConfiguredRole.BSC:
-        raise PromoteError(
+        raise MqisError(
             f"{name} is a {config.server.role.value}: only a backup of the site can become its "
             "PSC; without a backup, and for a lost PEC, use mqis promote --rebuild NAME --to DIR"
         )

@@ -1,6 +1,6 @@
 """``mqis pipeline``: analyses journals, exports and captures with Spark."""
 
 from mqis.cli.pipeline.commands import app
-from mqis.cli.pipeline.opening import NoSparkError
+from mqis.wire.errors import MqisError
 
-__all__ = ["NoSparkError", "app"]
+__all__ = ["MqisError", "app"]

@@ -24,16 +24,12 @@ INTERRUPTED = 130
 _NONE = InputOptions()
 
 
-class NoSparkError(MqisError):
-    """Spark is not installed."""
-
-
 def check_spark() -> None:
-    """Raises ``NoSparkError`` if Spark is not installed."""
+    """Raises ``MqisError`` if Spark is not installed."""
     try:
         import pyspark  # noqa: F401, PLC0415
     except ImportError:
-        raise NoSparkError(
+        raise MqisError(
             "the pipeline needs Spark: run 'make pipeline', or install mqis[pipeline]"
         ) from None
 

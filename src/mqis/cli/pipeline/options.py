@@ -124,7 +124,7 @@ class TableOptions:
 
     @property
     def directory(self) -> Path:
-        """The tables' directory; raises ``LocationError`` if it is none of this computer."""
+        """The tables' directory; raises ``MqisError`` if it is none of this computer."""
         from mqis.pipeline.locations import local_path  # noqa: PLC0415
 
         if self.tables or self.run is None:

@@ -15,10 +15,6 @@ from mqis.cli.output import cell
 from mqis.wire.errors import MqisError
 
 
-class TourError(MqisError):
-    """A statement of the tour does not hold, or the tour was ended."""
-
-
 class Guide:
     """Prints the steps of the tour, numbered and formatted alike."""
 
@@ -47,16 +43,16 @@ class Guide:
         self._console.print(cell(text, style), soft_wrap=True)
 
     def confirm_equal(self, text: str, saw: object, expected: object) -> None:
-        """Prints a statement with a tick; raises TourError if the two are not equal."""
+        """Prints a statement with a tick; raises MqisError if the two are not equal."""
         self.confirm(text, saw == expected, saw=saw, expected=expected)
 
     def confirm(self, text: str, holds: bool, *, saw: object, expected: object) -> None:
-        """Prints a statement with a tick; raises TourError if it does not hold.
+        """Prints a statement with a tick; raises MqisError if it does not hold.
 
         The error says what the tour ``saw`` and what it ``expected``.
         """
         if not holds:
-            raise TourError(
+            raise MqisError(
                 f"step {self._number}, {self._title}: this does not hold: {text}; "
                 f"saw {saw}, expected {expected}"
             )

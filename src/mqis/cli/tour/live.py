@@ -17,7 +17,7 @@ from mqis.cli.output import cell, table
 from mqis.cli.tour.console import open_console
 from mqis.cli.tour.directory import directory_steps
 from mqis.cli.tour.file import briefly
-from mqis.cli.tour.guide import Guide, TourError
+from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.healing import Episode, healing
 from mqis.cli.tour.hostile import hostile
 from mqis.cli.tour.oletx import partners
@@ -36,6 +36,7 @@ from mqis.enterprise.launch import Launch, RunningEnterprise
 from mqis.enterprise.plan import parse_plan
 from mqis.enterprise.recovery import recover
 from mqis.enterprise.states import ProcessState
+from mqis.wire.errors import MqisError
 
 _LOOK_S = 0.05
 
@@ -47,7 +48,7 @@ def live(guide: Guide, directory: Path, *, once: bool) -> None:
     try:
         asyncio.run(_walk(guide, directory, once=once))
     except asyncio.CancelledError:
-        raise TourError("the tour was interrupted before its last step") from None
+        raise MqisError("the tour was interrupted before its last step") from None
 
 
 def _make_room(directory: Path) -> None:
@@ -178,5 +179,5 @@ def _routes(guide: Guide, tour: Tour) -> None:
 async def _pipeline(guide: Guide, tour: Tour, mistake: UndoneSlip, episode: Episode) -> None:
     status = await tour.converged()
     if not status.converged:
-        raise TourError(f"the replicas do not agree yet, so the audit would fail: {status.summary}")
+        raise MqisError(f"the replicas do not agree yet, so the audit would fail: {status.summary}")
     await asyncio.to_thread(pipeline, guide, tour, mistake, episode)

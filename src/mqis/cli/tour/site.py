@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from time import monotonic
 
-from mqis.cli.tour.guide import TourError
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
 from mqis.config.nodes import NodePlace, Nodes
@@ -26,6 +25,7 @@ from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.server.monitoring.status import ServerStatus
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 
 WAIT_S = 60.0
@@ -91,7 +91,7 @@ class Tour:
     async def status(self, name: str) -> ServerStatus:
         reply = await asyncio.to_thread(fetch, self.node(name).monitor_url)
         if isinstance(reply, str):
-            raise TourError(f"{name} {reply}")
+            raise MqisError(f"{name} {reply}")
         return reply
 
     async def converged(self, wait_s: float = WAIT_S) -> EnterpriseStatus:

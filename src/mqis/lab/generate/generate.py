@@ -7,10 +7,11 @@ from pathlib import Path
 
 from mqis.lab.generate.filefaults import SpoiledRun
 from mqis.lab.generate.hygiene import plant_hygiene
-from mqis.lab.generate.plan import GenerateError, GeneratePlan
+from mqis.lab.generate.plan import GeneratePlan
 from mqis.lab.generate.result import Generated
 from mqis.lab.generate.run import Progress
 from mqis.storage.memory import MemoryStore
+from mqis.wire.errors import MqisError
 
 
 def generate(
@@ -18,7 +19,7 @@ def generate(
 ) -> Generated:
     """Fills a new directory with ``journals``, ``exports`` and ``manifest.json``."""
     if directory.exists() and any(directory.iterdir()):
-        raise GenerateError(f"{directory} is not empty; name a new directory")
+        raise MqisError(f"{directory} is not empty; name a new directory")
     store = MemoryStore()
     with store.write() as tx:
         run = SpoiledRun(plan, tx, directory)

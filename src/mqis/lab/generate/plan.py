@@ -11,10 +11,6 @@ from mqis.wire.guid import Guid
 ENTERPRISE_NAME = "Generated"
 
 
-class GenerateError(MqisError):
-    """A plan cannot be carried out; the text says why and what to change."""
-
-
 @dataclass(frozen=True, slots=True)
 class GeneratePlan:
     """The enterprise to make. ``backups`` is the number of sites with a BSC; None: two of three."""
@@ -38,27 +34,27 @@ class GeneratePlan:
 
     def __post_init__(self) -> None:
         if self.sites < 1 or self.machines < self.sites or self.queues < 1 or self.changes < 0:
-            raise GenerateError(
+            raise MqisError(
                 "the enterprise is too small: it needs at least one site, one machine for each "
                 "site, and one queue"
             )
         if not 0 <= self.churn <= 0.5:
-            raise GenerateError(
+            raise MqisError(
                 f"churn is {self.churn:g}; it is the share of new queues among changes, 0 to 0.5"
             )
         if not 0 <= self.backup_count <= self.sites:
-            raise GenerateError(
+            raise MqisError(
                 f"{self.backup_count} backup controllers are too many for {self.sites} sites: "
                 "a site has one or none"
             )
         if self.faults and (self.sites < 2 or self.backup_count < 2):
-            raise GenerateError(
+            raise MqisError(
                 "faults need at least two sites and two backup controllers: give more sites, or "
                 "--faults 0"
             )
 
         if self.machines < 3 * self.hygiene:
-            raise GenerateError(
+            raise MqisError(
                 f"{self.hygiene} faults of each kind in the directory need {3 * self.hygiene} "
                 f"machines, not {self.machines}: give more machines, or fewer with --hygiene"
             )

@@ -19,12 +19,12 @@ from mqis.files import write_whole
 from mqis.pipeline.rebuilding.authorities import authorities, replicated
 from mqis.pipeline.rebuilding.beginnings import Beginnings, Moment
 from mqis.pipeline.rebuilding.completeness import PastPartition, RebuildCompleteness
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
 from mqis.pipeline.trusted import used_input
 from mqis.protocol.directory.export_format import ExportHeader, format_header, parse_entry, sealed
 from mqis.protocol.directory.objects import DirectoryObject, Partition
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.seqnum import SequenceNumber
@@ -51,7 +51,7 @@ def rebuild(
 ) -> Rebuilt:
     """Writes the export to ``out``. Takes a time, or a partition with a sequence number."""
     if (at_time is None) == (at_seq is None) or (at_seq is not None and partition is None):
-        raise PipelineError(
+        raise MqisError(
             "a rebuild needs either a time, or a partition and one of its sequence numbers"
         )
     records = used_input(tables, "records")
@@ -111,7 +111,7 @@ def _past_states(
             first = (row.get("first") or 0) if base else 0
             found[key] = PastPartition(key, owner, last, purged, base, first, end, end_lsn)
     if not found:
-        raise PipelineError(
+        raise MqisError(
             "there is no change up to that point: the journals begin later; choose a later one"
         )
     return found

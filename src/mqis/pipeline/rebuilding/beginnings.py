@@ -8,10 +8,10 @@ from functools import cached_property
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.trusted import used_input
 from mqis.protocol.journal.numbers import SKIPPED
+from mqis.wire.errors import MqisError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Beginnings:
         """Returns the newest snapshot before ``moment``; None if the journals have every change.
 
         ``first_seq`` is the number of the first change in the journals, 0 if there is none;
-        ``owner`` made it. Raises ``PipelineError`` if neither reaches back to ``moment``.
+        ``owner`` made it. Raises ``MqisError`` if neither reaches back to ``moment``.
         """
         mine = [s for s in self.snapshots if s.partition == partition]
         fitting = [s for s in mine if self._is_before(s, moment)]
@@ -57,7 +57,7 @@ class Beginnings:
         known = "it has no snapshots" if not mine else "its snapshots are newer"
         name = owner or mine[0].server
         begins = f"change {first_seq:,}" if first_seq else "no change of its own"
-        raise PipelineError(
+        raise MqisError(
             f"the journal of {name} begins with {begins} and {known}: "
             "neither reaches back to that point; choose a later one"
         )

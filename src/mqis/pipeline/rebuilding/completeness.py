@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.graph.used import CLOCKS
 from mqis.pipeline.rebuilding.beginnings import Moment, PartitionSnapshot
-from mqis.pipeline.session import PipelineError
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.trusted import ALTERED, explanations, used_input
 from mqis.protocol.journal.numbers import SKIPPED
+from mqis.wire.errors import MqisError
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class RebuildCompleteness:
         self._altered = explanations(tables, ALTERED)
 
     def check(self, past: PastPartition) -> None:
-        """Raises ``PipelineError`` if changes are or may be missing."""
+        """Raises ``MqisError`` if changes are or may be missing."""
         base = past.base.last_seq if past.base is not None else 0
         for after, before in [(0, past.first), *self._breaks[past.partition]]:
             self._check_break(past, max(after, base), before)
         known = self._exported.get(past.partition)
         if self._moment.seq is not None:
             if self._moment.seq > past.end:
-                raise PipelineError(
+                raise MqisError(
                     f"the journal of {past.owner} ends at change {past.end:,} of the partition; "
                     "choose an earlier one"
                 )
@@ -67,13 +67,13 @@ class RebuildCompleteness:
         if not self._is_beyond(past):
             return
         if known is not None and 0 < known - past.end < SKIPPED:
-            raise PipelineError(
+            raise MqisError(
                 f"the end of the journal of {past.owner} is missing: it ends at change "
                 f"{past.end:,}, but an export has change {known:,}; ingest the rest of it, or "
                 "choose an earlier time"
             )
         if known is None and self._damage.get(past.owner, -1) >= past.end_lsn:
-            raise PipelineError(
+            raise MqisError(
                 f"the journal of {past.owner} is damaged behind change {past.end:,}, so later "
                 "changes may be missing; choose an earlier time, or ingest exports as well"
             )
@@ -86,7 +86,7 @@ class RebuildCompleteness:
             self._moment.seq > after if self._moment.seq is not None else after <= past.last_seq
         )
         if reaches:
-            raise PipelineError(
+            raise MqisError(
                 f"the journal of {past.owner} is damaged or has gaps: changes {after + 1:,} to "
                 f"{before - 1:,} are missing, so that point cannot be rebuilt; choose one before "
                 "them, or behind a later snapshot"

@@ -26,12 +26,13 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.sources import files
-from mqis.pipeline.sources.files import SourceError, SourceFile
+from mqis.pipeline.sources.files import SourceFile
 from mqis.pipeline.sources.filters import plain
 from mqis.pipeline.workers import settle
 from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.decoder import CaptureDecoder, parse_network
 from mqis.protocol.capture.row import DecodedRow, file_error
+from mqis.wire.errors import MqisError
 from mqis.wire.pcap.captured import Buffer
 from mqis.wire.pcap.file import walk_capture
 
@@ -78,7 +79,7 @@ class CaptureReader(DataSourceReader):
             self._choice = option_choice(options)
             self._networks = [parse_network(text) for text in _listed(options, "address")]
         except ValueError as error:
-            raise SourceError(f"an option of mqis.capture is wrong: {error}") from None
+            raise MqisError(f"an option of mqis.capture is wrong: {error}") from None
 
     def partitions(self) -> list[CaptureShare]:
         size = int(self._options.get("share_bytes", SHARE_BYTES))

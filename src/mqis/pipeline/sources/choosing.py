@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from mqis.pipeline.sources.files import SourceError, check_names
+from mqis.pipeline.sources.files import check_names
+from mqis.wire.errors import MqisError
 
 
 def columns_of(whole: StructType, names: Iterable[str], source: str) -> StructType:
@@ -29,13 +30,13 @@ def _column(field: StructField, parts: list[str], source: str) -> StructField:
         return field
     items = _parts(field)
     if items is None:
-        raise SourceError(f"the column {field.name!r} of {source} has no parts")
+        raise MqisError(f"the column {field.name!r} of {source} has no parts")
     check_names(parts, items.fieldNames(), f"{field.name} of {source}")
     return StructField(field.name, ArrayType(columns_of(items, parts, source), containsNull=False))
 
 
 def check_columns(schema: StructType, whole: StructType, source: str) -> None:
-    """Raises ``SourceError`` if the source has no such column, or has it with another type."""
+    """Raises ``MqisError`` if the source has no such column, or has it with another type."""
     check_names(schema.fieldNames(), whole.fieldNames(), source)
     for field in schema.fields:
         known = whole[field.name]
@@ -43,7 +44,7 @@ def check_columns(schema: StructType, whole: StructType, source: str) -> None:
         if given is not None and items is not None:
             check_columns(given, items, f"{field.name} of {source}")
         elif field.dataType != known.dataType:
-            raise SourceError(
+            raise MqisError(
                 f"the column {field.name!r} of {source} is {known.dataType.simpleString()}, "
                 f"not {field.dataType.simpleString()}"
             )

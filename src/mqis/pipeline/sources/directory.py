@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.content import digests
 from mqis.pipeline.sources import files
-from mqis.pipeline.sources.files import Share, SourceError, SourceFile
+from mqis.pipeline.sources.files import Share, SourceFile
 from mqis.pipeline.sources.filters import wants
 from mqis.pipeline.workers import settle
 from mqis.protocol.directory.export_format import (
@@ -42,6 +42,7 @@ from mqis.protocol.directory.export_reading import EDITED as EDITED_REASON
 from mqis.protocol.directory.export_reading import NO_DIGEST
 from mqis.protocol.directory.objects import DeletedObject
 from mqis.protocol.replication.replicated import is_own
+from mqis.wire.errors import MqisError
 
 PATTERN = "*.jsonl"
 #: The first words of the reasons for an export that was cut off or edited, and for a line that is
@@ -81,7 +82,7 @@ class DirectorySource(DataSource):
     def _kind(self) -> str:
         kind: str = self.options.get("rows", "objects")
         if kind not in ROWS:
-            raise SourceError(
+            raise MqisError(
                 f"the option rows of mqis.directory is {kind!r}, but has to be one of "
                 f"{', '.join(ROWS)}"
             )

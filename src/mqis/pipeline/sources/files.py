@@ -21,10 +21,6 @@ from mqis.places import PlaceError, RemoteAddress, is_remote, listed, open_at, p
 from mqis.wire.errors import MqisError
 
 
-class SourceError(MqisError):
-    """A path, column or option of a source is wrong; the text says what to give instead."""
-
-
 @dataclass(frozen=True, slots=True)
 class Share(InputPartition):
     """Bytes ``start`` to ``end`` of a file, which one task reads.
@@ -65,7 +61,7 @@ def paths_in(options: Mapping[str, str], what: str, *patterns: str) -> list[Sour
     """
     given = options.get("path")
     if not given:
-        raise SourceError(f"no path to {what} was given; give one: .load('directory')")
+        raise MqisError(f"no path to {what} was given; give one: .load('directory')")
     found: list[SourceFile] = []
     for place in input_places(given):
         if isinstance(place, RemoteAddress):
@@ -75,9 +71,9 @@ def paths_in(options: Mapping[str, str], what: str, *patterns: str) -> list[Sour
         elif place.is_dir():
             found += sorted(path for pattern in patterns for path in place.rglob(pattern))
         else:
-            raise SourceError(f"{place}: there is no such file or directory")
+            raise MqisError(f"{place}: there is no such file or directory")
     if not found and options.get("allow_empty", "") != "true":
-        raise SourceError(f"{given}: there are no {what} in it ({', '.join(patterns)})")
+        raise MqisError(f"{given}: there are no {what} in it ({', '.join(patterns)})")
     return list(dict.fromkeys(found))  # a directory and one below it may both be given
 
 
@@ -87,7 +83,7 @@ def _in_store(place: RemoteAddress, patterns: Iterable[str]) -> list[SourceFile]
         if not below and size_at(place) is not None:
             return [place]
     except PlaceError as error:
-        raise SourceError(str(error)) from None
+        raise MqisError(str(error)) from None
     return [file for file in below if any(fnmatchcase(file.name, p) for p in patterns)]
 
 
@@ -144,7 +140,7 @@ def unreadable(error: OSError) -> str:
 
 
 def check_names(names: Iterable[str], known: Iterable[str], source: str) -> None:
-    """Raises ``SourceError`` if ``source`` has no column of one of these names."""
+    """Raises ``MqisError`` if ``source`` has no column of one of these names."""
     listed = list(known)
     if unknown := [name for name in names if name not in listed]:
-        raise SourceError(f"{source} has no column {unknown[0]!r}; it has {', '.join(listed)}")
+        raise MqisError(f"{source} has no column {unknown[0]!r}; it has {', '.join(listed)}")

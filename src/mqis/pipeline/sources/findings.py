@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from mqis.pipeline import schemas
-from mqis.pipeline.sources.files import SourceError, SourceFile, open_plain, paths_in, unreadable
+from mqis.pipeline.sources.files import SourceFile, open_plain, paths_in, unreadable
+from mqis.wire.errors import MqisError
 
 PATTERN = "*.json"
 WHAT = "results of 'mqis estate check --json'"
@@ -37,10 +38,10 @@ def _checked(file: SourceFile) -> tuple[Any, ...]:
         unknown = [_text(limit["check"]) for limit in told["unknown"]]
         return str(file), moment, unknown, [_finding(one) for one in told["findings"]]
     except OSError as error:
-        raise SourceError(f"{file}: {unreadable(error)}") from None
+        raise MqisError(f"{file}: {unreadable(error)}") from None
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise SourceError(f"{file}: this is no result of 'mqis estate check': {reason}") from None
+        raise MqisError(f"{file}: this is no result of 'mqis estate check': {reason}") from None
 
 
 def _finding(told: dict[str, Any]) -> tuple[str | None, ...]:

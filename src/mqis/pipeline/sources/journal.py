@@ -27,13 +27,14 @@ from mqis.pipeline import arrays, schemas
 from mqis.pipeline.sources import files
 from mqis.pipeline.sources.changes import changes_in
 from mqis.pipeline.sources.choosing import check_columns, columns_of
-from mqis.pipeline.sources.files import Share, SourceError, SourceFile
+from mqis.pipeline.sources.files import Share, SourceFile
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
 from mqis.pipeline.sources.inventory import open_segment, segment_files
 from mqis.pipeline.sources.records import FIELDS, SegmentFault, SegmentRows
 from mqis.pipeline.sources.segments import Scan, scans, shares
 from mqis.pipeline.sources.stream import JournalStreamReader
 from mqis.pipeline.workers import settle
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 
 SHARE_BYTES = 16 << 20
@@ -125,9 +126,9 @@ def kind_of_rows(options: Mapping[str, str]) -> str:
     """The option ``rows``: ``records`` or ``changes``."""
     rows = options.get("rows", "records")
     if rows not in ROWS:
-        raise SourceError(f"mqis.journal has no rows {rows!r}; it has {' and '.join(ROWS)}")
+        raise MqisError(f"mqis.journal has no rows {rows!r}; it has {' and '.join(ROWS)}")
     if rows == CHANGES and "partition" in options:
-        raise SourceError(
+        raise MqisError(
             "mqis.journal takes the option 'partition' for records only, because a message has "
             "changes of several; filter the column 'partition' of the changes instead"
         )
@@ -149,7 +150,7 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
         if "until" in options:
             found.append(datasource.LessThan(("time",), datetime.fromisoformat(options["until"])))
     except ValueError as error:
-        raise SourceError(f"an option of mqis.journal is wrong: {error}") from None
+        raise MqisError(f"an option of mqis.journal is wrong: {error}") from None
     return found
 
 

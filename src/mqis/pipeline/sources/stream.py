@@ -28,10 +28,11 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from mqis.pipeline.sources import files
-from mqis.pipeline.sources.files import Share, SourceError, SourceFile
+from mqis.pipeline.sources.files import Share, SourceFile
 from mqis.pipeline.sources.filters import wants
 from mqis.pipeline.sources.inventory import open_segment, segment_files
 from mqis.pipeline.sources.segments import scans
+from mqis.wire.errors import MqisError
 
 Offset = dict[str, Any]
 #: The key of an offset that has the stream's columns; the others are paths.
@@ -92,7 +93,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Share):
-            raise SourceError(
+            raise MqisError(
                 f"a stream of journals reads shares of segments, not {type(partition).__name__}"
             )
         return self._read(partition)
@@ -109,7 +110,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_columns(self, offset: Offset) -> None:
         before = offset.get(_COLUMNS, self._columns)
         if before != self._columns:
-            raise SourceError(
+            raise MqisError(
                 f"the stream of this checkpoint was started with {before}, and is now asked for "
                 f"{self._columns}; give the same columns, or a new checkpoint and a new table"
             )
@@ -130,7 +131,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         header, first, _ = open_segment(path)
         if header is None or files.size_of(path) < until:
-            raise SourceError(
+            raise MqisError(
                 f"{path}: a batch of the stream has to be read again up to byte {until}, and the "
                 "file is gone or shorter; put it back, or use a new checkpoint and a new table"
             )
@@ -148,13 +149,13 @@ def limit_of(options: Mapping[str, str]) -> ReadLimit:
         if name.lower() in given:
             limits.append(kind(_positive(name, given[name.lower()])))
     if len(limits) > 1:
-        raise SourceError("mqis.journal takes maxBytesPerTrigger or maxRowsPerTrigger, not both")
+        raise MqisError("mqis.journal takes maxBytesPerTrigger or maxRowsPerTrigger, not both")
     return limits[0] if limits else ReadAllAvailable()
 
 
 def _positive(name: str, value: str) -> int:
     if not value.isdecimal() or int(value) < 1:
-        raise SourceError(f"the option {name} of mqis.journal is a positive number, not {value!r}")
+        raise MqisError(f"the option {name} of mqis.journal is a positive number, not {value!r}")
     return int(value)
 
 

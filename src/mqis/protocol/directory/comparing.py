@@ -28,10 +28,6 @@ _Name = tuple[ObjectType, str]
 Chooses = Callable[[int], bool]
 
 
-class UnorderedObjects(MqisError):
-    """The objects of a side are not in the order of an export, or one of them is there twice."""
-
-
 class ObjectFate(StrEnum):
     """The difference of a whole object, from the first directory to the second."""
 
@@ -163,7 +159,7 @@ def _ordered(objects: Iterable[DirectoryObject]) -> Iterator[DirectoryObject]:
         key = _key(obj)
         if key <= last:
             what = f"{obj.type.label} {obj.path or obj.id}"
-            raise UnorderedObjects(
+            raise MqisError(
                 f"{what} is there twice"
                 if key == last
                 else f"{what} is out of order: exports "

@@ -28,17 +28,13 @@ __all__ = [
     "EVERYTHING",
     "AccountNames",
     "Guest",
-    "GuestError",
+    "MqisError",
     "Proof",
     "RightsBook",
     "VisitorRights",
 ]
 
 _ANONYMOUS, _ADMINISTRATOR = "anonymous", "administrator"
-
-
-class GuestError(MqisError):
-    """The value of ``--as`` is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +73,7 @@ class Guest:
             return cls(Sid.parse(text))
         except ValueError:
             known = f"{_ANONYMOUS}, {_ADMINISTRATOR} or a SID such as S-1-5-11"
-            raise GuestError(f"--as {text}: this is no user; write {known}") from None
+            raise MqisError(f"--as {text}: this is no user; write {known}") from None
 
     def __str__(self) -> str:
         user = _ANONYMOUS if self.sid is None else str(self.sid)

@@ -27,10 +27,6 @@ class DeletionRefused(MqisError):
     """A delete that no operator can mean, without the name typed."""
 
 
-class DeletionInterrupted(MqisError):
-    """A delete that failed on the way; the message says what is deleted already."""
-
-
 class Deleting(Protocol):
     """A server that deletes objects for a user (``client.remote.Remote``)."""
 
@@ -59,7 +55,7 @@ def carry_out(
         except MqisError as error:
             if not done:
                 raise
-            raise DeletionInterrupted(_interrupted(plan, done, one, error)) from error
+            raise MqisError(_interrupted(plan, done, one, error)) from error
         done.append(one)
         progress(one)
     if plan.danger is None:

@@ -31,10 +31,6 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
 
 
-class HygieneError(MqisError):
-    """The copy of the directory cannot be judged."""
-
-
 def is_store(source: str) -> bool:
     """True for the URL of a store and for an SQLite file; anything else is taken as an export."""
     if source.startswith(("postgresql:", "postgres:", "sqlite:", "memory:")):
@@ -108,7 +104,7 @@ def check_server(remote: Source) -> HygieneReport:
     confirm = _Confirmation(remote).confirm
     report = examine(_looked_up(remote), knowledge=knowledge, confirm=confirm)
     if not report.objects[ObjectType.SITE]:
-        raise HygieneError(
+        raise MqisError(
             "the server shows no site to this user: name one that may read them with --user"
         )
     return report

@@ -18,10 +18,6 @@ from mqis.wire.journal import RecordKind, Whole
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
 
-class TraceError(MqisError):
-    """A change cannot be traced; the message says why and what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class TraceStep:
     """An event of the change at a server. ``time`` in seconds since the epoch."""
@@ -59,7 +55,7 @@ def trace(nodes: Iterable[NodePlace], name: str) -> ChangeTrace:
         except StorageError as error:
             faults.append(str(error))
     if not steps:
-        raise TraceError(
+        raise MqisError(
             f"{name}: no log or journal mentions it; logs hold changes from level info on, "
             "journals need replication.journal, and both delete old records"
         )
@@ -89,7 +85,7 @@ def _last_of(nodes: list[NodePlace], name: str) -> ChangeTrace:
     known = None if last is None else last.changes[0] if last.changes else last.request
     found = None if known is None else _resolve(nodes, known)
     if found is None:
-        raise TraceError(
+        raise MqisError(
             f"{name}: the logs hold no change of such an object; name an object, a change "
             "(PARTITION:NUMBER) or a request (SERVER:NUMBER), as in log lines of mqis.change"
         )
