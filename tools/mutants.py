@@ -32,7 +32,7 @@ from rich.progress import Progress
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tools.ledger import LedgerError, load_ledger
-from tools.mutation.chance import AIMS, ChanceJudge, Judged, draw, save
+from tools.mutation.chance import AIMS, ChanceJudge, Judged, KeptVerdicts, draw
 from tools.mutation.kills import Kills, load_kills, save_kills
 from tools.mutation.pool import Judge
 from tools.mutation.reached import Reached
@@ -142,15 +142,19 @@ def run_random(options: argparse.Namespace) -> int:
     number, shards = options.shard
     drawn = drawn[number - 1 :: shards]
     began = time.monotonic()
-    with progress(len(drawn)) as advance:
+    kept = KeptVerdicts(root, options.seed)
+    known = [(chance, kept.kill_of(chance)) for chance in drawn]
+    left = [chance for chance, verdict in known if verdict is None]
+    with progress(len(left)) as advance:
 
         def tell(verdict: Judged) -> None:
             advance()
+            kept.add(verdict)
             if options.verbose or verdict.fate in {"survived", "unreached"}:
                 print(f"{told(verdict)}: {verdict.detail}", file=sys.stderr, flush=True)
 
-        verdicts = ChanceJudge(root, options.jobs, options.limit).judge(drawn, tell)
-    save(root / ".build" / f"random-{options.seed}-{number}of{shards}.jsonl", verdicts)
+        verdicts = ChanceJudge(root, options.jobs, options.limit).judge(left, tell) if left else []
+    verdicts = [verdict for _, verdict in known if verdict is not None] + verdicts
     if options.json:
         print(json.dumps([asdict(verdict) for verdict in verdicts], indent=1))
     else:

@@ -76,6 +76,8 @@ def f(a: Literal[1]) -> Literal[2]:
 '''
     assert "constant changed" not in edits(source)
     assert "wrong variable" not in edits("def f(a: int, b: str): return a")
+    for same in ("None", "False", '""', "()"):
+        assert "early return" not in edits(f"def f(): return {same}")
 
 
 def test_a_field_is_exchanged_for_one_of_its_type() -> None:
@@ -206,7 +208,13 @@ def test_verdicts_end_to_end(project: Path) -> None:
         f'[[equivalent]]\nfile = "{FILE}"\nfunction = ""\nbefore = "7"\nafter = "8"\n'
         'reason = "both are more than six"\n'
     )
-    assert {verdict["line"]: verdict["fate"] for verdict in run()}[2] == "equivalent"
+    # Kills are kept, so that a run that was interrupted goes on: now a test would notice nothing.
+    (project / "tests" / "test_a.py").write_text(
+        "from mqis.wire.small import first, second\n"
+        "def test_first(): first()\ndef test_second(): second()\n"
+    )
+    fates = {verdict["line"]: verdict["fate"] for verdict in run()}
+    assert fates == {2: "equivalent", 4: "killed", 6: "killed"}
 
 
 def test_an_equivalent_edit_needs_a_reason(tmp_path: Path) -> None:

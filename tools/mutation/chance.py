@@ -7,11 +7,13 @@ import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Literal
 
 from tools.ledger import LedgerError
+from tools.mutation.functions import digest, functions_of
 from tools.mutation.operators import Edit, Place, places
 from tools.mutation.pool import Hand, Hands, failing_tests, load_seconds, save_seconds
 from tools.mutation.reached import Case, Reached
@@ -197,5 +199,40 @@ def load_equivalent(root: Path) -> dict[tuple[str, str, str, str], str]:
     return found
 
 
-def save(path: Path, verdicts: Iterable[Judged]) -> None:
-    path.write_text("".join(json.dumps(asdict(v)) + "\n" for v in verdicts), "utf-8")
+class KeptVerdicts:
+    """The verdicts of a run as they come, so that one that was interrupted goes on.
+
+    Kills count as long as the function is as it was; survivors are judged again.
+    """
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self._root = root
+        self._path = root / ".build" / f"random-{seed}.jsonl"
+        self._kills: dict[tuple[str, ...], Judged] = {}
+        if self._path.exists():
+            for line in self._path.read_text("utf-8").splitlines():
+                content = json.loads(line)
+                code = content.pop("code")
+                verdict = Judged(**content)
+                if verdict.fate in {"killed", "timeout"}:
+                    self._kills[*verdict.key, code] = verdict
+
+    def kill_of(self, chance: Chance) -> Judged | None:
+        source = (self._root / chance.file).read_text("utf-8")
+        key = chance.file, chance.place.function, chance.before(source), chance.edit.text
+        return self._kills.get((*key, self._code(chance.file, chance.place.function)))
+
+    def add(self, verdict: Judged) -> None:
+        content = asdict(verdict) | {"code": self._code(verdict.file, verdict.function)}
+        with self._path.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(content) + "\n")
+
+    def _code(self, file: str, function: str) -> str:
+        """The digest of the function; of a module's own statements, that of the module."""
+        return _digests(self._root / file).get(function, "")
+
+
+@cache
+def _digests(path: Path) -> dict[str, str]:
+    text = path.read_text("utf-8")
+    return {"": digest(ast.parse(text))} | {each.name: each.digest for each in functions_of(text)}

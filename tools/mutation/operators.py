@@ -143,7 +143,7 @@ class _File:
         if isinstance(node, _OMITTED) or _can_go(node):
             yield self._edit("statement left out", node, "pass")
         if isinstance(node, ast.Return):
-            if node.value is not None and not _is_none(node.value):
+            if node.value is not None and not _is_false(node.value):
                 yield self._edit("early return", node, "return None")
         elif not isinstance(node, _BINDING):  # what follows would mostly miss the name anyway
             yield self._edit("early return", node, "return")
@@ -295,5 +295,7 @@ def _can_go(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr)
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_false(node: ast.expr) -> bool:
+    """True for None and what counts as false as it does: most callers could not tell them apart."""
+    empty = isinstance(node, ast.Tuple | ast.List) and not node.elts
+    return empty or (isinstance(node, ast.Constant) and not node.value)
