@@ -98,7 +98,7 @@ class ControlServer:
                 await supervisor.stop(name)
             elif what == "start":
                 supervisor.start(name)
-                await supervisor.ready([name])
+                await supervisor.ready([name], patient=False)
             elif what == "kill":
                 return {"pid": await supervisor.kill(name, stay=bool(request.get("stay")))}
             else:

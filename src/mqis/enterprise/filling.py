@@ -30,7 +30,7 @@ def fill(plan: RunPlan, nodes: Nodes, administrator: Administrator, connect: Con
     """Creates missing objects; leaves existing ones as they are."""
     for site in plan.sites:
         with connect(_authority(nodes, site.name), administrator) as authority:
-            _fill_site(plan, site.name, authority)
+            _fill_site(plan, nodes, site.name, authority)
     first = next(node for node in nodes if node.role == ServerRole.PEC)
     with connect(first, administrator) as pec:
         for link in plan.links:
@@ -45,12 +45,13 @@ def _authority(nodes: Nodes, site: str) -> NodePlace:
     return next(n for n in nodes if name_key(n.site) == key and n.role != ServerRole.BSC)
 
 
-def _fill_site(plan: RunPlan, site: str, authority: Changing) -> None:
+def _fill_site(plan: RunPlan, nodes: Nodes, site: str, authority: Changing) -> None:
     key = name_key(site)
     own = {name_key(s.name) for s in plan.servers if name_key(s.site) == key}
     for server in plan.servers:
         if name_key(server.site) == key and server.routing:
-            _routing(server.name, int(_BITS[server.role] | ServiceBits.ROUTING), authority)
+            role = ServerRole(nodes.named(server.name).role)  # it may have been promoted
+            _routing(server.name, int(_BITS[role] | ServiceBits.ROUTING), authority)
     for machine in plan.machines:
         if name_key(machine.site) == key:
             own.add(name_key(machine.name))
@@ -94,9 +95,11 @@ def _queue(queue: QueuePlan, authority: Changing) -> None:
 
 def _link(link: LinkPlan, pec: Changing) -> None:
     ends = [_site_id(pec, name) for name in link.sites]
-    first, second = (end.big_endian.hex().upper() for end in ends)
-    if any(pec.id_of(LINK, path) is not None for path in (first + second, second + first)):
-        return
+    neighbours = (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)
+    for held in pec.lookup(LINK, neighbours, (), ()):
+        values = (held.values[propid] for propid in neighbours)
+        if {value.value for value in values if value is not None} == set(ends):
+            return
     properties: dict[int, PropVariant] = props(
         {
             PropId.L_NEIGHBOR1: ends[0],
@@ -106,7 +109,8 @@ def _link(link: LinkPlan, pec: Changing) -> None:
     )
     if link.description:
         properties[PropId.L_DESCRIPTION] = prop(PropId.L_DESCRIPTION, link.description)
-    pec.create(LINK, first + second, properties, None)
+    path = "".join(end.big_endian.hex().upper() for end in ends)
+    pec.create(LINK, path, properties, None)
 
 
 def _gates(plan: RunPlan, site: str, pec: Changing) -> None:

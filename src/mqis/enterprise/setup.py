@@ -9,28 +9,32 @@ plan.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from mqis.admin.join import Directory, Wanted, join
-from mqis.config.nodes import NodePlace, Nodes
+from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
 from mqis.config.privatefiles import make_private_directory, write_private
 from mqis.config.stores import open_store
-from mqis.enterprise.configs import ACCOUNTS, is_member, write_config
+from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.plan import (
     AccountPlan,
     PlanError,
     RunPlan,
     ServerPlan,
 )
+from mqis.protocol.directory.lookup_query import SortKey
+from mqis.protocol.directory.restrictions import Restriction
+from mqis.protocol.directory.sources import Record
 from mqis.protocol.replication.server import Role
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.accounts import AccountsFile
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 
@@ -45,6 +49,14 @@ class Changing(Directory, Protocol):
     def set(
         self, object_type: ObjectType, name: str, properties: dict[int, PropVariant]
     ) -> None: ...
+
+    def lookup(
+        self,
+        object_type: ObjectType,
+        columns: Sequence[PropId],
+        restrictions: Sequence[Restriction],
+        sort: Sequence[SortKey],
+    ) -> list[Record]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +134,7 @@ def join_server(plan: RunPlan, nodes: Nodes, server: ServerPlan, pec: Changing) 
         write_config(plan, nodes, place)
         return
     key = MachineKey.open(home / "signing.key")
-    role = Role(server.role.value)
+    role = Role(place.role)
     wanted = Wanted(server.name, role, server.site, plan.pec.name, key.public, place.address)
     member = join(pec, wanted)
     open_store(str(place.store), create=True).close()
