@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mqis.config.stores import open_store
 from mqis.protocol.ldap.errors import LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl
@@ -132,7 +133,10 @@ def test_the_same_reference_again_is_kept_once() -> None:
 
 @pytest.mark.req("SEC-12-18")
 def test_a_console_without_tls_that_others_can_reach_says_so(tmp_path: Path) -> None:
-    words = ["console", "--listen", "0.0.0.0", "--allow-remote", "--port", "0", "--run", tmp_path]
+    store = tmp_path / "d.db"
+    open_store(str(store), create=True).close()
+    where = ["--listen", "0.0.0.0", "--allow-remote", "--port", "0"]
+    words = ["console", *where, "--store", store, "--json"]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MQIS_")}
     started = subprocess.Popen(
         [sys.executable, "-m", "mqis.cli.main", *map(str, words)],
@@ -146,6 +150,6 @@ def test_a_console_without_tls_that_others_can_reach_says_so(tmp_path: Path) -> 
         line = started.stdout.readline()
         started.send_signal(signal.SIGINT)
         errors = started.stderr.read()
-    assert line.startswith(b"console at http://")
+    assert b'"url": "http://' in line
     assert b"0.0.0.0 can be reached from other computers, and there is no --certificate" in errors
     assert b"clear text" in errors
