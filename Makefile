@@ -156,7 +156,8 @@ kerberos: $(VENV)/.dev ## add the extra that Kerberos needs (a compiler, Debian:
 
 audit: $(VENV)/bin/python .build/audit/.done ## known vulnerabilities in what the locks install (asks a service on the network)
 	@$(PY) tools/audit.py .build/audit/bin/pip-audit requirements/run.lock requirements/dev.lock \
-		requirements/pipeline.lock requirements/java.lock requirements/kerberos.lock
+		requirements/pipeline.lock requirements/java.lock requirements/kerberos.lock \
+		requirements/dns.lock
 
 .build/audit/.done: $(VENV)/bin/python requirements/audit.lock
 	@echo "installing pip-audit into .build/audit" >&2
@@ -188,11 +189,11 @@ $(VENV)/.pipeline: $(VENV)/.run requirements/pipeline.lock
 	@touch $@
 
 lock: ## resolve the locks anew (needs uv)
-	@cd requirements && for name in run dev java kerberos pipeline audit site; do \
+	@cd requirements && for name in run dev dns java kerberos pipeline audit site; do \
 		case $$name in \
 			run) of="../pyproject.toml run.in" ;; \
 			dev) of="../pyproject.toml run.in dev.in --group ../pyproject.toml:dev" ;; \
-			java|kerberos|pipeline|audit|site) of="$$name.in" ;; \
+			dns|java|kerberos|pipeline|audit|site) of="$$name.in" ;; \
 		esac; \
 		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-header $$of --output-file $$name.lock || exit 1; \

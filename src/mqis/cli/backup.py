@@ -108,6 +108,7 @@ def _as_json(plan: RestorePlan, *, done: bool) -> dict[str, object]:
     return {
         "done": done,
         "files": {content.value: str(path) for content, path in plan.files.items()},
+        "kept": None if plan.kept is None else str(plan.kept),
         "moved": {str(path): str(plan.aside(path)) for path in plan.occupied},
         "next": _next(plan),
         **plan.manifest.to_json(),
@@ -127,6 +128,8 @@ def _show(plan: RestorePlan, *, done: bool) -> None:
         say(f"{'moved' if done else 'moves'} {path} to {plan.aside(path)}")
     for content, path in plan.files.items():
         say(f"{'wrote' if done else 'writes'} {path} ({content.value})")
+    if plan.kept is not None:
+        say(f"{'kept' if done else 'keeps'} {plan.kept}, which all servers of 'mqis up' share")
     _tell_secrets(manifest)
     say(("next: " if done else "then: ") + _next(plan), "bold")
 
@@ -134,6 +137,8 @@ def _show(plan: RestorePlan, *, done: bool) -> None:
 def _next(plan: RestorePlan) -> str:
     manifest = plan.manifest
     text = f"mqis serve --config {plan.request.config}"
+    if plan.place is not None:
+        text = f"mqis start {plan.place.name}"
     if manifest.role == "none":
         return text
     if not manifest.is_authority:

@@ -12,7 +12,7 @@ from mqis.cli.credentials import MAPPER_PORT
 from mqis.cli.enterprise import DEFAULT_RUN
 from mqis.cli.login import MapperPortOption, VerifyOption
 from mqis.cli.options import JsonOption, opened, refuse_passwords
-from mqis.cli.output import say
+from mqis.cli.output import cell, error_console, say
 
 
 def console(
@@ -177,6 +177,13 @@ def console(
         verify=verify,
         guest=Guest.parse(guest),
     )
+
+    if settings.login_required and not settings.tls:
+        text = (
+            f"{listen} can be reached from other computers, and there is no --certificate: "
+            "passwords and pages cross the network in clear text"
+        )
+        error_console().print(cell(text, "yellow"), soft_wrap=True)
 
     def print_address(opened: ServingConsole) -> None:
         if json:

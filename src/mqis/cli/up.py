@@ -58,7 +58,12 @@ def up(
     run: RunOption = DEFAULT_RUN,
     detach: Annotated[
         bool,
-        typer.Option("--detach", "-d", help="Return when all servers are ready; they stay up."),
+        typer.Option(
+            "--detach",
+            "-d",
+            help="Return when all servers are ready; they stay up. Exit status 1 if one of them "
+            "cannot start; the others stay up.",
+        ),
     ] = False,
     wait: Annotated[
         int, typer.Option(metavar="SECONDS", min=1, help="With --detach: wait at most this long.")
@@ -85,7 +90,8 @@ def up(
     path = _file(file, run)
     plan, text = load_plan(path), path.read_text(encoding="utf-8-sig")
     own = False if one_address else None
-    what = Launch(plan, run, administer, text, path.absolute().parent, own_addresses=own)
+    base, source = path.absolute().parent, str(path)
+    what = Launch(plan, run, administer, text, base, source, own_addresses=own)
     if detach:
         _detach(what, path, wait, json=json)
     else:
@@ -161,7 +167,8 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
     for node in nodes:
         made.add_row(
             *map(cell, (node.name, node.role, node.site, f"{node.address}:{node.rpc_port}")),
-            *map(str, (node.mapper_port, node.queue_port, node.discovery_port, node.pid)),
+            *map(str, (node.mapper_port, node.queue_port, node.discovery_port)),
+            "" if node.pid is None else str(node.pid),
         )
     target = console()
     target.print(made)
@@ -171,9 +178,18 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
         say(
             f"export MQIS_PASSWORD_FILE='{password_of(what.run.absolute(), administrator)}'", "cyan"
         )
-    servers = counted(len(nodes.nodes), "server")  # last: scripts wait for this line
+    failed = _failed(what.run)
+    total = counted(len(nodes.nodes), "server")  # last: scripts wait for this line
+    servers = f"{len(nodes.nodes) - len(failed)} of {total}" if failed else total
     say(f"{plan.enterprise.name} is up: {servers} ready after {seconds:.1f} s, in {what.run}")
     sys.stdout.flush()
+
+
+def _failed(run: Path) -> dict[str, str]:
+    """The reasons of the servers that the supervisor has given up, by name."""
+    states = load_states(run)
+    found = {} if states is None else states.servers
+    return {name: s.reason for name, s in found.items() if s.state is ProcessState.FAILED}
 
 
 def _print_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
@@ -189,6 +205,7 @@ def _print_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
             "password_file": str(password),
             "seconds": round(seconds, 3),
             "servers": [asdict(node) for node in nodes],
+            "failed": _failed(what.run),
         }
     )
     sys.stdout.flush()
@@ -236,6 +253,8 @@ def _detach(what: Launch, path: Path, wait: int, *, json: bool) -> None:
         _print_ready(what, load_nodes(run), time.monotonic() - began)
     else:
         sys.stdout.write((run / "up.out").read_text(encoding="utf-8"))
+    if _failed(run):
+        raise typer.Exit(1)
 
 
 def _is_up(run: Path, pid: int) -> bool:

@@ -1,6 +1,7 @@
 """The file ``nodes.json`` of a run directory: the servers with their addresses and files.
 
-``mqis up`` writes it; the command line, the console and tests read it.
+``mqis up`` writes it; the command line, the console and tests read it. Files of one server are in
+its own directory; the accounts are in the run directory, and all servers share them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from mqis.files import write_whole
 from mqis.wire.errors import MqisError
 
 FILE = "nodes.json"
+#: The accounts file of a run directory, which all its servers share.
+ACCOUNTS = "accounts.toml"
 #: The run directory of commands that name none.
 DEFAULT_RUN = "mqis-run"
 _FORMAT, _VERSION = "mqis nodes", 1
@@ -89,6 +92,17 @@ def load_nodes(run: Path) -> Nodes:
         return Nodes(content["enterprise"], nodes, content["supervisor"])
     except (KeyError, TypeError, AttributeError) as error:
         raise NodesError(f"{path}: this file is incomplete: {error}") from error
+
+
+def supervised_place(config: Path) -> tuple[Path, NodePlace] | None:
+    """The run directory and the server that a configuration belongs to; None if to no run."""
+    real = config.resolve()
+    run = real.parent.parent.parent
+    try:
+        places = [place for place in load_nodes(run) if Path(place.config).resolve() == real]
+    except NodesError:
+        return None
+    return (run, places[0]) if places else None
 
 
 def save_nodes(run: Path, nodes: Nodes) -> None:

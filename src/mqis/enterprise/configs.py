@@ -5,21 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqis.admin.join import Membership
-from mqis.config.file import default_toml, override, read
-from mqis.config.nodes import NodePlace, Nodes
+from mqis.config.file import ConfigError, default_toml, override, read
+from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
 from mqis.config.sections import Config
 from mqis.enterprise.plan import DEFAULT_OPTIONS, RunPlan, ServerRole
 from mqis.files import write_whole
 from mqis.server.identity import seed_text
 
-#: The accounts file in the run directory, which all servers share.
-ACCOUNTS = "accounts.toml"
-
 
 def is_member(place: NodePlace) -> bool:
-    """True if the server's configuration exists and holds its identity."""
+    """True if the server's configuration exists and holds its identity, or cannot be read."""
     path = Path(place.config)
-    return path.exists() and (place.role == ServerRole.PEC or read(path).replication.id is not None)
+    if not path.exists() or place.role == ServerRole.PEC:
+        return path.exists()
+    try:
+        return read(path).replication.id is not None
+    except ConfigError:
+        return True
 
 
 def write_config(

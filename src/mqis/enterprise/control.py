@@ -28,8 +28,8 @@ LOCK = "lock"
 _SOCKET = "control"
 #: sun_path has 104 bytes on macOS, 108 on Linux.
 _LONGEST = 100
-#: Longer than the grace of a server, after which it is killed.
-_TIMEOUT_S = 60.0
+#: Longer than the grace of a server, after which it is killed; and as long as 'mqis up' waits.
+_TIMEOUT_S, _START_TIMEOUT_S = 60.0, 180.0
 
 
 class ControlServer:
@@ -98,7 +98,7 @@ class ControlServer:
                 await supervisor.stop(name)
             elif what == "start":
                 supervisor.start(name)
-                await supervisor.ready([name])
+                await supervisor.ready([name], patient=False)
             elif what == "kill":
                 return {"pid": await supervisor.kill(name, stay=bool(request.get("stay")))}
             else:
@@ -112,12 +112,18 @@ def ask(run: Path, what: str, server: str = "", **more: object) -> dict[str, Any
     if known is None or holder(run / LOCK) is None:
         raise NodesError(f"{run}: no enterprise is running there; 'mqis up' starts it")
     with socket.socket(socket.AF_UNIX) as made:
-        made.settimeout(_TIMEOUT_S)
+        patience_s = _START_TIMEOUT_S if what == "start" else _TIMEOUT_S
+        made.settimeout(patience_s)
         try:
             made.connect(known.control)
             made.sendall(json.dumps({"do": what, "server": server, **more}).encode() + b"\n")
             with made.makefile("rb") as file:
                 line = file.readline()
+        except TimeoutError:
+            raise NodesError(
+                f"{what} {server}: not done after {patience_s:.0f} s; the supervisor goes on with "
+                "it, and 'mqis status' shows it"
+            ) from None
         except OSError as error:
             raise NodesError(f"{known.control}: the supervisor does not answer: {error}") from error
     answer: dict[str, Any] = {}

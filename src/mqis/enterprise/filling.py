@@ -32,7 +32,7 @@ def fill(plan: RunPlan, nodes: Nodes, administrator: Administrator, connect: Con
     """Creates missing objects; leaves existing ones as they are."""
     for site in plan.sites:
         with connect(_authority(nodes, site.name), administrator) as authority:
-            _fill_site(plan, site.name, authority)
+            _fill_site(plan, nodes, site.name, authority)
     first = next(node for node in nodes if node.role == ServerRole.PEC)
     with connect(first, administrator) as pec:
         _links(plan.links, pec)
@@ -46,12 +46,13 @@ def _authority(nodes: Nodes, site: str) -> NodePlace:
     return next(n for n in nodes if name_key(n.site) == key and n.role != ServerRole.BSC)
 
 
-def _fill_site(plan: RunPlan, site: str, authority: Changing) -> None:
+def _fill_site(plan: RunPlan, nodes: Nodes, site: str, authority: Changing) -> None:
     key = name_key(site)
     own = {name_key(s.name) for s in plan.servers if name_key(s.site) == key}
     for server in plan.servers:
         if name_key(server.site) == key and server.routing:
-            _routing(server.name, int(_BITS[server.role] | ServiceBits.ROUTING), authority)
+            role = ServerRole(nodes.named(server.name).role)  # it may have been promoted
+            _routing(server.name, int(_BITS[role] | ServiceBits.ROUTING), authority)
     for machine in plan.machines:
         if name_key(machine.site) == key:
             own.add(name_key(machine.name))
@@ -105,7 +106,6 @@ def _links(links: Sequence[LinkPlan], pec: Changing) -> None:
 
 
 def _link(link: LinkPlan, ends: Sequence[Guid], pec: Changing) -> None:
-    first, second = (end.big_endian.hex().upper() for end in ends)
     properties: dict[int, PropVariant] = props(
         {
             PropId.L_NEIGHBOR1: ends[0],
@@ -115,7 +115,8 @@ def _link(link: LinkPlan, ends: Sequence[Guid], pec: Changing) -> None:
     )
     if link.description:
         properties[PropId.L_DESCRIPTION] = prop(PropId.L_DESCRIPTION, link.description)
-    pec.create(LINK, first + second, properties, None)
+    path = "".join(end.big_endian.hex().upper() for end in ends)
+    pec.create(LINK, path, properties, None)
 
 
 def _gates(plan: RunPlan, site: str, pec: Changing) -> None:

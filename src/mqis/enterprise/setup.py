@@ -17,9 +17,9 @@ from typing import Protocol
 
 from mqis.admin.join import Directory, FoundObject, Wanted, join
 from mqis.config.file import ConfigError
-from mqis.config.nodes import NodePlace, Nodes
+from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
 from mqis.config.stores import open_store
-from mqis.enterprise.configs import ACCOUNTS, is_member, write_config
+from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.plan import AccountPlan, RunPlan, ServerPlan
 from mqis.files import make_private_directory, write_whole
 from mqis.protocol.directory.lookup_query import SortKey
@@ -129,7 +129,7 @@ def join_server(plan: RunPlan, nodes: Nodes, server: ServerPlan, pec: Changing) 
         write_config(plan, nodes, place)
         return
     key = MachineKey.open(home / "signing.key")
-    role = Role(server.role.value)
+    role = Role(place.role)
     wanted = Wanted(server.name, role, server.site, plan.pec.name, key.public, place.address)
     member = join(pec, wanted)
     open_store(str(place.store), create=True).close()

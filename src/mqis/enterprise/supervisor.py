@@ -6,8 +6,9 @@
     await supervisor.close()
 
 A server that exits is restarted, with a back-off that doubles each time it exits soon after its
-start. After too many such exits the server is given up, and a message says so. Each server is its
-own process session, so that Ctrl-C reaches only the supervisor.
+start. After too many such exits the server is given up, and a message says so. A server whose
+files are missing is given up at once. No server that cannot start stops another one. Each server is
+its own process session, so that Ctrl-C reaches only the supervisor.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ MAX_LOG_BYTES = 16 << 20
 SERVE = (sys.executable, "-m", "mqis.cli.main", "serve", "--json", "--config")
 #: The order of stopping: authorities last.
 _ORDER = ("bsc", "psc", "pec")
+_SETTLED = (ProcessState.READY, ProcessState.FAILED, ProcessState.STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,13 @@ class Supervisor:
         patience: Patience = Patience(),  # noqa: B008 -- frozen
         control: str = "",
         command: Sequence[str] = SERVE,
+        fault_of: Callable[[NodePlace], str | None] = lambda _place: None,
     ) -> None:
-        """``report`` gets messages for the operator; ``command`` is followed by a configuration."""
+        """``report`` gets messages for the operator; ``command`` is followed by a configuration.
+
+        ``fault_of`` returns the reason for which a server cannot start, None if nothing is known.
+        """
+        self._fault_of = fault_of
         self._run = run
         self._report = report
         self._patience = patience
@@ -200,17 +207,40 @@ class Supervisor:
             self._enter(child, ProcessState.PAUSING, "killed")  # its task is about to notice
         return process.pid
 
-    async def ready(self, names: Iterable[str], timeout_s: float | None = None) -> None:
-        """Waits until servers are ready; raises ``NodesError`` if one fails, or not in time."""
+    def give_up(self, name: str, reason: str) -> None:
+        """Gives up a server that does not run, until the next ``start``."""
+        child = self.child(name)
+        child.wanted = False
+        self._enter(child, ProcessState.FAILED, reason)
+        self._say(f"{child.place.name} cannot start: {reason}", logging.ERROR)
+
+    async def settled(self, names: Iterable[str]) -> None:
+        """Waits until each of these servers is ready, given up or stopped."""
         wanted = [self.child(name) for name in names]
+        async with self._news:
+            await self._news.wait_for(lambda: all(child.state in _SETTLED for child in wanted))
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """The reasons of the servers that were given up, by name."""
+        found = self.children.items()
+        return {name: c.reason for name, c in found if c.state is ProcessState.FAILED}
+
+    async def ready(
+        self, names: Iterable[str], timeout_s: float | None = None, *, patient: bool = True
+    ) -> None:
+        """Waits until servers are ready; raises ``NodesError`` if one fails, or not in time.
+
+        Unless ``patient``, the second exit counts, although the supervisor tries again.
+        """
+        wanted = [self.child(name) for name in names]
+        before = [child.place.restarts for child in wanted]
 
         def settled() -> bool:
-            for child in wanted:
-                if child.state in (ProcessState.FAILED, ProcessState.STOPPED):
-                    raise NodesError(
-                        f"{child.place.name} did not start: {child.reason or child.state.value}; "
-                        f"see {child.place.log}"
-                    )
+            for child, restarts in zip(wanted, before, strict=True):
+                ended = not patient and child.place.restarts > restarts + 1
+                if ended or child.state in (ProcessState.FAILED, ProcessState.STOPPED):
+                    raise NodesError(_not_started(child))
             return all(child.state is ProcessState.READY for child in wanted)
 
         async with self._news:
@@ -244,6 +274,10 @@ class Supervisor:
         """Runs and restarts a server until it is stopped or given up."""
         patience = self._patience
         while child.wanted and not self._hasty:
+            fault = await asyncio.to_thread(self._fault_of, child.place)
+            if fault is not None:
+                self.give_up(child.place.name, fault)
+                return
             began = time.monotonic()
             code, last = await self._run_once(child)
             if not child.wanted:
@@ -352,6 +386,14 @@ class Supervisor:
     def _save(self, *, ended: bool = False) -> None:
         save_nodes(self._run, replace(self.nodes, supervisor=None) if ended else self.nodes)
         save_states(self._run, self.supervision)
+
+
+def _not_started(child: Child) -> str:
+    log_file = Path(child.place.log)
+    see = f"; see {log_file}" if log_file.exists() else ""
+    reason = child.reason or child.state.value
+    trying = "" if child.state in _SETTLED else "; the supervisor tries again"
+    return f"{child.place.name} did not start: {reason}{see}{trying}"
 
 
 def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:

@@ -29,6 +29,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.discovery.limiter import RateLimit
+from mqis.protocol.errors import MissingStore
 from mqis.protocol.logons import LogonLimits
 from mqis.protocol.ports import Store, View
 from mqis.protocol.rpc.limits import RpcLimits
@@ -49,7 +50,9 @@ from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.activedirectory import open_directory
 from mqis.server.discovery import start_discovery
 from mqis.server.hosts import HostResolver
+from mqis.server.identity import server_name
 from mqis.server.logon import AuditedAuthenticator, LiveAccounts
+from mqis.server.loss import ways_back
 from mqis.server.monitoring.service import start_monitoring
 from mqis.server.monitoring.sources import Sources
 from mqis.server.notification import start_notifier
@@ -275,6 +278,9 @@ class DirectoryServer:
         except asyncio.CancelledError:
             await asyncio.wait({opening})  # so that what it opened is closed
             raise
+        except MissingStore as error:
+            role, name = self.config.server.role, server_name(self.config)
+            raise ServeError(f"{error.detail}; {ways_back(role, name)}") from error
         if isinstance(store, SqliteStore):
             store.cache_at_most(section.remembered)
         if isinstance(store, DatabaseStore):

@@ -2,7 +2,8 @@
 
 New files are written beside the old ones. Then the old store is moved aside, the other files are
 replaced, and the new store comes last: a crash in between leaves a server without a store, which
-does not start, and repeating the command completes the restore. No existing file is deleted.
+does not start, and repeating the command completes the restore. No existing file is deleted. The
+accounts that the servers of a run directory share are not of one server: they stay as they are.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from mqis.admin.backup.manifest import BackupError, Content, Manifest
 from mqis.admin.backup.taking import numbers_of
 from mqis.config.claims import claimed_file, claimed_store
 from mqis.config.file import DEFAULT_NAME, load, parse, relative
+from mqis.config.nodes import ACCOUNTS, NodePlace, supervised_place
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of
 from mqis.files import flush_directory, make_private_directory
@@ -62,6 +64,9 @@ class RestorePlan:
     #: Existing files, which are moved aside.
     occupied: tuple[Path, ...]
     stamp: str
+    #: The server of a run directory that is restored, and the shared accounts file that is kept.
+    place: NodePlace | None = None
+    kept: Path | None = None
 
     @property
     def manifest(self) -> Manifest:
@@ -91,11 +96,18 @@ def plan_restore(archive: Path, request: RestoreRequest) -> RestorePlan:
     small = opened.verify()
     config = _configuration(opened, small, request)
     files = _destinations(opened.manifest, config, request)
+    run, place = supervised_place(request.config) or (None, None)
+    shared = None if run is None else run / ACCOUNTS
+    accounts, kept = files.get(Content.ACCOUNTS), None
+    if accounts is not None and shared is not None and _plain(accounts) == _plain(shared):
+        kept = shared if shared.exists() else None
+    if kept is not None:
+        del files[Content.ACCOUNTS]
     written = _written_paths(config, files)
     occupied = tuple(path for path in written if path.exists())
-    _refuse(opened, config, request, files, occupied)
+    _refuse(opened, config, request, files, occupied, shared=shared)
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    return RestorePlan(opened, config, request, files, occupied, stamp)
+    return RestorePlan(opened, config, request, files, occupied, stamp, place, kept)
 
 
 def _require_room(archive: Archive, home: Path) -> None:
@@ -151,6 +163,8 @@ def _refuse(
     request: RestoreRequest,
     files: dict[Content, Path],
     occupied: tuple[Path, ...],
+    *,
+    shared: Path | None,
 ) -> None:
     manifest, home = archive.manifest, request.config.absolute().parent
     archived = (manifest.server.lower(), manifest.role)
@@ -160,8 +174,10 @@ def _refuse(
             f"configuration is of {server_name(config)} ({config.server.role.value}); to rebuild "
             "a server from another one's copy, use mqis promote --rebuild"
         )
-    plain = [Path(os.path.normpath(path)) for path in _written_paths(config, files)]
-    outside = [path for path in plain if not path.is_relative_to(os.path.normpath(home))]
+    allowed = [] if shared is None else [_plain(shared)]
+    plain = [_plain(path) for path in _written_paths(config, files)]
+    plain = [path for path in plain if path not in allowed]
+    outside = [path for path in plain if not path.is_relative_to(_plain(home))]
     if outside and not request.outside and not request.store_only:
         raise BackupError(
             f"the configuration in the backup puts {_listed(outside)} outside {home}; if you trust "
@@ -174,6 +190,10 @@ def _refuse(
         raise BackupError(
             f"these files exist already: {_listed(occupied)}; --force moves them aside and goes on"
         )
+
+
+def _plain(path: Path) -> Path:
+    return Path(os.path.normpath(path.absolute()))
 
 
 def _listed(paths: list[Path] | tuple[Path, ...]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 
 from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.site import Tour, has
-from mqis.enterprise.configs import ACCOUNTS
+from mqis.config.nodes import ACCOUNTS
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError

@@ -5,6 +5,7 @@ Never from an argument: everybody on a computer can read the arguments of a proc
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,8 @@ PASSWORD_FILE: Final = "MQIS_LDAP_PASSWORD_FILE"
 PASSWORD: Final = "MQIS_LDAP_PASSWORD"
 #: A file that is longer holds no password.
 _LONGEST: Final = 4096
+#: Permission bits of group and others.
+_OTHERS: Final = 0o077
 
 
 class LdapPasswordError(MqisError):
@@ -30,6 +33,10 @@ def find_password(user: str, file: Path | None, option: str, environment: Mappin
     if path:
         try:
             with Path(path).open(encoding="utf-8") as opened:
+                if os.fstat(opened.fileno()).st_mode & _OTHERS:
+                    raise LdapPasswordError(
+                        f"{path}: others may read this password; chmod 600 {path}"
+                    )
                 return opened.read(_LONGEST).partition("\n")[0].rstrip("\r")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error

@@ -23,14 +23,30 @@ from mqis.wire.ldap.responses import SearchDone, SearchEntry, SearchReference
 
 #: Questions for the parts of one entry's attributes; each brings new values or ends it.
 _MOST_PARTS = 100_000
+#: References that are kept of one search, and their characters; a forest has one for each domain.
+MOST_REFERENCES, _MOST_REFERRED = 1_000, 1 << 20
 
 
 class SearchOutcome:
     """The part of a search's answer that is not entries: references, and controls of the end."""
 
     def __init__(self) -> None:
-        self.references: list[tuple[str, ...]] = []
+        self._references: dict[tuple[str, ...], None] = {}
+        self._size = 0
         self.controls: tuple[LdapControl, ...] = ()
+
+    @property
+    def references(self) -> list[tuple[str, ...]]:
+        return list(self._references)
+
+    def refer(self, uris: tuple[str, ...], where: str) -> None:
+        """Keeps a reference, unless it is known; raises ``LdapViolation`` if there are too many."""
+        if uris in self._references:
+            return
+        self._size += sum(map(len, uris))
+        if len(self._references) == MOST_REFERENCES or self._size > _MOST_REFERRED:
+            raise LdapViolation(f"{where}: a search has more than {MOST_REFERENCES:,} references")
+        self._references[uris] = None
 
 
 async def search(
@@ -93,7 +109,7 @@ async def _page(
                 case SearchEntry() as entry:
                     yield entry
                 case SearchReference(uris):
-                    outcome.references.append(uris)
+                    outcome.refer(uris, connection.where)
                 case SearchDone() as done:
                     outcome.controls = message.controls
                     _check(done, f"{connection.where}: search in {query.base!r}")

@@ -16,9 +16,10 @@ from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of, open_store
-from mqis.protocol.errors import StorageError
+from mqis.protocol.errors import MissingStore, StorageError
 from mqis.protocol.ports import Store
-from mqis.server.identity import identify
+from mqis.server.identity import identify, server_name
+from mqis.server.loss import ways_back
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import schema_version
 from mqis.views.doctor import activedirectory, archive, files, health, keys, peers, ports, stores
@@ -85,9 +86,12 @@ def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
         return None, [_STORE.warning(f"schema version {version}, this mqis has {VERSION}", todo)]
     try:
         return open_store(config.store.url), []
+    except MissingStore as error:
+        return None, [
+            _STORE.error(error.detail, ways_back(config.server.role, server_name(config)))
+        ]
     except StorageError as error:
-        todo = "'mqis restore' restores a backup, 'mqis join' or 'mqis init' makes a new store"
-        return None, [_STORE.error(str(error), todo)]
+        return None, [_STORE.error(str(error), "'mqis restore' restores a backup")]
 
 
 def _runs(config: Config) -> bool | None:

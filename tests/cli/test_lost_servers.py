@@ -1,0 +1,150 @@
+"""Servers of ``mqis up`` that lose files: the others go on, and each is told the ways back.
+
+The tests share one enterprise, and each goes on where the one before has left it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqis.config.nodes import load_nodes
+from mqis.enterprise.states import load_states
+from tests.cli.commands import run
+from tests.cli.test_up import PLAN, Acme, agreed
+from tests.waiting import DEADLINE_S
+
+#: Far below the minute after which a command gives the supervisor up.
+SOON_S = DEADLINE_S / 6
+
+
+@pytest.fixture(scope="module")
+def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acme]:
+    made = Acme(tmp_path_factory.mktemp("lost"))
+    try:
+        made.mqis("up", "--detach")
+        made.until(agreed)
+        yield made
+    finally:
+        run("down", "--run", made.run)
+
+
+def home_of(acme: Acme, server: str) -> Path:
+    return Path(load_nodes(acme.run).named(server).home)
+
+
+def states(acme: Acme) -> dict[str, str]:
+    found = load_states(acme.run)
+    assert found is not None
+    return {name: server.state.value for name, server in found.servers.items()}
+
+
+def started(acme: Acme, server: str) -> str:
+    """What 'mqis start' says of a server that cannot start, which it says soon."""
+    began = time.monotonic()
+    told = acme.mqis("start", server, status=1)
+    assert time.monotonic() - began < SOON_S
+    return told
+
+
+def test_a_server_without_its_directory_is_told_at_once(acme: Acme) -> None:
+    """It was "lock file cannot be made", after six tries."""
+    acme.mqis("stop", "lei-dir1")
+    home = home_of(acme, "lei-dir1")
+    shutil.rmtree(home)
+    told = started(acme, "lei-dir1")
+    assert f"{home}: the server's directory is gone" in told
+    assert f"mqis restore FILE --config {home / 'mqis.toml'}" in told
+    assert "mqis promote --rebuild lei-dir1 --to DIRECTORY" in told
+    assert states(acme) == {"del-dir1": "ready", "lei-dir1": "failed", "lei-dir2": "ready"}
+
+
+def test_after_a_promotion_all_come_up_again(acme: Acme, monkeypatch: pytest.MonkeyPatch) -> None:
+    """'mqis up' ended with an error about the lost PSC, and stopped all servers."""
+    monkeypatch.setenv("MQIS_USER", "ACME\\admin")
+    monkeypatch.setenv("MQIS_PASSWORD_FILE", str(acme.run / "passwords" / "admin"))
+    assert run("promote", "lei-dir2", "--run", acme.run).exit_code == 0
+    acme.mqis("down")
+    told = acme.mqis("up", "--detach")
+    file = acme.file
+    assert f'{file}: server[2].role: lei-dir1 is now "bsc", after a promotion' in told
+    assert f'{file}: server[3].role: lei-dir2 is now "psc", after a promotion' in told
+    assert "Acme is up: 3 servers ready" in told
+    roles = [(s["name"], s["role"]) for s in acme.until(agreed)["servers"]]
+    assert roles == [("del-dir1", "pec"), ("lei-dir1", "bsc"), ("lei-dir2", "psc")]
+    shown = run("get", "machine", "lei-dir1", "-s", home_of(acme, "lei-dir2") / "directory.db")
+    assert "routing, BSC" in shown.stdout  # the plan still has another role
+
+
+def test_a_server_without_its_store_is_told_at_once(acme: Acme) -> None:
+    """The command waited for a minute, and said that the supervisor did not answer."""
+    home = home_of(acme, "lei-dir2")
+    acme.mqis("backup", f"{acme.directory / 'backups'}/", "--config", str(home / "mqis.toml"))
+    acme.mqis("stop", "lei-dir2")
+    (home / "directory.db").unlink()
+    told = started(acme, "lei-dir2")
+    assert f"{home / 'directory.db'}: the server's store is gone; restore a backup of it" in told
+    assert "import" not in told
+    (home / "directory.db").touch()
+    assert "the server's store is empty (0 bytes); restore a backup" in started(acme, "lei-dir2")
+
+
+def test_servers_that_cannot_start_stop_no_other(acme: Acme) -> None:
+    acme.mqis("down")
+    config = home_of(acme, "lei-dir1") / "mqis.toml"
+    sound = config.read_text()
+    wrong = "\n".join(
+        "port = 99999" if line.startswith("port = 2879") else line for line in sound.splitlines()
+    )
+    if wrong == sound:  # the ports of this computer are taken
+        wrong = sound.replace("[rpc]", "[rpc]\nprot = 1")
+    config.write_text(wrong)
+    told = acme.mqis("up", "--detach", status=1)
+    assert f"lei-dir1 cannot start: {config}: rpc." in told
+    assert "lei-dir2 cannot start: " in told
+    assert "Acme is up: 1 of 3 servers ready" in told
+    assert states(acme) == {"del-dir1": "ready", "lei-dir1": "failed", "lei-dir2": "failed"}
+    config.write_text(sound)
+    assert "lei-dir1 is ready" in acme.mqis("start", "lei-dir1")
+
+
+def test_a_server_comes_back_from_its_own_backup_without_a_switch(acme: Acme) -> None:
+    """The accounts belong to all servers: those of the backup do not replace them."""
+    home, accounts = home_of(acme, "lei-dir2"), acme.run / "accounts.toml"
+    accounts.write_text(f"{accounts.read_text()}\n# newer than the backup\n")
+    (backup,) = (acme.directory / "backups").iterdir()
+    (home / "directory.db").unlink()
+    shutil.move(home, home.with_name("lei-dir2.broken"))
+    restored = run("restore", backup, "--config", home / "mqis.toml", "--json")
+    assert restored.exit_code == 0, restored.exception
+    content = json.loads(restored.stdout)
+    assert content["kept"] == str(accounts)
+    assert content["next"].startswith("mqis start lei-dir2")
+    assert accounts.read_text().endswith("# newer than the backup\n")
+    assert list(acme.run.glob("accounts.toml.before-*")) == []
+    assert "lei-dir2 is ready" in acme.mqis("start", "lei-dir2")
+    acme.until(agreed)
+
+
+def test_no_second_enterprise_is_founded_where_the_pec_was_lost(acme: Acme) -> None:
+    """A changed plan would have had one founded under the old name."""
+    acme.mqis("down")
+    home = home_of(acme, "del-dir1")
+    kept = shutil.move(home, home.with_name("del-dir1.kept"))
+    acme.file.write_text(f"{PLAN}\n[[queue]]\npath = 'app1\\\\new'\n", encoding="utf-8")
+    told = acme.mqis("up", "--detach", status=1)
+    assert f"del-dir1 cannot start: {home}: the server's directory is gone; restore" in told
+    assert "mqis promote --rebuild del-dir1" in told
+    assert states(acme) == {"del-dir1": "failed", "lei-dir1": "ready", "lei-dir2": "ready"}
+    assert not home.exists()
+    shutil.move(kept, home)
+    acme.mqis("down")
+    assert "Acme is up: 3 servers ready" in acme.mqis("up", "--detach")
+    assert run("get", "queue", "app1\\new", "-s", home / "directory.db").exit_code == 0
+    links = run("lookup", "link", "-s", home / "directory.db", "--json").stdout
+    assert len(json.loads(links)) == 1  # the plan was filled in three times
