@@ -348,3 +348,14 @@ def test_decode_knows_both_protocols() -> None:
     message = known["mqqb"](PACKETS["UserMessage"])
     assert isinstance(message, UserMessage)
     assert isinstance(known["mqdsrp"](message.properties.body), SyncRequest)
+
+
+def test_an_identifier_has_20_octets() -> None:
+    octets = bytes(range(20))
+    identifier = MessageIdentifier.from_bytes(octets)
+    assert identifier == MessageIdentifier(Guid(octets[:16]), 0x13121110)
+    assert identifier.to_bytes() == octets
+    with pytest.raises(WireError, match="1 bytes after the end of the message identifier"):
+        MessageIdentifier.from_bytes(octets + b"\0")
+    with pytest.raises(WireError):
+        MessageIdentifier.from_bytes(octets[:-1])
