@@ -33,29 +33,6 @@ def test_text_and_bytes(text: str, octets: str) -> None:
     assert Sid.from_bytes(bytes.fromhex(octets)) == sid
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("EVERYONE", "S-1-1-0"),
-        ("CREATOR_OWNER", "S-1-3-0"),
-        ("OWNER_RIGHTS", "S-1-3-4"),
-        ("NETWORK", "S-1-5-2"),
-        ("ANONYMOUS", "S-1-5-7"),
-        ("PRINCIPAL_SELF", "S-1-5-10"),
-        ("AUTHENTICATED_USERS", "S-1-5-11"),
-        ("LOCAL_SYSTEM", "S-1-5-18"),
-        ("LOCAL_SERVICE", "S-1-5-19"),
-        ("NETWORK_SERVICE", "S-1-5-20"),
-        ("ADMINISTRATORS", "S-1-5-32-544"),
-        ("USERS", "S-1-5-32-545"),
-        ("GUESTS", "S-1-5-32-546"),
-    ],
-)
-def test_well_known_sids(name: str, text: str) -> None:
-    """MS-DTYP 2.4.2.4."""
-    assert str(getattr(well_known, name)) == text
-
-
 def test_hexadecimal_is_read_in_any_length_and_case() -> None:
     assert Sid.parse("s-1-0X5-18") == well_known.LOCAL_SYSTEM
     assert str(Sid.parse("S-1-0xABCDEF012345-1")) == "S-1-0xabcdef012345-1"
