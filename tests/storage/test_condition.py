@@ -10,10 +10,10 @@ import pytest
 
 from mqis.protocol.errors import DamagedStore, StorageError, StoreUnavailable
 from mqis.storage.condition import UNREACHABLE, StoreCondition
-from mqis.storage.postgres import PostgresStore
+from mqis.storage.postgres import CLAIM_CLASS, PostgresStore
 from tests.builders import partition, queue
 from tests.plugins.stores import Database, PostgresSchema, SqliteFile
-from tests.waiting import DEADLINE_S
+from tests.waiting import DEADLINE_S, wait_until
 
 
 @pytest.fixture
@@ -123,6 +123,19 @@ def test_the_claim_of_a_database_is_free_when_its_store_is_closed(
         with pytest.raises(StorageError, match="another server or command uses this store"):
             PostgresStore(postgres_schema.conninfo, claim=True)
     PostgresStore(postgres_schema.conninfo, claim=True).close()
+
+
+def test_a_claim_that_was_lost_is_taken_again(postgres_schema: PostgresSchema) -> None:
+    """Without a call of the store: nobody else may take it in the meantime."""
+    held = (
+        f"SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND "
+        f"classid::bigint = {CLAIM_CLASS} AND objid::int = "
+        "(SELECT oid::int FROM pg_namespace WHERE nspname = current_schema())"
+    )
+    with closing(PostgresStore(postgres_schema.conninfo, claim=True, timeout_s=DEADLINE_S)):
+        postgres_schema.claim_by_force().close()
+        wait_until(lambda: postgres_schema.execute(held), "the store has its claim again")
+    assert postgres_schema.execute(held) == []
 
 
 def test_a_statement_in_an_event_loop_is_given_up(postgres_schema: PostgresSchema) -> None:

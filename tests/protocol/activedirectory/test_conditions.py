@@ -64,6 +64,7 @@ def made(object_type: ObjectType, *restrictions: Restriction) -> Filter:
         pytest.param((P.Q_BASEPRIORITY, GT, 3),
                      "(&(mSMQBasePriority>=3)(!(mSMQBasePriority=3)))",
                      marks=pytest.mark.req("MQDSSM-3.1.6.15-06")),
+        ((P.Q_PRIV_LEVEL, GE, 2), "(mSMQPrivacyLevel>=2)"),
         ((P.Q_BASEPRIORITY, LT, 3),
          "(|(&(mSMQBasePriority<=3)(!(mSMQBasePriority=3)))(!(mSMQBasePriority=*)))"),
         pytest.param((P.Q_CREATE_TIME, GE, 86_400), "(whenCreated>=19700102000000.0Z)",

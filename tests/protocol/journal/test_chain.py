@@ -103,12 +103,23 @@ def test_the_open_end_is_not_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "found"),
-    [((1,), (2, 2)), ((1, 2), (2, 3)), ((0,), (1, 1)), ((0, 1, 2), (1, 3))],
+    ("gone", "found", "text"),
+    [
+        ((1,), (2, 2), "segment 2 is missing before it (records up to 2000)"),
+        ((1, 2), (2, 3), "segments 2 to 3 are missing before it (records up to 3000)"),
+        ((0,), (1, 1), "segment 1 before it: missing, and it does not begin at a snapshot"),
+        (
+            (0, 1, 2),
+            (1, 3),
+            "segments 1 to 3 before it: missing, and it does not begin at a snapshot",
+        ),
+    ],
 )
-def test_missing_segments(gone: tuple[int, ...], found: tuple[int, int]) -> None:
+def test_missing_segments(gone: tuple[int, ...], found: tuple[int, int], text: str) -> None:
     links = [link for index, link in enumerate(chain([own()] * 5)) if index not in gone]
-    assert judged(links, own()) == [(S.MISSING, *found)]
+    (finding,) = judge_chain(links, [own().public])
+    assert (finding.state, finding.first, finding.last) == (S.MISSING, *found)
+    assert finding.text == text
 
 
 def test_a_missing_number_that_is_huge_costs_nothing() -> None:
@@ -229,7 +240,8 @@ def test_one_altered_snapshot_that_several_segments_name() -> None:
 def test_an_old_format_behind_a_new_one() -> None:
     first, second = chain([None, None])
     found = judge_chain([first, replace(second, header=replace(second.header, seal=None))])
-    assert any("which no server writes" in finding.text for finding in found)
+    (finding,) = [finding for finding in found if "which no server writes" in finding.text]
+    assert (finding.state, finding.first, finding.source) == (S.TAMPERED, 2, second.source)
 
 
 def test_a_foreign_segment_that_does_not_follow() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.ldap.ports import entry_name
-from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.protocol.ldap.urls import MAXIMUM_URL, LdapUrl, LdapUrlError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.filters import Equality
@@ -50,7 +50,7 @@ def test_urls(text: str, url: LdapUrl, shown: str | None) -> None:
         ("dc1", "is not an LDAP URL, such as ldaps://dc1.corp.example"),
         ("http://dc1", "is not an LDAP URL"),
         ("ldap://user@dc1", "is not an LDAP URL"),
-        ("ldap://" + "a" * 20_000, "is not an LDAP URL"),
+        ("ldap://dc1/" + "a" * (MAXIMUM_URL - 10), "is not an LDAP URL"),
         ("ldap://dc1:0", "0 is not a port"),
         ("ldap://dc1:70000", "70000 is not a port"),
         ("ldap://dc1/a%2", "a percent sign is not followed by two digits"),
@@ -84,3 +84,8 @@ def test_an_entry_by_guid() -> None:
     guid = Guid.parse("b92cc7c8-0b1e-434b-b7ad-a1b791e457dd")
     assert entry_name(guid) == "<GUID=b92cc7c8-0b1e-434b-b7ad-a1b791e457dd>"
     assert entry_name("CN=a") == "CN=a"
+
+
+def test_the_longest_url() -> None:
+    base = "a" * (MAXIMUM_URL - len("ldap://dc1/"))
+    assert LdapUrl.parse(f"ldap://dc1/{base}").base == base

@@ -12,15 +12,20 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from spnego import ContextReq
 from spnego._context import GSSMech
 
+from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.ldap.urls import LdapUrl
+from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
 from mqis.runtime.authentication.target import OwnNames
 from mqis.runtime.ldap.binding import BindMethod, LdapLogin
 from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.protection import LdapProtection
+from mqis.runtime.ldap.sasl import SpnegoExchange, SpnegoMechanism, SpnegoUser
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.runtime.ldap.tls import TlsSettings
@@ -38,6 +43,7 @@ ACCOUNT = Account("LAB", "mqis", Sid.parse("S-1-5-21-1-2-3-1000"), nt_hash("secr
 LOGIN = LdapLogin("LAB\\mqis", "secret", BindMethod.NTLM)
 #: Flags of NEGOTIATE_MESSAGE (MS-NLMP 2.2.2.5).
 SIGN, SEAL = 0x10, 0x20
+ORDERED = ContextReq.integrity | ContextReq.replay_detect | ContextReq.sequence_detect
 
 
 @dataclass
@@ -143,3 +149,30 @@ def test_inside_tls_the_logon_is_bound_to_the_certificate_and_asks_for_no_layer(
     # gss_channel_bindings_struct without addresses, hashed (MS-NLMP 2.2.2.1, MsvAvChannelBindings)
     hashed = hashlib.md5(bytes(16) + len(unique).to_bytes(4, "little") + unique).digest()
     assert b"\x0a\x00\x10\x00" + hashed in server.tokens[-1]
+
+
+@pytest.mark.parametrize(
+    ("protection", "asked"),
+    [
+        (LdapProtection.NONE, ContextReq.no_integrity),
+        (LdapProtection.SIGN, ORDERED),
+        (LdapProtection.SEAL, ORDERED),
+    ],
+)
+def test_kerberos_is_asked_for_the_layer_that_is_wanted(
+    protection: LdapProtection, asked: ContextReq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inside TLS a domain controller refuses a second layer. GSSAPI itself needs a KDC."""
+    made: list[dict[str, Any]] = []
+
+    def initiator(*_user: object, **options: Any) -> None:
+        made.append(options)
+        raise AuthenticationError("no ticket")
+
+    monkeypatch.setattr(kerberos, "KerberosInitiator", initiator)
+    user = SpnegoUser("mqis@corp.example", "secret")
+    with pytest.raises(AuthenticationError, match="no ticket"):
+        SpnegoExchange(user, "dc1", protection=protection, mechanism=SpnegoMechanism.KERBEROS)
+    (options,) = made
+    assert options["request"] == ContextReq.mutual_auth | asked
+    assert options["sealing"] is (protection is LdapProtection.SEAL)

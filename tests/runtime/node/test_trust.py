@@ -24,7 +24,7 @@ from mqis.runtime.node.signer import MachineKey, MachineSigner, SigningKeyError
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.keys import RsaPublicKey, key_list
+from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey, key_list
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from tests.runtime.node.loopback import (
@@ -166,6 +166,17 @@ class TestMembers:
         old, new = machine_key("pec1").public, machine_key("renewed").public
         members = Members(host.store, {host.me.id: Seed("pec1", host.me.id, new)})
         assert members.keys_of(host.me.id) == (old, new)
+
+    def test_a_key_that_is_none_does_not_hide_the_others(self) -> None:
+        net, host = self.host()
+        id_, key = self.add(net, host, ServiceBits.PSC), machine_key("m1").public
+        listed = PublicKeys((PublicKey("Other", 24, b"no RSA key"), PublicKey.of(key)))
+        with host.store.write() as tx:
+            machine = tx.get(MACHINE, id_)
+            assert machine is not None
+            keys = props({**machine.properties, PropId.QM_SIGN_PKS: listed.to_bytes()})
+            tx.update(machine, replace(machine, properties=keys))
+        assert Members(host.store, {}).keys_of(id_) == (key,)
 
     def test_without_a_key_nobody_is_let_in_who_has_to_sign(self) -> None:
         id_ = SystemEntropy().guid()

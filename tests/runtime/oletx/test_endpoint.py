@@ -310,6 +310,21 @@ def test_an_idle_session_ends_quietly_and_comes_back() -> None:
     run(scene())
 
 
+def test_a_boxcar_for_a_session_that_was_idle_too_long_is_told_so() -> None:
+    """It crossed the teardown, which is under way."""
+
+    async def scene() -> None:
+        async with couple() as (a, b):
+            b.accept(TYPE, echo)
+            async with await a.connect(BETA, TYPE) as connection:
+                link = connection._link
+            assert link.receive(0, b"", 0.0) != CmResult.TEARING_DOWN
+            link.mux.handle_timer(float("inf"))
+            assert link.receive(0, b"", 0.0) == CmResult.TEARING_DOWN
+
+    run(scene())
+
+
 def test_connect_waits_for_the_end_of_a_session_that_is_torn_down() -> None:
     async def scene() -> None:
         async with couple() as (a, b):

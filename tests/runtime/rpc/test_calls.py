@@ -267,6 +267,19 @@ def test_a_server_that_says_nonsense() -> None:
     run(main())
 
 
+def test_a_server_that_begins_to_say_nonsense_is_left() -> None:
+    async def main() -> None:
+        async with serving() as (server, port):
+            client = await connected(port)
+            assert server.connections == 1
+            client.data_received(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            with pytest.raises(RpcConnectionError, match="a PDU of"):
+                await count(client)
+            await until(lambda: server.connections == 0)
+
+    run(main())
+
+
 # --- time -----------------------------------------------------------------------------------------
 
 

@@ -106,11 +106,16 @@ def test_a_segment_that_retention_deletes_during_a_look_is_no_failure(
 
 def test_a_segment_that_cannot_be_read_is_a_failure(directory: Path, tmp_path: Path) -> None:
     path = next(path for path in archiver.closed_files(directory) if path.suffix == ".mqj")
+    data = path.read_bytes()
     path.write_bytes(b"not a segment")
     made = Archiver(directory, tmp_path / "archive", SERVER)
     with pytest.raises(StorageError, match=path.name):
         made.step()
     assert made.status().failures == 1
+    assert path.name in made.status().error
+    path.write_bytes(data)
+    assert made.step() > 0
+    assert (made.status().failures, made.status().error) == (1, ""), "the last step succeeded"
 
 
 @pytest.mark.interop

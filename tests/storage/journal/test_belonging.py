@@ -133,6 +133,7 @@ def test_a_journal_that_was_moved_away_begins_at_a_snapshot(
     add_network(store, "Two")
     flush(store, again)
     assert check(store, again) == []
+    assert fault(store, again) is None, "it has not the store's first record, nor another one"
     _, last = past_directory(again, PastMoment())
     assert last == 2
 

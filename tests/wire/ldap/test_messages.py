@@ -157,6 +157,7 @@ def test_offsets_count_from_the_beginning_of_the_stream() -> None:
         ("3006020101420100", "1 bytes after the end of an operation"),
         ("300c020101600702010204008000", "version 2 of LDAP, not 3"),
         ("300702010a6e020400", "no operation has tag 6e"),
+        ("30050201010000", "no operation has tag 00"),
         (
             "301b 020101 6316 0400 0a0103 0a0100 020100 020100 010100 870161 3000",
             "3 is not a search scope",
@@ -169,6 +170,27 @@ def test_offsets_count_from_the_beginning_of_the_stream() -> None:
     ],
 )
 def test_messages_that_are_wrong(data: str, reason: str) -> None:
+    with pytest.raises(WireError, match=reason):
+        LdapMessage.decode(bytes.fromhex(data.replace(" ", "")))
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ("300c 020105 6607 040178 3002 0000", "a change has tag 00, not 30"),
+        ("300c 020105 6807 040178 3002 0000", "an attribute has tag 00, not 30"),
+        ("3013 020105 680e 040178 3009 3007 040161 3102 0000", "a value has tag 00, not 04"),
+        ("3009 020101 4200 a002 0000", "a control has tag 00, not 30"),
+        ("3010 020102 600b 020103 0400 a304 0400 0000", "a SASL token has tag 00, not 04"),
+        (
+            "301d 020101 6318 0400 0a0100 0a0100 020100 020100 010100 870161 3002 0000",
+            "an attribute has tag 00, not 04",
+        ),
+        ("3010 020101 650b 0a010a 0400 0400 a302 0000", "a URI has tag 00, not 04"),
+    ],
+)
+def test_end_of_contents_octets_do_not_end_a_list(data: str, reason: str) -> None:
+    """Only the definite form of a length is allowed (RFC 4511 5.1), so tag 0 is an element."""
     with pytest.raises(WireError, match=reason):
         LdapMessage.decode(bytes.fromhex(data.replace(" ", "")))
 
@@ -258,6 +280,7 @@ def test_a_hostile_value_stays_one_value() -> None:
     [
         ("", "no filter begins with tag 00"),
         ("a800", "no filter begins with tag a8"),
+        ("a0020000", "no filter begins with tag 00"),
         ("a2088701618701620000", "after the end of a negated filter"),
         ("a30a0401610401620401630000", "after the end of a comparison"),
         ("a40504016130 00", "a substring comparison has pieces"),

@@ -28,6 +28,7 @@ from mqis.wire.mqqb.queuename import QueueKind, QueueName
 from mqis.wire.mqqb.securityheader import SecurityHeader, SenderIdType
 from mqis.wire.mqqb.userheader import UserHeader
 from mqis.wire.reader import Reader
+from mqis.wire.writer import Writer
 from tests.strategies.mqqb import packets, pings, user_messages
 from tests.wire.mqqb.frames import FRAMES, PACKETS
 
@@ -348,3 +349,26 @@ def test_decode_knows_both_protocols() -> None:
     message = known["mqqb"](PACKETS["UserMessage"])
     assert isinstance(message, UserMessage)
     assert isinstance(known["mqdsrp"](message.properties.body), SyncRequest)
+
+
+def test_an_identifier_has_20_octets() -> None:
+    octets = bytes(range(20))
+    identifier = MessageIdentifier.from_bytes(octets)
+    assert identifier == MessageIdentifier(Guid(octets[:16]), 0x13121110)
+    assert identifier.to_bytes() == octets
+    with pytest.raises(WireError, match="1 bytes after the end of the message identifier"):
+        MessageIdentifier.from_bytes(octets + b"\0")
+    with pytest.raises(WireError):
+        MessageIdentifier.from_bytes(octets[:-1])
+
+
+def test_the_flags_of_a_security_header() -> None:
+    """Four bits each for the types of the sender's id and of the authentication, and flags."""
+    header = SecurityHeader(
+        9, encrypted=True, default_provider=True, security_info=False, authentication_type=6
+    )
+    writer = Writer()
+    header.encode(writer)
+    octets = writer.getvalue()
+    assert octets[:2] == bytes.fromhex("6906")
+    assert SecurityHeader.decode(Reader(octets)) == header

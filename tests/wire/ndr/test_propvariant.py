@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mqis.wire import ndr
@@ -163,6 +163,8 @@ def test_types_are_read_past_their_values(values: tuple[PropVariant, ...], synta
 
 
 @given(st.lists(st.sampled_from(VarType), max_size=6).map(tuple), st.sampled_from(Syntax))
+@example(tuple(VarType), Syntax.NDR20)
+@example(tuple(VarType), Syntax.NDR64)
 def test_types_alone(types: tuple[VarType, ...], syntax: Syntax) -> None:
     data = TYPES.encode(Properties(types), syntax)
     assert TYPES.decode(data, syntax) == Properties(types)

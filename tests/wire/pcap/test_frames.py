@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mqis.testing.pcap import Ends, conversation_frames, tcp_frame, udp_frame
 from mqis.wire.errors import WireError
 from mqis.wire.pcap.captured import LinkType
-from mqis.wire.pcap.network import decode_ipv4
+from mqis.wire.pcap.network import decode_ipv4, decode_ipv6
 from mqis.wire.pcap.transport import (
     TCP,
     UDP,
@@ -221,6 +221,13 @@ def test_extension_headers_are_stepped_over() -> None:
     assert found == SEGMENT._replace(source=SIX[0], destination=SIX[1])
     jumbo = ipv6(60, payload, length=0)
     assert decoded(LinkType.RAW, jumbo) == found
+
+
+def test_a_packet_may_consist_of_headers_alone() -> None:
+    """No Next Header (RFC 8200 4.7): an empty packet, and one that ends with its options."""
+    for packet in (ipv6(59, b"", length=0), ipv6(60, bytes([59, 0]) + bytes(6))):
+        found = decode_ipv6(packet, 0, len(packet))
+        assert (found.protocol, found.start, found.end) == (59, len(packet), len(packet))
 
 
 def test_fragments_of_ipv6() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from mqis.protocol.authentication import Authenticator, Identity, token_for
@@ -102,11 +101,12 @@ class DirectoryContext:
     rights: int = 0
     #: The store, if it remembers answers.
     memory: AnswerMemory | None = field(init=False)
-    _guards: OrderedDict[tuple[Identity | None, str], Guard] = field(default_factory=OrderedDict)
-    _judges: OrderedDict[Identity | None, Guard] = field(default_factory=OrderedDict)
+    _guard: Callable[[Identity | None, str], Guard] = field(init=False)
+    _judge: Callable[[Identity | None], Guard] = field(init=False)
     _views: SharedViews = field(init=False)
 
     def __post_init__(self) -> None:
+        self._forget_guards()
         self._views = SharedViews(self.store)
         self.handles = HandleTable(self.budgets)
         self.memory = self.store if isinstance(self.store, AnswerMemory) else None
@@ -119,8 +119,7 @@ class DirectoryContext:
         """Replaces the settings, from the next call on."""
         self.settings = settings
         self.rights += 1
-        self._guards.clear()
-        self._judges.clear()
+        self._forget_guards()
 
     def listens_on(self, port: int) -> None:
         """Sets the port that S_DSGetServerPort returns, also a static one (E-MQDS-03)."""
@@ -128,26 +127,20 @@ class DirectoryContext:
 
     def guard(self, call: IncomingCall) -> Guard:
         """The access checks for a caller, whose denials name the caller's address."""
-        key = call.identity, call.peer
-        guard = self._guards.get(key)
-        if guard is None:
-            guard = self._judge(call.identity).with_audit(partial(self._denied, call.peer))
-            self._guards[key] = guard
-            if len(self._guards) > MAX_GUARDS:
-                self._guards.popitem(last=False)
-        return guard
+        return self._guard(call.identity, call.peer)
 
-    def _judge(self, identity: Identity | None) -> Guard:
+    def _forget_guards(self) -> None:
+        self._guard = lru_cache(MAX_GUARDS)(self._new_guard)
+        self._judge = lru_cache(MAX_GUARDS)(self._new_judge)
+
+    def _new_guard(self, identity: Identity | None, peer: str) -> Guard:
+        return self._judge(identity).with_audit(partial(self._denied, peer))
+
+    def _new_judge(self, identity: Identity | None) -> Guard:
         """The guard of a caller without an address; its guards by address share its data."""
-        judge = self._judges.get(identity)
-        if judge is None:
-            token = token_for(identity, anonymous_in_everyone=self.settings.anonymous_in_everyone)
-            settings = self.settings
-            judge = Guard(token, settings.administrators, allowance=settings.allowance)
-            self._judges[identity] = judge
-            if len(self._judges) > MAX_GUARDS:
-                self._judges.popitem(last=False)
-        return judge
+        settings = self.settings
+        token = token_for(identity, anonymous_in_everyone=settings.anonymous_in_everyone)
+        return Guard(token, settings.administrators, allowance=settings.allowance)
 
     def _denied(self, peer: str, denial: Denial) -> None:
         self.denials += 1

@@ -234,9 +234,7 @@ class OleTxConnection:
         self._link.disconnect(self)
         # The partner's answer comes after its messages, which must not be held up now.
         self._leaving = True
-        if self._paused:
-            self._paused = False
-            self._link.resume(self)
+        self._link.resume(self)
         await asyncio.shield(self._gone)
 
     async def wait_closed(self) -> None:

@@ -290,14 +290,22 @@ class OleTxEndpoint:
         self._drop(session, str(error), now, error)
 
     def session_down(self, session: CmpoSession, teardown: TeardownType, now: float) -> None:
-        how = "torn down" if teardown is TeardownType.FORCE else "lost"
-        if session in self._links:
-            self._links[session].torn_down = teardown is TeardownType.FORCE
-        self._drop(session, f"the session with {session.name} was {how}", now, None)
+        forced = teardown is TeardownType.FORCE
+        how = "torn down" if forced else "lost"
+        self._drop(session, f"the session with {session.name} was {how}", now, None, forced=forced)
 
-    def _drop(self, session: CmpoSession, reason: str, now: float, error: Exception | None) -> None:
+    def _drop(
+        self,
+        session: CmpoSession,
+        reason: str,
+        now: float,
+        error: Exception | None,
+        *,
+        forced: bool = False,
+    ) -> None:
         link = self._links.pop(session, None)
         if link is not None:
+            link.torn_down = forced
             link.session_down(reason, now, error)
             self._by_mux.pop(link.mux, None)
 

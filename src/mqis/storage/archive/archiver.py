@@ -7,9 +7,10 @@ it. It never replaces a file of the archive by another one, and deletes none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from time import time
@@ -22,8 +23,6 @@ from mqis.storage.journal.reader import Segment, first_lsn
 from mqis.wire.guid import Guid
 
 _BLOCK = 1 << 20
-#: The number of journals that one server may have in an archive.
-_MOST_JOURNALS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +120,16 @@ def _journal_number(directory: Path, place: Place, server_id: Guid) -> int:
     """The journal of the archive that the files belong to: one with the same segments, or the one
     that they continue, or a new one."""
     own = list(segments(directory).values())[:-1]
-    for number in range(1, _MOST_JOURNALS):
-        target = journal_place(place, server_id, number)
-        there = {p.name: size for p, size in listed(target) if is_segment(p.name)}
-        same = [path for path in own if path.name in there]
-        if not there or (same and all(_is_copy(p, target, there[p.name]) for p in same)):
-            return number
-        if not same and own and _continues(own[0], target, there):
-            return number
-    raise StorageError(f"there are {_MOST_JOURNALS} other journals of this server in it")
+    numbers = (n for n in count(1) if _may_hold(journal_place(place, server_id, n), own))
+    return next(numbers)
+
+
+def _may_hold(target: Place, own: Sequence[Path]) -> bool:
+    there = {p.name: size for p, size in listed(target) if is_segment(p.name)}
+    same = [path for path in own if path.name in there]
+    if not there or (same and all(_is_copy(p, target, there[p.name]) for p in same)):
+        return True
+    return not same and bool(own) and _continues(own[0], target, there)
 
 
 def _is_copy(path: Path, place: Place, size: int) -> bool:

@@ -133,7 +133,7 @@ def _fold(
             continue
         if not moment.includes(entry):
             break
-        if entry.lsn != last + 1 and last:
+        if entry.lsn != last + 1:
             raise UnknownPast(f"records {last + 1} to {entry.lsn - 1} are missing")
         gap = numbers.add(entry.record)
         if gap is not None:

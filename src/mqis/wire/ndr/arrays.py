@@ -72,10 +72,6 @@ class Fixed(Description[Any]):
         if self.size < 1:
             raise ValueError("a fixed array has at least one element")
 
-    @property
-    def measure(self) -> Measure:
-        return measure_of(self.element)
-
     def compile(self, dialect: Dialect) -> Codec:
         elements = elements_of(self.element, dialect)
         widest((elements.alignment,))
