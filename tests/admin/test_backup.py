@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -177,6 +178,18 @@ def test_a_new_journal_begins_behind_the_old_one(alone: Path, tmp_path: Path) ->
     assert list((alone / "journal").glob("segment-*"))
 
 
+def test_the_directories_of_a_new_journal_are_private(alone: Path, tmp_path: Path) -> None:
+    """Also those above it, which nobody has made yet."""
+    file = alone / "mqis.toml"
+    config = override(read(file), {"replication": {"journal": "logs/j"}}, "test")
+    file.write_text(default_toml(config))
+    archive = backed_up(alone, tmp_path / "b")
+    new = tmp_path / "new"
+    restore(plan_restore(archive, RestoreRequest(new / "mqis.toml")))
+    for directory in (new, new / "logs", new / "logs" / "j"):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
 async def serve_with(home: Path, path: str) -> None:
     async with DirectoryServer(load(home / "mqis.toml"), grace_s=1) as pec:
         await create_soon(pec, path, "")
@@ -224,6 +237,16 @@ def test_a_damaged_backup_is_not_used(alone: Path, tmp_path: Path, where: float)
     with pytest.raises(BackupError, match="this backup is damaged or incomplete"):
         plan_restore(archive, RestoreRequest(new))
     assert not new.parent.exists()
+
+
+def test_a_damaged_store_makes_no_backup(alone: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(alone / "d.db")) as database, database:
+        database.execute(
+            "UPDATE objects SET path_key=x'00' WHERE rowid=(SELECT max(rowid) FROM objects)"
+        )
+    with pytest.raises(BackupError, match=r"store is damaged .*'mqis store check' lists all"):
+        backed_up(alone, tmp_path / "b")
+    assert not (tmp_path / "b").exists()
 
 
 def test_a_backup_of_another_server_is_refused(alone: Path, tmp_path: Path) -> None:

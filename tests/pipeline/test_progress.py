@@ -77,3 +77,4 @@ def test_messages_are_counted(progressed: Progressed, tables: TableDirectory) ->
     }
     assert told == counted
     assert sum(row.sync_rounds for row in rounds) == counted[MessageOperation.SYNC_REPLY]
+    assert {row.sync0_request for row in rounds} == {0}  # all ask from a number on

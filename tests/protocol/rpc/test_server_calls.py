@@ -240,6 +240,17 @@ def test_a_client_that_waits_for_its_turn_is_not_timed_out() -> None:
     assert talk.server.next_timer() == 10_000.0 + limits.pdu_timeout_s
 
 
+def test_a_connection_that_ends_leaves_no_pdu_for_later() -> None:
+    """A driver goes on as long as something is left: it would never stop."""
+    talk = Talk(make_endpoint(max_calls=1), respond=later).bound()
+    talk.say(request_pdu(call_id=1), request_pdu(call_id=2))
+    assert talk.server.stalled
+    talk.server.too_much()
+    assert talk.server.respond(talk.calls[0], b"one", 0.0) == []
+    assert talk.server.wants_data
+    assert not talk.server.stalled
+
+
 # --- cancelling -----------------------------------------------------------------------------------
 
 

@@ -373,7 +373,7 @@ def test_enumeration_members() -> None:
         (words(0, 0, 0), "0 elements"),
         (words(2, 0, 0), "0 elements"),
         (words(0x80000000, 0, 2) + b"a\0\0\0", "2147483648 elements"),
-        (words(3, 0, 3) + b"a\0b\0\0", "do not fit"),
+        (words(30, 0, 30) + b"a\0b\0\0", "string: 30 elements do not fit in 5 bytes"),
     ],
 )
 def test_string_refusals(stub: bytes, reason: str) -> None:

@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 from time import time
 
+from mqis.files import make_private_directory
 from mqis.protocol.errors import StorageError
 from mqis.storage import outbox
 from mqis.storage.database import DatabaseStore
@@ -51,7 +52,7 @@ def begin_journal(store: DatabaseStore, directory: Path | None, seen: int) -> Pa
         return None
     draft = draft_of(directory)
     shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True, mode=0o700)
+    make_private_directory(draft)
     with store.read() as view:
         write_snapshot(view, draft, last)
     return draft

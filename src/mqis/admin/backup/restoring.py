@@ -311,7 +311,6 @@ def _backup_name(plan: RestorePlan, store: Path | None, path: Path) -> Path:
 
 def _move(old: Path, new: Path, done: Restored) -> None:
     with explained(new):
-        make_private_directory(new.parent)
         old.rename(new)
         done.moved.append((old, new))
         flush_directory(new.parent)

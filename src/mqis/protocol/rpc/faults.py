@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from mqis.protocol.errors import ProtocolError
+from mqis.wire.ndr import errors as ndr
 
 
 class FaultStatus(IntEnum):
@@ -13,12 +14,12 @@ class FaultStatus(IntEnum):
     ACCESS_DENIED = 0x0000_0005
     NO_CALL_ACTIVE = 0x0000_06BD
     IN_NULL_CONTEXT = 0x0000_06EF
-    NULL_REF_POINTER = 0x0000_06F4
-    ENUM_OUT_OF_RANGE = 0x0000_06F5
+    NULL_REF_POINTER = ndr.NULL_REF_POINTER
+    ENUM_OUT_OF_RANGE = ndr.ENUM_OUT_OF_RANGE
     BYTE_COUNT_TOO_SMALL = 0x0000_06F6
-    BAD_STUB_DATA = 0x0000_06F7
+    BAD_STUB_DATA = ndr.BAD_STUB_DATA
     SEC_PKG_ERROR = 0x0000_0721
-    INVALID_TAG = 0x1C00_0006
+    INVALID_TAG = ndr.INVALID_TAG
     INVALID_BOUND = 0x1C00_0007
     CANCEL = 0x1C00_000D
     UNSPEC = 0x1C00_0012
