@@ -95,8 +95,9 @@ NEWEST ?= $(shell tools/newest_python.sh $(PY) 2> /dev/null)
 bench: $(VENV)/.dev ## the benchmarks, each beside a peer (ONLY=name for one, QUICK=1)
 	@$(PY) -m bench $(ONLY) $(if $(QUICK),--quick)
 
-fuzz: $(VENV)/.dev ## hostile bytes against every decoder (SECONDS=60, SEED=0)
+fuzz: $(VENV)/.dev ## hostile bytes against every decoder, and inputs whose time grows faster than their size (SECONDS=60, SEED=0)
 	@$(PY) -m fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0)
+	@$(PY) -m fuzz.growth --seconds $$(( $(or $(SECONDS),60) / 4 )) --seed $(or $(SEED),0)
 
 crash: $(VENV)/.dev ## kill -9 at random instants (ROUNDS=200)
 	@$(PY) tools/crash.py --rounds $(or $(ROUNDS),200)

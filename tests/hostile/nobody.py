@@ -1,4 +1,4 @@
-"""NTLM's anonymous logon by hand: somebody who logs on as nobody, and signs with its known key."""
+"""Signed calls by hand: of a user, or of nobody, whose logon NTLM allows and whose key is known."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ from impacket.dcerpc.v5.ndr import NDRCALL
 from tests.hostile import plain_rpc as rpc
 from tests.hostile.plain_rpc import Line
 from tests.interop import mqds_impacket as mqds
-from tests.runtime.authentication.handmade import FLAGS, Client, message, negotiate
+from tests.runtime.authentication.handmade import EOL, FLAGS, Client, message, negotiate
 
 
-class Nobody:
-    """One connection that is logged on without a name, at level integrity."""
+class Signer:
+    """One connection that is logged on at level integrity."""
 
-    def __init__(self, port: int, source: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        port: int,
+        source: str = "127.0.0.1",
+        client: Client | None = None,
+        *,
+        group: int = 0,
+    ) -> None:
+        """Without a ``client``, the logon is that of nobody. ``group``: the association to join."""
         self.line = Line(port, source)
-        self._contexts = self._calls = 0
-        self._client = Client("", "", "")
-        self._client.session_key = bytes(16)
+        self._calls = self.contexts = 0
+        self._user = client
+        self._client = client or Client("", "", "")
+        #: The association group that the server has told.
+        self.group = group
         assert self.log_on()
 
-    def __enter__(self) -> Nobody:
+    def __enter__(self) -> Signer:
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -30,16 +40,28 @@ class Nobody:
 
     def log_on(self) -> bool:
         """Adds a security context; returns whether the server accepted it."""
-        number, kind = self._contexts, rpc.ALTER if self._contexts else rpc.BIND
+        number, kind = self.contexts, rpc.ALTER if self.contexts else rpc.BIND
         first = rpc.trailer(rpc.INTEGRITY, negotiate(), context_id=number)
-        self.line.send(rpc.pdu(kind, rpc.proposal(mqds.DSCOMM), first))
-        if rpc.kind_of(self.line.receive()) not in (rpc.BIND_ACK, rpc.ALTER_RESP):
+        proposal = rpc.proposal(mqds.DSCOMM)
+        proposal = proposal[:4] + struct.pack("<I", self.group) + proposal[8:]
+        try:
+            self.line.send(rpc.pdu(kind, proposal, first))
+            answer = self.line.receive()
+            if rpc.kind_of(answer) not in (rpc.BIND_ACK, rpc.ALTER_RESP):
+                return False
+            (self.group,) = struct.unpack_from("<I", answer, 20)
+            trailer = rpc.trailer(rpc.INTEGRITY, self._proof(answer), context_id=number)
+            self.line.send(rpc.pdu(rpc.AUTH3, bytes(4), trailer))
+        except ConnectionError:
             return False
-        last = message(FLAGS, lm=b"", nt=b"", domain="", user="")
-        trailer = rpc.trailer(rpc.INTEGRITY, last, context_id=number)
-        self.line.send(rpc.pdu(rpc.AUTH3, bytes(4), trailer))
-        self._contexts += 1
+        self.contexts += 1
         return True
+
+    def _proof(self, answer: bytes) -> bytes:
+        if self._user is None:
+            self._client.session_key = bytes(16)
+            return message(FLAGS, lm=b"", nt=b"", domain="", user="")
+        return self._user.authenticate(rpc.token_of(answer), EOL)
 
     def call(self, call: NDRCALL) -> bytes:
         """A call that is signed in the first context; the PDU of its answer."""

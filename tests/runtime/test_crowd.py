@@ -61,3 +61,79 @@ def test_who_has_left_does_not_wait() -> None:
     for name in ("two", "three", "four"):
         made.enter(name, "a")
     assert cut == ["two"]
+
+
+# --- callers with a name --------------------------------------------------------------------------
+
+
+def logons(most: int = 8, kept: int = 2) -> tuple[Crowd[str], list[str]]:
+    cut: list[str] = []
+    return Crowd(most, most, cut.append, kept_for_named=kept, spares_busy=False), cut
+
+
+def test_a_share_is_kept_for_those_with_a_name() -> None:
+    made, cut = logons()
+    assert all(made.enter(f"silent{n}", f"a{n}") for n in range(6))
+    assert made.enter("alice", "b")
+    assert cut == ["silent0"]
+    made.name("alice")
+    assert made.enter("more", "c")
+    assert cut == ["silent0"], "alice is none of the six any more"
+    assert len(made) == 7
+
+
+def test_who_has_a_name_is_never_closed_for_others() -> None:
+    made, cut = logons(most=4, kept=1)
+    for name in ("alice", "bob", "carol"):
+        assert made.enter(name, "a")
+        made.name(name)
+        made.waits(name)
+    assert made.enter("one", "a")
+    assert made.enter("two", "a")
+    assert cut == ["one"]
+    made.name("two")
+    assert not made.enter("three", "a"), "all places have names"
+    made.leave("bob")
+    made.name("bob")
+    assert made.enter("three", "a")
+    assert len(made) == 4
+
+
+def test_the_address_that_has_most_makes_room() -> None:
+    made, cut = logons()
+    assert all(made.enter(name, "few") for name in ("old", "older"))
+    assert all(made.enter(f"greedy{n}", "many") for n in range(4))
+    assert made.enter("new", "other")
+    assert cut == ["greedy0"]
+
+
+def test_who_is_busy_goes_only_if_nobody_waits() -> None:
+    made, cut = logons()
+    for n in range(6):
+        made.enter(f"c{n}", "a")
+        made.busy(f"c{n}")
+    made.waits("c3")
+    assert made.enter("new", "b")
+    assert cut == ["c3"]
+    made.busy("new")
+    assert made.enter("newer", "b")
+    assert cut == ["c3", "c0"]
+
+
+def test_who_was_served_begins_to_wait_anew() -> None:
+    made, cut = logons()
+    for n in range(6):
+        made.enter(f"c{n}", "a")
+    made.busy("c0")
+    made.waits("c0")
+    made.enter("new", "a")
+    assert cut == ["c1"]
+
+
+def test_exempt_peers_have_no_limit_of_their_address() -> None:
+    cut: list[str] = []
+    made = Crowd(9, 1, cut.append, exempt=lambda peer: peer == "here")
+    assert all(made.enter(f"c{n}", "here") for n in range(3))
+    assert made.enter("one", "there")
+    assert made.enter("two", "there")
+    assert cut == ["one"]

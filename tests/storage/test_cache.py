@@ -365,7 +365,7 @@ def all_answers(view: View) -> list[object]:
 
 def kept(store: SqliteStore) -> int:
     with store.read():
-        return len(store._cache.found)
+        return len(store._cache.objects.found)
 
 
 def test_full_it_starts_anew(store: SqliteStore) -> None:

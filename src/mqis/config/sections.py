@@ -117,7 +117,8 @@ class StoreSection:
         default=65_536,
         metadata=about(
             between(64, 10_000_000),
-            "The number of recently read objects and answers to keep in memory, 1 to 4 kB each.",
+            "The number of recently read objects and answers to keep in memory, 1 to 4 kB each: "
+            "half of them objects, an eighth answers to callers that have not logged on.",
         ),
     )
     timeout_s: int = field(
@@ -212,13 +213,20 @@ class RpcSection:
     )
     max_connections: int = field(
         default=1024,
-        metadata=about(between(1, 1_000_000), "Open connections at most; more are refused."),
+        metadata=about(
+            between(1, 1_000_000),
+            "Open connections at most. A quarter of them is kept for callers who have logged on. "
+            "If the others are taken, a new connection closes one that has not logged on: of the "
+            "address that has most of them, the one that has waited longest.",
+        ),
     )
     max_connections_per_address: int = field(
         default=256,
         metadata=about(
             between(1, 1_000_000),
-            "Open connections from one address at most; programs on this computer do not count.",
+            "Open connections from one address at most; programs on this computer do not count. "
+            "One more closes the connection of that address that has not logged on and has waited "
+            "longest.",
         ),
     )
     connection_rate: int = field(
@@ -237,7 +245,8 @@ class RpcSection:
         default=256,
         metadata=about(
             between(1, 1_000_000),
-            "Megabytes that the requests, open lookups and unread answers of all callers may take. "
+            "Megabytes that the requests, open lookups, security contexts and unread answers of "
+            "all callers may take, besides 30 kB for each connection. "
             "Anonymous callers together may take half of it, one address half, one connection "
             "three eighths. Programs on this computer count too.",
         ),

@@ -161,11 +161,13 @@ class Store(Protocol):
 class AnswerMemory(Protocol):
     """A store that remembers answers to whole questions, which only a commit can change."""
 
-    def watch(self, view: View) -> WatchedView:
-        """The same view, with a memory."""
+    def watch(self, view: View, *, stranger: bool = False) -> WatchedView:
+        """The same view, with a memory: that of users, or the share that strangers have."""
 
     def moment(self, view: View | None = None) -> int:
         """The moment that a view shows; without a view, that of the last commit."""
 
-    def recall(self, question: Hashable, moment: int | None = None) -> Any:
+    def recall(
+        self, question: Hashable, moment: int | None = None, *, stranger: bool = False
+    ) -> Any:
         """The answer of a moment, or as of the last commit; None: it is not known."""

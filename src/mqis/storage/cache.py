@@ -4,6 +4,9 @@ A directory is read far more often than it changes, and a third of a read is spe
 database interface and the index trees. Objects never change, so all readers can share them. Whole
 answers are kept as well, by the question that a caller has asked.
 
+There are three shelves, each with a share: objects, answers to users, and answers to strangers. A
+full one starts over, and the others keep what they have: strangers displace no answer of a user.
+
 A view shows one commit, the cache belongs to one, too: the newest that a reader has seen. A reader
 uses the cache only while that is the commit of its own view.
 """
@@ -25,8 +28,10 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import PropertyBag
 
-#: The default for the most objects in the cached results; large objects are not cached.
+#: The default for the most objects and answers; large objects are not cached.
 MAX_OBJECTS = 65_536
+#: The shares of users' and strangers' answers, one in so many; objects have the rest.
+_USERS, _STRANGERS = 3 / 8, 1 / 8
 #: The bytes of an answer that count as one object.
 OBJECT_BYTES = 1_024
 #: The longest lookup result that is cached: a longer one would displace many short ones.
@@ -44,6 +49,36 @@ class SeenCommit(NamedTuple):
     uncounted: bool = False
 
 
+class Shelf:
+    """Cached results of one kind, up to a total weight; starts over when it is full."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.found: dict[Hashable, Any] = {}
+        #: The queries whose results depend on an entry of ``CommitChanges``.
+        self._queries: dict[Entry, list[Hashable]] = {}
+        self._size = 0
+
+    def keep(self, query: Hashable, answer: Any, entries: Collection[Entry], weight: int) -> None:
+        if weight > self._most:
+            return
+        if self._size + weight > self._most:
+            self.start_over()
+        self._size += weight
+        self.found[query] = answer
+        for entry in entries:
+            self._queries.setdefault(entry, []).append(query)
+
+    def start_over(self) -> None:
+        self.found.clear()
+        self._queries.clear()
+        self._size = 0
+
+    def forget(self, entry: Entry) -> None:
+        for query in self._queries.pop(entry, ()):
+            self.found.pop(query, None)
+
+
 class QueryCache:
     """Cached results by query: type and path, type and identifier, or type, property and key.
 
@@ -53,12 +88,12 @@ class QueryCache:
 
     def __init__(self, commits: CommitLog, most: int = MAX_OBJECTS) -> None:
         self._commits = commits
-        self._most = most
         self._lock = Lock()
-        self.found: dict[Hashable, Any] = {}
-        #: The queries whose results depend on an entry of ``CommitChanges``.
-        self._queries: dict[Entry, list[Hashable]] = {}
-        self._size = 0
+        users, strangers = int(most * _USERS), int(most * _STRANGERS)
+        self.objects = Shelf(most - users - strangers)
+        self.users = Shelf(users)
+        self.strangers = Shelf(strangers)
+        self._shelves = (self.objects, self.users, self.strangers)
         self._seen = SeenCommit(0, b"")
         self.generation = 0
 
@@ -78,44 +113,31 @@ class QueryCache:
                 changes = self._commits.between(known.number, seen.number, seen.writer)
             self.generation += 1  # first: who reads now must not take what comes later for its own
             if changes is None:
-                self._start_over()
+                for shelf in self._shelves:
+                    shelf.start_over()
             else:
                 self._forget(changes)
             self._seen = SeenCommit(seen.number, seen.writer)
             return self.generation
 
-    def recall(self, query: Hashable, generation: int) -> Any:
+    def recall(self, shelf: Shelf, query: Hashable, generation: int) -> Any:
         """The result of a query in a view of this generation; None: unknown."""
-        found = self.found.get(query)
+        found = shelf.found.get(query)
         return found if generation == self.generation else None
 
-    def keep(
+    def keep(  # noqa: PLR0917
         self,
+        shelf: Shelf,
         query: Hashable,
         answer: Any,
         entries: Collection[Entry],
         generation: int,
         size: int = 0,
     ) -> None:
-        """Caches ``answer``, of ``size`` bytes, which depends on ``entries``.
-
-        Starts over when the cache is full.
-        """
-        weight = len(entries) + size // OBJECT_BYTES
+        """Caches ``answer``, of ``size`` bytes, which depends on ``entries``."""
         with self._lock:
-            if generation != self.generation or weight > self._most:
-                return
-            if self._size + weight > self._most:
-                self._start_over()
-            self._size += weight
-            self.found[query] = answer
-            for entry in entries:
-                self._queries.setdefault(entry, []).append(query)
-
-    def _start_over(self) -> None:
-        self.found.clear()
-        self._queries.clear()
-        self._size = 0
+            if generation == self.generation:
+                shelf.keep(query, answer, entries, len(entries) + size // OBJECT_BYTES)
 
     def _forget(self, commits: Iterable[CommitChanges]) -> None:
         """Drops the results that these commits have made wrong.
@@ -126,8 +148,8 @@ class QueryCache:
         """
         for changed in commits:
             for entry in changed.entries:
-                for query in self._queries.pop(entry, ()):
-                    self.found.pop(query, None)
+                for shelf in self._shelves:
+                    shelf.forget(entry)
 
 
 def _is_small(obj: DirectoryObject) -> bool:
@@ -148,9 +170,14 @@ class CachedView(SqlView):
         self.cache = cache
         self.generation = generation
 
+    def _recall(self, query: Entry) -> Any:
+        return self.cache.recall(self.cache.objects, query, self.generation)
+
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
         query = (object_type, id.raw)
-        found: DirectoryObject | None = self.cache.recall(query, self.generation)
+        found: DirectoryObject | None = self.cache.recall(
+            self.cache.objects, query, self.generation
+        )
         if found is None:
             found = super().get(object_type, id)
             if found is not None:
@@ -159,7 +186,9 @@ class CachedView(SqlView):
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
         query = (object_type, path)
-        found: DirectoryObject | None = self.cache.recall(query, self.generation)
+        found: DirectoryObject | None = self.cache.recall(
+            self.cache.objects, query, self.generation
+        )
         if found is None:
             found = super().find(object_type, path)
             if found is not None:
@@ -170,7 +199,9 @@ class CachedView(SqlView):
         self, object_type: ObjectType, propid: PropId, key: bytes
     ) -> Iterator[DirectoryObject]:
         query = (object_type, propid, key)
-        found: list[DirectoryObject] | None = self.cache.recall(query, self.generation)
+        found: list[DirectoryObject] | None = self.cache.recall(
+            self.cache.objects, query, self.generation
+        )
         if found is None:
             rest = super().having(object_type, propid, key)
             found = list(islice(rest, MAX_ANSWER + 1))
@@ -185,4 +216,5 @@ class CachedView(SqlView):
     ) -> None:
         if all(map(_is_small, objects)):
             entries = [entry_of(obj) for obj in objects]
-            self.cache.keep(query, answer, [*entries, *keys], self.generation)
+            cache = self.cache
+            cache.keep(cache.objects, query, answer, [*entries, *keys], self.generation)

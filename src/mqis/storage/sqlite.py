@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from mqis.protocol.errors import DamagedStore, MissingStore, StorageError
 from mqis.protocol.ports import View
-from mqis.storage.cache import CachedView, QueryCache, SeenCommit
+from mqis.storage.cache import CachedView, QueryCache, SeenCommit, Shelf
 from mqis.storage.commits import NextCommit, last_commit
 from mqis.storage.database import DatabaseStore
 from mqis.storage.session import BUSY_TIMEOUT_S, DatabaseSession
@@ -193,10 +193,16 @@ class SqliteStore(DatabaseStore):
                 self._generation = self._look_out()
             return self._generation
 
-    def recall(self, question: Hashable, moment: int | None = None) -> Any:
+    def recall(
+        self, question: Hashable, moment: int | None = None, *, stranger: bool = False
+    ) -> Any:
         """The answer that a ``NotedView`` has remembered, if it is right then; else None."""
         self.condition.admit_reader()
-        return self._cache.recall(question, self.moment() if moment is None else moment)
+        moment = self.moment() if moment is None else moment
+        return self._cache.recall(self._shelf(stranger), question, moment)
+
+    def _shelf(self, stranger: bool) -> Shelf:
+        return self._cache.strangers if stranger else self._cache.users
 
     def _look_out(self) -> int:
         if self._readers.closed:
@@ -206,10 +212,10 @@ class SqliteStore(DatabaseStore):
         with self._lookout.transaction(self.BEGIN_READ):
             return self._cache.enter(self._lookout.look())
 
-    def watch(self, view: View) -> NotedView:
+    def watch(self, view: View, *, stranger: bool = False) -> NotedView:
         """A view of the same moment whose answers can be remembered."""
         assert isinstance(view, CachedView)
-        return NotedView(view)
+        return NotedView(view, self._shelf(stranger))
 
     def close(self) -> None:
         """Closes every connection; the file then has all commits, even if another process reads."""

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.storage.cache import CachedView, Entry, entry_of
+from mqis.storage.cache import CachedView, Entry, Shelf, entry_of
 from mqis.storage.sql import SqlView
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -23,10 +23,12 @@ class NotedView(SqlView):
     many objects were read, it depends on all of their type.
     """
 
-    def __init__(self, view: CachedView) -> None:
+    def __init__(self, view: CachedView, shelf: Shelf) -> None:
+        """``shelf``: the place for the answers."""
         super().__init__(view._connection)
         self._run = self._read_else
         self._view = view
+        self._shelf = shelf
         self._entries: set[Entry] = set()
         #: False once something was read of which commits do not tell whether it has changed.
         self._told = True
@@ -34,7 +36,8 @@ class NotedView(SqlView):
     def remember(self, question: Hashable, answer: object, size: int) -> None:
         """Keeps the answer, of ``size`` bytes, as long as no commit changes what was read."""
         if self._told:
-            self._view.cache.keep(question, answer, self._entries, self._view.generation, size)
+            view = self._view
+            view.cache.keep(self._shelf, question, answer, self._entries, view.generation, size)
 
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
         return self._saw(self._view.get(object_type, id))

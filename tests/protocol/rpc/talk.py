@@ -235,6 +235,7 @@ def authenticated(
     flags: int = FIRST_LAST,
     first: bool = True,
     name: str = "somebody",
+    group: int = 0,
 ) -> Channel:
     """Negotiate a security context, in bind and auth3 or alter; the client's end of it."""
     provider = SharedSecret(name=name)
@@ -242,8 +243,13 @@ def authenticated(
         context_id, auth_type, level, provider.initiator(auth_type, level, "host/server")
     )
     token = channel.context.step(None) or b""
-    start = bind_pdu if first else alter_pdu
-    answers = talk.pdus(start((element(),), flags, channel.trailer(0, token)))
+    trailer = channel.trailer(0, token)
+    proposal = (
+        bind_pdu((element(),), flags, trailer, group=group)
+        if first
+        else alter_pdu((element(),), flags, trailer)
+    )
+    answers = talk.pdus(proposal)
     while not talk.server.closing and not channel.complete:
         asked = answers[0].auth
         assert asked is not None

@@ -12,9 +12,9 @@ from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.limits import RpcLimits
 from mqis.testing.security import SharedSecret, SharedSecretContext
+from mqis.wire.guid import Guid
 from mqis.wire.rpc.bodies import Request, Response
 from tests.protocol.rpc.talk import (
-    Counting,
     Talk,
     auth3_pdu,
     bind_pdu,
@@ -87,23 +87,29 @@ def test_a_call_that_is_answered_twice_lets_nobody_in_out_of_turn() -> None:
     assert [call.id for call in talk.calls] == [1, 2, 3]
 
 
+class Repeating:
+    """``Entropy`` that says the same number for ever."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def guid(self) -> Guid:
+        return Guid(self.number.to_bytes(16, "little"))
+
+
 def test_the_id_of_a_group_is_given_to_nobody_else_while_it_lives() -> None:
-    """After 2**32 groups the ids come round again; 0 is no id, it asks for a new group."""
-    groups = AssociationGroups(Counting())
-    groups._next = 0xFFFF_FFFD
-    last, end, first = (groups.join(0, "old") for _ in range(3))
-    assert last is not None
-    assert end is not None
-    assert first is not None
+    """Ids are random; 0 is no id, it asks for a new group."""
+    entropy = Repeating(0xFFFF_FFFE)
+    groups = AssociationGroups(entropy)
+    last, end, first = (groups.create("old") for _ in range(3))
     assert [last.id, end.id, first.id] == [0xFFFF_FFFE, 0xFFFF_FFFF, 1]
     groups.leave(end)
-    groups._next = 0xFFFF_FFFD
-    again, new = groups.join(0, "new"), groups.join(0, "new")
-    assert again is not None
-    assert new is not None
-    assert [again.id, new.id] == [0xFFFF_FFFF, 2]
-    assert groups.join(last.id, "old") is last
-    assert groups.join(first.id, "old") is first
+    assert [groups.create("new").id for _ in range(2)] == [0xFFFF_FFFF, 2]
+    entropy.number = 0
+    assert groups.create("new").id == 3
+    assert groups.find(last.id, "old") is last
+    assert groups.find(first.id, "old") is first
+    assert groups.find(first.id, "new") is None
 
 
 def test_a_fault_survives_pickling() -> None:

@@ -12,7 +12,6 @@ from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.negotiation import MAX_FRAG
 from mqis.testing.rpc import feature_syntax
 from mqis.testing.security import SharedSecret
-from mqis.wire.guid import Guid
 from mqis.wire.mqds.dscomm import DSCOMM
 from mqis.wire.mqds.dscomm2 import DSCOMM2
 from mqis.wire.rpc.bodies import BindAck, ContextElement, Fault, Request, Response
@@ -613,17 +612,3 @@ def test_packet_types_have_the_numbers_of_the_specification() -> None:
         "co_cancel": 18,
         "orphaned": 19,
     }
-
-
-def test_a_group_id_is_never_zero_nor_taken() -> None:
-    endpoint = make_endpoint()
-    groups = endpoint.groups
-    first = groups.join(0, "a")
-    assert first is not None
-    groups._next = 0xFFFFFFFE if first.id != 0xFFFFFFFF else 0
-    last, wrapped = groups.join(0, "a"), groups.join(0, "a")
-    assert last is not None
-    assert wrapped is not None
-    assert (last.id, bool(wrapped.id)) == (0xFFFFFFFF, True)
-    assert len({first.id, last.id, wrapped.id}) == 3
-    assert Guid.NULL not in first.handles

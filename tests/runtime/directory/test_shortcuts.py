@@ -261,3 +261,29 @@ async def test_what_is_known_is_not_read_again(
         first = await alice.call(dscomm.GET_PROPS_GUID, request)
         monkeypatch.setattr(read_methods, "get_properties", None)  # the service calls it by name
         assert await alice.call(dscomm.GET_PROPS_GUID, request) == first
+
+
+@pytest.mark.req("SEC-17-06")
+@scenario
+async def test_questions_of_strangers_displace_no_answer_of_a_user(
+    tmp_path: Path, known: list[str]
+) -> None:
+    """64 answers and objects: 24 answers of users, eight of strangers."""
+    async with (
+        directory(tmp_path) as served,
+        served.caller(ADMIN) as admin,
+        served.caller() as stranger,
+    ):
+        store = served.world.store
+        assert isinstance(store, SqliteStore)
+        store.cache_at_most(64)
+        await read(admin)
+        for number in range(1, 41):
+            ids = (108,) * number
+            request = dscomm.GetProps(QUEUE, PATH, ids, (NULL,) * number, stranger.auth, 0)
+            assert (await stranger.call(dscomm.GET_PROPS, request)).result == OK
+            assert len(store._cache.strangers.found) <= 8
+        assert store._cache.strangers.found
+        known.clear()
+        await read(admin)
+        assert known == ["get_props"]

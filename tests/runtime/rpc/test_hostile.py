@@ -11,11 +11,14 @@ from random import Random
 
 import pytest
 
+from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.budget import Quota
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
 from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.rpc import connection as driver
+from mqis.runtime.rpc.client import Credentials
 from mqis.runtime.rpc.typed import invoke
+from mqis.testing.security import SharedSecret
 from mqis.wire.rpc.bodies import Bind, ContextElement, Request
 from mqis.wire.rpc.header import FIRST_LAST, Header, PacketType, PfcFlags
 from mqis.wire.rpc.pdu import encode_pdu
@@ -61,20 +64,43 @@ async def bound(port: int, flags: int = FIRST_LAST | MPX) -> Raw:
 # --- connections ----------------------------------------------------------------------------------
 
 
+@pytest.mark.req("SEC-17-04")
 def test_no_more_connections_than_allowed() -> None:
+    """A new one takes the place of the one that has waited longest."""
+
     async def main() -> None:
         async with serving(max_connections=3) as (server, port):
-            clients = [await connected(port) for _ in range(3)]
-            for _ in range(5):
-                with pytest.raises(RpcConnectionError):
-                    await connected(port)
-            assert server.connections == 3
-            assert server.endpoint.statistics.refused == 5
-            await clients.pop().close()
-            await until(lambda: server.connections == 2)
-            clients.append(await connected(port))
-            assert [await count(client) for client in clients] == [2, 2, 2]
+            clients = [await connected(port) for _ in range(8)]
+            await until(lambda: server.connections == 3)
+            assert server.endpoint.statistics.evicted == 5
+            assert server.endpoint.statistics.refused == 0
+            assert [await count(client) for client in clients[5:]] == [2, 2, 2]
+            with pytest.raises(RpcConnectionError):
+                await count(clients[0])
             for client in clients:
+                await client.close()
+
+    run(main())
+
+
+@pytest.mark.req("SEC-17-04")
+def test_who_has_logged_on_keeps_a_place() -> None:
+    """Three of four places are for strangers; where users have all of them, others are refused."""
+
+    async def main() -> None:
+        secret = SharedSecret()
+        async with serving(authenticator=secret, max_connections=4) as (server, port):
+            user = Credentials(secret, AuthType.NTLM, AuthLevel.INTEGRITY, "host/here")
+            named = [await connected(port, credentials=user)]
+            strangers = [await connected(port) for _ in range(9)]
+            await until(lambda: server.connections == 4)
+            assert await count(named[0]) == 2
+            named += [await connected(port, credentials=user) for _ in range(3)]
+            assert [await count(client) for client in named] == [2] * 4
+            with pytest.raises(RpcConnectionError):
+                await connected(port)
+            assert server.endpoint.statistics.refused == 1
+            for client in (*named, *strangers):
                 await client.close()
 
     run(main())
@@ -83,19 +109,17 @@ def test_no_more_connections_than_allowed() -> None:
 def test_no_more_connections_of_one_peer_than_allowed() -> None:
     async def main() -> None:
         async with serving(max_connections=10, max_connections_per_peer=2) as (server, port):
-            mine = [await connected(port) for _ in range(2)]
-            with pytest.raises(RpcConnectionError):
-                await connected(port)
             try:
                 other = socket.create_connection((HOST, port), source_address=("127.0.0.9", 0))
             except OSError:
                 pytest.skip("this host has one loopback address")
             with other:
+                await until(lambda: server.connections == 1)
+                mine = [await connected(port) for _ in range(3)]
                 await until(lambda: server.connections == 3)
+                assert [await count(client) for client in mine[1:]] == [2, 2]
+                assert server.endpoint.statistics.evicted == 1
             await until(lambda: server.connections == 2)
-            await mine.pop().close()
-            await until(lambda: server.connections == 1)
-            mine.append(await connected(port))
             for client in mine:
                 await client.close()
 

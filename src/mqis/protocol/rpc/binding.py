@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from mqis.protocol.authentication import NOWHERE, Addresses, AuthType
+from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus
-from mqis.protocol.rpc.groups import AssociationGroup
+from mqis.protocol.rpc.groups import AssociationGroup, Handle, Principal
+from mqis.protocol.rpc.limits import PRESENTATION_CONTEXT_BYTES
 from mqis.protocol.rpc.negotiation import (
     NegotiationError,
     PresentationContext,
@@ -35,8 +36,12 @@ class Binding:
     ) -> None:
         self._endpoint = endpoint
         self._peer = peer
-        #: None until a bind was accepted.
-        self.group: AssociationGroup | None = None
+        #: The group that this connection made, or the one apart; None until a bind was accepted.
+        self._own: AssociationGroup | None = None
+        #: The group of other connections that the bind named, and whether this one has joined it.
+        self._named: AssociationGroup | None = None
+        self._joined = False
+        self._unauthenticated = False
         self.contexts: dict[int, PresentationContext] = {}
         self.security = SecurityContexts(
             endpoint.authenticator, endpoint.limits, addresses, endpoint.min_level
@@ -47,7 +52,7 @@ class Binding:
 
     def bind(self, pdu: Pdu, body: Bind) -> bytes:
         flags = pdu.header.flags
-        if self.group is not None or not body.contexts:
+        if self._own is not None or not body.contexts:
             raise Nak(NakReason.NOT_SPECIFIED)
         if _padding_reaches_header(pdu):
             raise Nak(NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
@@ -61,10 +66,8 @@ class Binding:
             token = None if pdu.auth is None else self.security.leg(pdu.auth)
         except LegRefusedError as refused:
             raise Nak(refused.nak) from None
-        group = self._endpoint.groups.join(body.assoc_group_id, self._peer)
-        if group is None:
-            raise Nak(NakReason.NOT_SPECIFIED)
-        self.group = group
+        self._unauthenticated = pdu.auth is None
+        group = self._enter(body.assoc_group_id)
         if self.worn_out:
             raise Nak(NakReason.NOT_SPECIFIED)
         at_most = self._endpoint.limits.max_frag
@@ -77,7 +80,8 @@ class Binding:
         return _answer(ack, pdu, token, PfcFlags.SUPPORT_HEADER_SIGN | PfcFlags.CONC_MPX)
 
     def alter(self, pdu: Pdu, body: AlterContext) -> bytes:
-        assert self.group is not None
+        group = self.group
+        assert group is not None
         if not body.contexts or _padding_reaches_header(pdu):
             raise FaultAnswer(FaultStatus.PROTO_ERROR)
         if pdu.auth is not None and pdu.auth.type == AuthType.NONE:
@@ -94,23 +98,97 @@ class Binding:
         try:
             token = None if pdu.auth is None else self.security.leg(pdu.auth)
         except LegRefusedError as refused:
-            self.group.failed_logons += 1
+            group.failed_logons += 1
             raise FaultAnswer(refused.fault) from None
         self.contexts = contexts
-        resp = AlterContextResp(self.frag, self.frag, self.group.id, "", agreed.results)
+        self._agree_on_group()
+        resp = AlterContextResp(self.frag, self.frag, group.id, "", agreed.results)
         return _answer(resp, pdu, token, PfcFlags.SUPPORT_HEADER_SIGN)
 
     def auth3(self, pdu: Pdu) -> None:
-        assert self.group is not None
+        group = self.group
+        assert group is not None
         if pdu.auth is None:
             raise FaultAnswer(FaultStatus.PROTO_ERROR)
         if pdu.auth.pad_length:
             raise FaultAnswer(FaultStatus.REMOTE_NO_MEMORY)
         try:
             if not self.security.auth3(pdu.auth):
-                self.group.failed_logons += 1
+                group.failed_logons += 1
         except LegRefusedError as refused:
             raise FaultAnswer(refused.fault) from None
+        self._agree_on_group()
+
+    # --- the group --------------------------------------------------------------------------------
+
+    @property
+    def group(self) -> AssociationGroup | None:
+        """The group of this connection's usual calls; None before a bind is accepted."""
+        return self._named if self._joined else self._own
+
+    @property
+    def is_shared(self) -> bool:
+        """True if the bind named a group of other connections."""
+        return self._named is not None
+
+    def group_of(self, principal: Principal) -> AssociationGroup | None:
+        """The group whose handles a call uses."""
+        named = self._named
+        if named is not None and not self._joined:
+            self._agree_on_group()  # it may be decided by now whose group it is
+        if named is None or not self._joined or named.principal == principal:
+            return self.group
+        if self._own is None:
+            self._own = self._endpoint.groups.apart(named)
+        return self._own
+
+    def leave(self) -> list[Handle]:
+        """Leaves the groups; returns the handles to run down."""
+        left = [self._own] if self._own is not None else []
+        if self._joined and self._named is not None:
+            left.append(self._named)
+        self._own = self._named = None
+        self._joined = False
+        return [handle for group in left for handle in self._endpoint.groups.leave(group)]
+
+    def _enter(self, id: int) -> AssociationGroup:  # noqa: A002
+        """Makes a group for id 0, else joins the one of that id, now or when a logon is done."""
+        groups = self._endpoint.groups
+        if id == 0:
+            self._own = groups.create(self._peer)
+        else:
+            self._named = groups.find(id, self._peer)
+            if self._named is None:
+                raise Nak(NakReason.NOT_SPECIFIED)
+            self._own = groups.apart(self._named)
+        self._agree_on_group()
+        group = self.group
+        assert group is not None
+        return group
+
+    def _agree_on_group(self) -> None:
+        """Says whose group this connection has made, or joins the one that it named."""
+        principal, named = self.security.principal, self._named
+        if principal is None and self._unauthenticated:
+            principal = None, AuthLevel.NONE
+        if named is None:
+            assert self._own is not None
+            self._own.principal = principal
+        elif self._may_join(named, principal):
+            assert self._own is not None
+            self._endpoint.groups.leave(self._own)
+            self._own, self._joined = None, True
+            named.connections += 1
+
+    def _may_join(self, named: AssociationGroup, principal: Principal | None) -> bool:
+        if self._joined or not named.connections or principal is None:
+            return False
+        return named.principal == principal and self._own is not None and not self._own.handles
+
+    @property
+    def held(self) -> int:
+        """The bytes of all contexts."""
+        return self.security.held + PRESENTATION_CONTEXT_BYTES * len(self.contexts)
 
     @property
     def worn_out(self) -> bool:

@@ -26,6 +26,8 @@ class RpcStatistics:
     packets_out: int = 0
     faults: int = 0
     refused: int = 0
+    #: Connections of strangers that were closed to make room for others.
+    evicted: int = 0
     #: Faults by status; 0 counts all unknown ones, which a client may have chosen.
     fault_statuses: dict[int, int] = field(default_factory=dict)
 

@@ -2,6 +2,12 @@
 
 A group is the connections of one client to one server. Handles made on one of them are valid on
 all, outlive the connection that made them, and are run down when the last one closes.
+
+The connection that makes a group decides whose it is: its identity and level. Another connection
+of the same address that names the group shares it only in calls of the same identity and level; in
+all others, and before it has logged on, it has a group apart with the same id. So a stranger who
+learns the id of a user's group neither uses up its handles, nor keeps it alive, nor ends it by
+failed logons.
 """
 
 from __future__ import annotations
@@ -32,9 +38,13 @@ class Handle:
 DEFAULT_HANDLES = Quota(connection=4096, address=16_384, anonymous=32_768, process=65_536)
 
 
-@dataclass(slots=True)
+#: The identity and the authentication level of calls.
+Principal = tuple[Identity | None, int]
+
+
+@dataclass(slots=True, eq=False)
 class AssociationGroup:
-    """One client's connections and handles."""
+    """One client's connections and handles. Budgets count by the group itself, not by its id."""
 
     id: int
     #: The peer that may join: its address and transport.
@@ -44,6 +54,8 @@ class AssociationGroup:
     budget: Budget
     entropy: Entropy
     connections: int = 0
+    #: The callers that share the group; None until the first connection has said who it is.
+    principal: Principal | None = None
     handles: dict[Guid, Handle] = field(default_factory=dict)
     #: Logons that failed on any of the connections, those of S_DSValidateServer included.
     failed_logons: int = 0
@@ -59,7 +71,7 @@ class AssociationGroup:
         """Creates a handle for a caller."""
         if not self.connections:  # a call that outlived its client: nobody would run this down
             raise RpcFault(FaultStatus.CONTEXT_MISMATCH, "the client is gone")
-        caller = Caller(self.id, self.address, identity)
+        caller = Caller(self, self.address, identity)
         shortage = self.budget.take(caller)
         if shortage is not None:
             raise RpcFault(
@@ -100,38 +112,44 @@ class AssociationGroups:
         self.budget = budget or Budget(DEFAULT_HANDLES)
         self._address_of = address_of
         self._groups: dict[int, AssociationGroup] = {}
-        # A random start makes it unlikely that an id from before a restart is valid now.
-        self._next = int.from_bytes(entropy.guid().raw[:3], "little")
 
     def __len__(self) -> int:
         return len(self._groups)
 
-    def join(self, id: int, peer: Hashable) -> AssociationGroup | None:  # noqa: A002
-        """A new group for 0, the group of that id for its own peer, None for any other peer."""
-        if id == 0:
-            address = self._address_of(peer)
-            group = AssociationGroup(self._new_id(), peer, address, self.budget, self._entropy)
-            self._groups[group.id] = group
-        else:
-            found = self._groups.get(id)
-            if found is None or found.peer != peer:
-                return None
-            group = found
-        group.connections += 1
+    def create(self, peer: Hashable) -> AssociationGroup:
+        """A new group, with its first connection."""
+        group = self._new(self._new_id(), peer)
+        self._groups[group.id] = group
         return group
 
+    def find(self, id: int, peer: Hashable) -> AssociationGroup | None:  # noqa: A002
+        """The group of that id, for its own peer."""
+        found = self._groups.get(id)
+        return found if found is not None and found.peer == peer else None
+
+    def apart(self, group: AssociationGroup) -> AssociationGroup:
+        """A group with the same id for a connection that does not share that one."""
+        return self._new(group.id, group.peer)
+
+    def _new(self, id: int, peer: Hashable) -> AssociationGroup:  # noqa: A002
+        return AssociationGroup(
+            id, peer, self._address_of(peer), self.budget, self._entropy, connections=1
+        )
+
     def _new_id(self) -> int:
-        self._next = self._next % 0xFFFF_FFFF + 1
-        while self._next in self._groups:
-            self._next = self._next % 0xFFFF_FFFF + 1
-        return self._next
+        """A random id, which nobody can guess from another one, and not 0."""
+        found = int.from_bytes(self._entropy.guid().raw[:4], "little")
+        while not found or found in self._groups:
+            found = found % 0xFFFF_FFFF + 1
+        return found
 
     def leave(self, group: AssociationGroup) -> list[Handle]:
         """Removes a connection; after the last one, returns the handles to run down."""
         group.connections -= 1
         if group.connections:
             return []
-        del self._groups[group.id]
+        if self._groups.get(group.id) is group:
+            del self._groups[group.id]
         orphans = list(group.handles.values())
         for handle in orphans:
             self.budget.give_back(handle.caller)

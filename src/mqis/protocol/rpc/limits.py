@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: The memory of a security context and of a presentation context, in bytes, as it is charged.
+SECURITY_CONTEXT_BYTES, PRESENTATION_CONTEXT_BYTES = 16 * 1024, 256
+#: What a connection may keep without a charge: a logon, and some interfaces. The number of
+#: connections bounds it, so that a user can log on whatever strangers have taken.
+LOGON_BYTES = 24 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class RpcLimits:
@@ -18,6 +24,8 @@ class RpcLimits:
     max_calls: int = 64
     max_contexts: int = 1024
     max_security_contexts: int = 2049
+    #: The same on a connection over which nobody with a name has logged on.
+    max_strangers_security_contexts: int = 8
     #: Those of them that may be between two legs.
     max_unfinished_security_contexts: int = 16
     #: The nesting depth of callbacks and the calls inside them.

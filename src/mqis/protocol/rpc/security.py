@@ -18,7 +18,8 @@ from mqis.protocol.authentication import (
 )
 from mqis.protocol.rpc.channel import PROTECTED, Channel
 from mqis.protocol.rpc.faults import FaultStatus
-from mqis.protocol.rpc.limits import RpcLimits
+from mqis.protocol.rpc.groups import Principal
+from mqis.protocol.rpc.limits import SECURITY_CONTEXT_BYTES, RpcLimits
 from mqis.wire.rpc.bodies import NakReason
 from mqis.wire.rpc.pdu import Pdu
 from mqis.wire.rpc.trailer import AuthTrailer
@@ -50,9 +51,13 @@ class SecurityContexts:
         self._addresses = addresses
         self._min_level = min_level
         self._max = limits.max_security_contexts
+        self._max_strangers = limits.max_strangers_security_contexts
         self._max_unfinished = limits.max_unfinished_security_contexts
         self._channels: dict[int, Channel] = {}
-        self._unfinished: set[int] = set()
+        #: Channels between two legs, with the bytes of their tokens so far.
+        self._unfinished: dict[int, int] = {}
+        #: The first channel that was completed; one with a name takes the place of one without.
+        self._first: Channel | None = None
         self._latest_connect: Channel | None = None
         self._trailer_seen = False
         self.header_signing = False
@@ -65,6 +70,17 @@ class SecurityContexts:
     def negotiating(self) -> bool:
         """True while a channel is between two legs."""
         return bool(self._unfinished)
+
+    @property
+    def held(self) -> int:
+        """The bytes of all contexts, and of the tokens of those between two legs."""
+        return SECURITY_CONTEXT_BYTES * len(self._channels) + sum(self._unfinished.values())
+
+    @property
+    def principal(self) -> Principal | None:
+        """The identity and level of the first channel, by preference of one with a name."""
+        first = self._first
+        return None if first is None else (self.identity(first), first.level)
 
     def leg(self, auth: AuthTrailer) -> bytes | None:
         """Handles one leg in bind or alter_context; returns the token of the answer."""
@@ -91,14 +107,15 @@ class SecurityContexts:
             self._step(channel, auth.token)
         except LegRefusedError:
             self.spoiled = True  # the first request is refused
-            self._unfinished.discard(channel.id)
+            self._unfinished.pop(channel.id, None)
             return False
         if channel.complete:
             self._completed(channel)
         return True
 
     def _open(self, auth: AuthTrailer) -> Channel:
-        if len(self._channels) >= self._max or len(self._unfinished) >= self._max_unfinished:
+        most = self._max if has_name(self.name) else self._max_strangers
+        if len(self._channels) >= most or len(self._unfinished) >= self._max_unfinished:
             raise LegRefusedError(NakReason.LOCAL_LIMIT_EXCEEDED, FaultStatus.PROTO_ERROR)
         if auth.level not in _LEVELS and auth.level != AuthLevel.CALL:
             raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
@@ -113,7 +130,7 @@ class SecurityContexts:
             raise LegRefusedError(NakReason.INVALID_CHECKSUM, FaultStatus.ACCESS_DENIED)
         channel = Channel(auth.context_id, auth.type, auth.level, context)
         self._channels[channel.id] = channel
-        self._unfinished.add(channel.id)
+        self._unfinished[channel.id] = 0
         return channel
 
     def _check_same(self, channel: Channel, auth: AuthTrailer) -> None:
@@ -123,16 +140,18 @@ class SecurityContexts:
             raise LegRefusedError(NakReason.NOT_SPECIFIED, FaultStatus.ACCESS_DENIED)
 
     def _step(self, channel: Channel, token: bytes) -> bytes | None:
+        self._unfinished[channel.id] += len(token)
         try:
             return channel.context.step(token)
         except AuthenticationError:
             raise LegRefusedError(NakReason.INVALID_CHECKSUM, FaultStatus.SEC_PKG_ERROR) from None
 
     def _completed(self, channel: Channel) -> None:
-        self._unfinished.discard(channel.id)
+        self._unfinished.pop(channel.id, None)
         identity = self.identity(channel)
         if not has_name(self.name) and has_name(identity):
-            self.name = identity
+            self.name, self._first = identity, channel
+        self._first = self._first or channel
         if channel.level == AuthLevel.CONNECT:
             self._latest_connect = channel
 

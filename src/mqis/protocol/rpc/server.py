@@ -20,12 +20,19 @@ from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from mqis.protocol.authentication import NOWHERE, Addresses, AuthenticationError, Identity
+from mqis.protocol.authentication import (
+    NOWHERE,
+    Addresses,
+    AuthenticationError,
+    AuthLevel,
+    Identity,
+)
 from mqis.protocol.rpc.binding import Binding
 from mqis.protocol.rpc.calls import Call, fragments, whole_answer
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup, Handle
+from mqis.protocol.rpc.limits import LOGON_BYTES
 from mqis.protocol.rpc.refusals import Disconnect, FaultAnswer, Nak, denied
 from mqis.protocol.rpc.requests import Requests
 from mqis.wire.errors import WireError
@@ -107,6 +114,8 @@ class ServerConnection:
         self.stalled = False
         #: The size of what ``data_to_send`` would return.
         self.unsent = 0
+        #: The bytes of contexts beyond those that a logon needs; charged while it is open.
+        self.kept = 0
         self._limits = endpoint.limits
         self._statistics = endpoint.statistics
         self._buffer = bytearray()
@@ -128,6 +137,13 @@ class ServerConnection:
     def group(self) -> AssociationGroup | None:
         """The association group; None before a bind is accepted and after the connection's end."""
         return self._binding.group
+
+    def group_of(self, call: Call) -> AssociationGroup | None:
+        """The group whose handles a call uses, by its caller; None after the connection's end."""
+        if not self._binding.is_shared:
+            return self._binding.group
+        level = AuthLevel.NONE if call.channel is None else call.channel.level
+        return self._binding.group_of((self.identity(call), level))
 
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Takes bytes from the peer; returns the events for the driver.
@@ -261,8 +277,12 @@ class ServerConnection:
 
     @property
     def held(self) -> int:
-        """Bytes of the client that wait: PDUs, fragments, stubs not decoded yet."""
-        held = len(self._buffer) + self._requests.held
+        """Bytes of the client that wait: PDUs, fragments, stubs not decoded yet; and contexts.
+
+        The PDU that is arriving does not count: the number of connections bounds it.
+        """
+        held = max(0, len(self._buffer) - self._limits.max_frag)
+        held += self.kept + self._requests.held
         for call in self._waiting:
             held += len(call.stub)
         for call in self._running:
@@ -323,8 +343,7 @@ class ServerConnection:
         self._end()
         for call in self._running:
             call.orphaned = True
-        group, self._binding.group = self._binding.group, None
-        return [] if group is None else self.endpoint.groups.leave(group)
+        return self._binding.leave()
 
     def identity(self, call: Call) -> Identity | None:
         """The caller; None if unknown, or if protected below the endpoint's minimum.
@@ -410,6 +429,7 @@ class ServerConnection:
             binding.auth3(pdu)
             if binding.worn_out:
                 raise Disconnect
+        self.kept = max(0, binding.held - LOGON_BYTES)
         if not binding.unfinished:
             self._handshake_began = None
         elif self._handshake_began is None:

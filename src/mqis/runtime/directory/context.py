@@ -171,12 +171,13 @@ class DirectoryContext:
             call.keep = partial(remember_answer, watched, call.question)
         return answer
 
-    def recall(self, question: Hashable) -> Any:
+    def recall(self, question: Hashable, *, stranger: bool) -> Any:
         """The remembered answer to a question; None: it is not known, or the store has failed."""
         if self.memory is None:
             return None
         try:
-            return self.memory.recall(question, self._views.moment(self.memory))
+            moment = self._views.moment(self.memory)
+            return self.memory.recall(question, moment, stranger=stranger)
         except StorageError:
             return None
 
@@ -184,7 +185,7 @@ class DirectoryContext:
         """The view for an answer that is to be remembered; None: it is not."""
         if call.question is None or self.memory is None:
             return None
-        return self.memory.watch(view)
+        return self.memory.watch(view, stranger=call.caller.stranger)
 
     async def _answer_later(
         self,

@@ -15,6 +15,7 @@ from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View, WatchedView
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
+from mqis.protocol.rpc.limits import SECURITY_CONTEXT_BYTES
 from mqis.runtime.directory.challenge import Challenger
 from mqis.runtime.directory.context import DirectoryContext
 from mqis.runtime.directory.results import answered, no_handle, no_properties, refused
@@ -33,8 +34,8 @@ from mqis.wire.security.tokens import MAX_TOKEN
 _OK = int(HResult.MQ_OK)
 #: The most legs of a handshake; no mechanism needs half as many.
 MAX_LEGS = 16
-#: The memory of an auth handle, without and with a security context.
-AUTH_BYTES, CONTEXT_BYTES = 1024, 16 * 1024
+#: The memory of an auth handle without a security context.
+AUTH_BYTES = 1024
 
 
 class DscommService(TypedService):
@@ -341,17 +342,19 @@ class DscommService(TypedService):
     ) -> dscomm.HandleGot | Awaitable[dscomm.HandleGot]:
         """S_DSValidateServer (3.1.4.2): sets up the context that makes later signatures."""
         if request.token:
-            return self._validate_by(self._negotiate(call, request), call)
-        return self._validated(call, ServerAuth(None))
+            return self._validate_by(call, request)
+        handles = self._directory.handles
+        charges = handles.charged(call, AUTH_BYTES)
+        return dscomm.HandleGot(handles.open(call, ServerAuth(None), charges), _OK)
 
     async def _validate_by(
-        self, negotiation: Awaitable[ServerAuth], call: IncomingCall
+        self, call: IncomingCall, request: dscomm.ValidateServer
     ) -> dscomm.HandleGot:
-        return self._validated(call, await negotiation)
-
-    def _validated(self, call: IncomingCall, auth: ServerAuth) -> dscomm.HandleGot:
-        handles = self._directory.handles
-        charges = handles.charged(call, AUTH_BYTES if auth.context is None else CONTEXT_BYTES)
+        """Charges the context while its tokens still come: the client may take its time."""
+        handles, size = self._directory.handles, SECURITY_CONTEXT_BYTES
+        with handles.charged(call, size + min(len(request.token), MAX_TOKEN)) as charges:
+            auth = await self._negotiate(call, request)
+            charges.memory.change(size)
         return dscomm.HandleGot(handles.open(call, auth, charges), _OK)
 
     async def _negotiate(self, call: IncomingCall, request: dscomm.ValidateServer) -> ServerAuth:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Protocol, TypeVar
 
+from mqis.protocol.authentication import has_name
 from mqis.protocol.directory.lookup_walk import LookupPages, LookupState
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
@@ -51,8 +52,8 @@ class Remembering(Protocol):
     def rights(self) -> int:
         """Another number if callers may see other things than before."""
 
-    def recall(self, question: Hashable) -> Any:
-        """The remembered answer to a question; None if it is not known."""
+    def recall(self, question: Hashable, *, stranger: bool) -> Any:
+        """The remembered answer to a question of a user or a stranger; None if there is none."""
 
 
 class DirectoryShortcuts:
@@ -110,7 +111,7 @@ class DirectoryShortcuts:
             return None
         asked = (call.opnum, syntax, request.before, request.behind)
         question = (self._directory.rights, call.identity, asked)
-        found = self._directory.recall(question)
+        found = self._directory.recall(question, stranger=not has_name(call.identity))
         if found is None:
             call.question = question
         return found

@@ -12,12 +12,11 @@ from time import perf_counter
 from types import CoroutineType
 from typing import Any, NamedTuple, Protocol, cast
 
-from mqis.protocol.authentication import NOWHERE, Addresses, Identity
+from mqis.protocol.authentication import NOWHERE, Addresses, Identity, has_name
 from mqis.protocol.budget import Charge, Shortage
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
-from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.server import (
     CallbackFaulted,
@@ -68,6 +67,15 @@ class ConnectionOwner(Protocol):
     def forget(self, connection: ServerProtocol) -> None:
         """Removes a connection that has ended."""
 
+    def named(self, connection: ServerProtocol) -> None:
+        """Notes that a caller with a name has logged on over a connection."""
+
+    def busy(self, connection: ServerProtocol) -> None:
+        """Notes that a stranger's call is being executed."""
+
+    def waits(self, connection: ServerProtocol) -> None:
+        """Notes that a stranger's connection waits for its client."""
+
     def charge(self, connection: ServerProtocol, name: Identity | None = None) -> Charge:
         """A charge for a connection's memory; ``name``: the caller that has logged on over it."""
 
@@ -99,6 +107,8 @@ class ServerProtocol(asyncio.Protocol):
         self._blocked = False
         self._paused = False
         self._ending = False
+        #: True once a caller with a name has logged on.
+        self._named = False
 
     # --- asyncio ----------------------------------------------------------------------------------
 
@@ -202,15 +212,14 @@ class ServerProtocol(asyncio.Protocol):
             busy = FaultStatus.SERVER_TOO_BUSY
             self._events.extend(machine.fault(call, busy, self._loop.time(), executed=False))
             return
-        answer = self._dispatch(machine, machine.group, call, weight)
+        answer = self._dispatch(machine, call, weight)
         if answer is not None:
             self._events.extend(machine.respond(call, answer, self._loop.time()))
 
-    def _dispatch(
-        self, machine: ServerConnection, group: AssociationGroup, call: Call, weight: int
-    ) -> bytes | None:
+    def _dispatch(self, machine: ServerConnection, call: Call, weight: int) -> bytes | None:
         """The answer of the service; None if a task brings it later, or the call has failed."""
-        identity = machine.identity(call)
+        group, identity = machine.group_of(call), machine.identity(call)
+        assert group is not None
         incoming = IncomingCall(call, group, identity, self._addresses, self._call_back)
         served = self._server.served(call.context.interface)
         counted = served.operations[call.opnum]
@@ -226,23 +235,37 @@ class ServerProtocol(asyncio.Protocol):
         if isinstance(answer, bytes):
             if began:
                 counted.seconds.observe(perf_counter() - began)
+            if not self._named:  # it begins to wait anew
+                self._server.busy(self)
+                self._server.waits(self)
             return answer
         machine.begin(call)
         task = self._loop.create_task(_coroutine(answer))
         self._tasks[task] = _Running(call, counted, began or perf_counter(), weight)
         self._decoded += weight
         task.add_done_callback(self._done)
+        self._update_state()
         return None
+
+    def _update_state(self) -> None:
+        """Tells whether a call is being executed; one that waits for its callback is not."""
+        if self._named:
+            return
+        if len(self._tasks) > len(self._answers):
+            self._server.busy(self)
+        else:
+            self._server.waits(self)
 
     # --- calls that come alone --------------------------------------------------------------------
 
     def _is_quiet(self) -> bool:
         """Returns whether nothing waits or is charged, so that an answer may be written at once."""
-        charge, transport = self._charge, self._transport
+        charge, transport, machine = self._charge, self._transport, self._machine
         assert charge is not None
         assert transport is not None
+        assert machine is not None
         return not (
-            charge.amount
+            charge.amount != machine.kept
             or self._blocked
             or self._paused
             or self._events
@@ -256,15 +279,14 @@ class ServerProtocol(asyncio.Protocol):
         Such a call passes no queue, and its answer is not charged: it is one PDU, and the next
         call takes the ordinary way if the client has not read it until then.
         """
-        group, transport = machine.group, self._transport
-        assert group is not None
+        transport = self._transport
         assert transport is not None
         weight = DECODED * len(call.stub)
         if weight > SMALL:
             machine.begin(call)
             self._run(call)
             return False
-        answer = self._dispatch(machine, group, call, weight)
+        answer = self._dispatch(machine, call, weight)
         if answer is None:
             return False
         pdu = machine.answer_alone(call, answer, now)
@@ -279,6 +301,7 @@ class ServerProtocol(asyncio.Protocol):
     def _done(self, task: asyncio.Task[bytes]) -> None:
         call, counted, began, weight = self._tasks.pop(task)
         self._decoded -= weight
+        self._update_state()
         counted.seconds.observe(perf_counter() - began)
         machine, now = self._machine, self._loop.time()
         assert machine is not None
@@ -307,6 +330,7 @@ class ServerProtocol(asyncio.Protocol):
         self._machine.callback(call, opnum, stub)
         future: asyncio.Future[tuple[bytes, bool]] = self._loop.create_future()
         self._answers[call] = future
+        self._update_state()
         self._work()
         limit_s = self._server.endpoint.limits.call_timeout_s
         try:
@@ -314,12 +338,14 @@ class ServerProtocol(asyncio.Protocol):
                 return await future
         except TimeoutError:  # its answer, should it still come, ends the connection
             self._answers.pop(call, None)
+            self._update_state()
             raise RpcConnectionError(f"no answer to a callback in {limit_s:g} s") from None
 
     def _settle(self, call: Call, answer: tuple[bytes, bool] | RpcFault) -> None:
         future = self._answers.pop(call, None)
         if future is None or future.done():
             return
+        self._update_state()
         if isinstance(answer, RpcFault):
             future.set_exception(answer)
         else:
@@ -329,6 +355,9 @@ class ServerProtocol(asyncio.Protocol):
         machine, transport = self._machine, self._transport
         assert machine is not None
         assert transport is not None
+        if not self._named and has_name(machine.name):
+            self._named = True
+            self._server.named(self)
         self._write()
         if self._exceeds_memory():
             machine.too_much()

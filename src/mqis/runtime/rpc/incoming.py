@@ -39,7 +39,7 @@ class IncomingCall:
     @property
     def caller(self) -> Caller:
         """The caller that this call's handles and lookups are charged to."""
-        return Caller(self.group.id, source_of(self.peer), self.identity)
+        return Caller(self.group, source_of(self.peer), self.identity)
 
     def create_handle(self, value: object, rundown: Callable[[], None] | None = None) -> Guid:
         """Creates a context handle that is charged to this caller; a fault if it has too many."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from math import inf
 
@@ -18,6 +17,7 @@ from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.budgets import Budgets, memory_budget
+from mqis.runtime.crowd import Crowd
 from mqis.runtime.peers import source_of
 from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.incoming import Service
@@ -25,8 +25,10 @@ from mqis.runtime.rpc.statistics import Served
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two log lines about a shortage of memory.
+#: Seconds between two log lines about refusals of one kind.
 TOLD_EVERY_S = 10.0
+#: One in so many connections is kept for callers with a name.
+KEPT_FOR_NAMED = 4
 
 
 def _address_of(peer: Hashable) -> Hashable:
@@ -60,16 +62,22 @@ class RpcServer:
         below ``min_level`` are anonymous."""
         self._memory = memory_budget() if budgets is None else budgets.memory
         handles = None if budgets is None else budgets.handles
-        self._logged_at = -inf
+        #: The time of the last log line of each kind.
+        self._logged_at: dict[str, float] = {}
         self._served = {service.interface.syntax: Served(service) for service in services}
         #: Connections since the start.
         self.accepted = 0
-        self._max_connections = max_connections
-        self._max_per_peer = max_connections_per_peer
         self._limiter = None if rate is None else RateLimiter(rate)
         self._exempt = exempt
         self._connections: set[ServerProtocol] = set()
-        self._peers: Counter[str] = Counter()
+        self._crowd: Crowd[ServerProtocol] = Crowd(
+            max_connections,
+            max_connections_per_peer,
+            self._evict,
+            kept_for_named=max_connections // KEPT_FOR_NAMED,
+            spares_busy=False,
+            exempt=exempt,
+        )
         self._listener: asyncio.Server | None = None
         self.endpoint = ServerEndpoint(
             tuple(service.interface for service in services),
@@ -106,45 +114,71 @@ class RpcServer:
 
     def admit(self, connection: ServerProtocol) -> bool:
         """Adds a connection; returns False if it exceeds a limit."""
-        if len(self._connections) >= self._max_connections or not self._may_connect(
-            connection.peer
-        ):
-            self.endpoint.statistics.refused += 1
+        peer = connection.peer
+        if not self._keeps_rate(peer):
+            self._refused(peer, "too many at once (rpc.connection_rate)")
+            return False
+        if not self._crowd.enter(connection, peer):
+            self._refused(peer, "all are taken by users who have logged on (rpc.max_connections)")
             return False
         self._connections.add(connection)
-        self._peers[source_of(connection.peer)] += 1
         self.accepted += 1
         return True
 
-    def _may_connect(self, peer: str) -> bool:
-        """Returns whether an address has not exceeded its number and rate of connections."""
-        if self._exempt(peer):
+    def _keeps_rate(self, peer: str) -> bool:
+        """Returns whether an address has not exceeded its rate of connections."""
+        if self._limiter is None or self._exempt(peer):
             return True
-        key = source_of(peer)
-        if self._peers[key] >= self._max_per_peer:
-            return False
-        return self._limiter is None or self._limiter.allows(key, time.monotonic())
+        return self._limiter.allows(source_of(peer), time.monotonic())
+
+    def _refused(self, peer: str, reason: str) -> None:
+        self.endpoint.statistics.refused += 1
+        if self._may_tell("refused"):
+            log.warning("refused a connection of %s: %s", peer, reason)
+
+    def _evict(self, connection: ServerProtocol) -> None:
+        """Closes the connection of a stranger for a new one."""
+        self.endpoint.statistics.evicted += 1
+        if self._may_tell("evicted"):
+            log.warning(
+                "closed a connection of %s, which has not logged on, to make room for others: all "
+                "%d are taken (rpc.max_connections, rpc.max_connections_per_address)",
+                connection.peer,
+                len(self._crowd) + 1,
+            )
+        connection.abort()
+
+    def named(self, connection: ServerProtocol) -> None:
+        self._crowd.name(connection)
+
+    def busy(self, connection: ServerProtocol) -> None:
+        self._crowd.busy(connection)
+
+    def waits(self, connection: ServerProtocol) -> None:
+        self._crowd.waits(connection)
 
     def charge(self, connection: ServerProtocol, name: Identity | None = None) -> Charge:
         """A charge for a connection's memory."""
         return Charge(self._memory, Caller(connection, source_of(connection.peer), name))
 
     def short_of_memory(self, peer: str, shortage: Shortage) -> None:
-        """Logs a refusal for lack of memory, at most once in ``TOLD_EVERY_S``."""
-        now = time.monotonic()
-        if now - self._logged_at >= TOLD_EVERY_S:
-            self._logged_at = now
+        """Logs a refusal for lack of memory."""
+        if self._may_tell("memory"):
             log.warning(
                 "refused a call of %s for lack of memory (rpc.memory_mb): %s bytes", peer, shortage
             )
 
+    def _may_tell(self, what: str) -> bool:
+        """Returns whether to log a line of this kind now: at most one in ``TOLD_EVERY_S``."""
+        now = time.monotonic()
+        if now - self._logged_at.get(what, -inf) < TOLD_EVERY_S:
+            return False
+        self._logged_at[what] = now
+        return True
+
     def forget(self, connection: ServerProtocol) -> None:
-        if connection in self._connections:
-            self._connections.discard(connection)
-            key = source_of(connection.peer)
-            self._peers[key] -= 1
-            if not self._peers[key]:
-                del self._peers[key]
+        self._connections.discard(connection)
+        self._crowd.leave(connection)
 
     async def close(self, grace_s: float = 5.0) -> None:
         """Accepts no more connections, lets calls end, then closes the rest."""

@@ -117,6 +117,12 @@ CONNECTIONS_REFUSED = _counter(
     "Connections that were refused, for their number or for invalid data.",
     "endpoint",
 )
+CONNECTIONS_EVICTED = _counter(
+    _RPC,
+    "rpc_connections_evicted",
+    "Connections of callers that had not logged on, closed to make room for others.",
+    "endpoint",
+)
 CALLBACKS = _counter(
     _RPC, "rpc_callbacks", "Calls that the server made to its clients.", "endpoint"
 )

@@ -53,6 +53,7 @@ def _rpc(sources: Sources) -> Iterator[Family]:
     )
     counted = {name: server.endpoint.statistics for name, server in servers.items()}
     yield c.CONNECTIONS_REFUSED, [((name,), s.refused) for name, s in counted.items()]
+    yield c.CONNECTIONS_EVICTED, [((name,), s.evicted) for name, s in counted.items()]
     yield c.CALLBACKS, [((name,), s.calls_out) for name, s in counted.items()]
     if sources.authenticator is not None:
         yield c.LOGONS, c.alone(sources.authenticator.attempts)
