@@ -140,8 +140,9 @@ man: $(VENV)/.run ## the manual pages, into .build/man (then: man -l .build/man/
 survey: $(VENV)/.dev ## the code in numbers: names, tables, circles, first words (JSON=1)
 	@$(PY) tools/survey.py $(if $(JSON),--json)
 
-sim: $(VENV)/.run ## enterprises with every fault, simulated (SEEDS=1000)
+sim: $(VENV)/.dev ## enterprises and mirrors with every fault, simulated (SEEDS=1000)
 	@$(VENV)/bin/mqis sim --seeds $(or $(SEEDS),1000)
+	@$(PY) -m tests.sim.mirror --seeds $(or $(SEEDS),1000)
 
 java: $(VENV)/.run ## see to Java 17+, which only the pipeline needs
 	@tools/java_home.sh $(VENV) requirements/java.lock > $(VENV)/java-home || \

@@ -1,9 +1,10 @@
 """Writes the table of mutations in docs/simulation.md: how many seeds find each of them.
 
-Usage: python tools/simulation_doc.py [NAME ...]
+Usage: python -m tools.simulation_doc [NAME ...]
 
 Runs seeds from 0 on with each mutation until a rule breaks, at most ``MOST`` of them, as ``mqis sim
---mutate all`` does. With names it measures these only, and keeps the other rows.
+--mutate all`` and ``python -m tests.sim.mirror --mutate all`` do. With names it measures these
+only, and keeps the other rows.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from __future__ import annotations
 import os
 import re
 import sys
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
+from mqis.sim import runner
 from mqis.sim.mutations import MUTATIONS
-from mqis.sim.runner import SeedCount, find_all, seeds_until_found
+from mqis.sim.runner import SeedCount
+from tests.sim.mirror import runs as mirror
+from tests.sim.mirror.mutations import BUGS
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "simulation.md"
 BEGIN, END = "<!-- begin: tools/simulation_doc.py -->", "<!-- end -->"
@@ -37,7 +42,7 @@ def table(findings: dict[str, SeedCount]) -> str:
         "| name | the rule that is disabled, or the bug | seeds | what breaks |",
         "|---|---|---|---|",
     ]
-    for name, (text, _) in MUTATIONS.items():
+    for name, (text, _) in (MUTATIONS | BUGS).items():
         finding = findings.get(name, SeedCount(name, None, "not measured"))
         lines.append(f"| {name} | {text} | {finding.shown} | {finding.rule} |")
     middle = median(MOST + 1 if f.seeds is None else f.seeds for f in findings.values())
@@ -52,8 +57,9 @@ def written(document: str, findings: dict[str, SeedCount]) -> str:
 
 def main(names: list[str]) -> None:
     seeds, jobs = range(MOST), os.cpu_count() or 1
-    found = (seeds_until_found(name, seeds) for name in names)
-    for finding in found if names else find_all(seeds, jobs=jobs):
+    found = ((mirror if name in BUGS else runner).seeds_until_found(name, seeds) for name in names)
+    everything = chain(runner.find_all(seeds, jobs=jobs), mirror.find_all(seeds, jobs))
+    for finding in found if names else everything:
         text = DOCUMENT.read_text("utf-8")
         DOCUMENT.write_text(written(text, known(text) | {finding.name: finding}), "utf-8")
         print(f"{finding.name}: {finding.shown} {finding.rule}", flush=True)

@@ -130,6 +130,18 @@ class FollowedDomain(ScriptedDomain):
         dead = (*rows, ("isDeleted", (b"TRUE",)))
         self.entries.append(SearchEntry(f"CN={leaf},CN=Deleted Objects,{self.root}", dead))
         self._touch(guid)
+        self._unlink(gone.name)
+
+    def _unlink(self, gone: str) -> None:
+        """Values that name a deleted entry go; the numbers of their entries stay."""
+        for at, found in enumerate(self.entries):
+            rows = (
+                (key, tuple(v for v in values if v != gone.encode()))
+                if key.lower() in LINKS
+                else (key, values)
+                for key, values in found.attributes
+            )
+            self.entries[at] = SearchEntry(found.name, tuple(row for row in rows if row[1]))
 
     # --- searches ---------------------------------------------------------------------------------
 

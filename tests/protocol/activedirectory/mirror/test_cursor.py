@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -37,6 +38,7 @@ cursors = st.builds(
     st.sampled_from(MirrorMode),
     st.lists(st.binary(max_size=200), max_size=2).map(tuple),
     st.booleans(),
+    st.frozensets(st.binary(min_size=16, max_size=16).map(Guid), max_size=3),
 )
 
 
@@ -68,14 +70,37 @@ def test_a_damaged_field_is_told(before: bytes, after: bytes) -> None:
         MirrorCursor.from_bytes(data.replace(before, after))
 
 
+def doubt(found: ServerIdentity, *, sees_deletions: bool = CURSOR.sees_deletions) -> str:
+    return CURSOR.doubt(found, sees_deletions=sees_deletions)
+
+
 def test_doubts() -> None:
-    assert CURSOR.doubt(SERVER) == ""
-    assert CURSOR.doubt(replace(SERVER, usn=2**63)) == ""
+    assert doubt(SERVER) == ""
+    assert doubt(replace(SERVER, usn=2**63)) == ""
     other = replace(SERVER, invocation=Guid(b"J" * 16))
-    assert CURSOR.doubt(other) == "dc1.corp.example was restored from a backup"
+    assert doubt(other) == "dc1.corp.example was restored from a backup"
     exchanged = replace(other, host="dc2.corp.example")
-    assert CURSOR.doubt(exchanged) == "dc2.corp.example answers instead of dc1.corp.example"
-    assert "gone back from change 1000 to 999" in CURSOR.doubt(replace(SERVER, usn=999))
+    assert doubt(exchanged) == "dc2.corp.example answers instead of dc1.corp.example"
+    assert "gone back from change 1000 to 999" in doubt(replace(SERVER, usn=999))
+
+
+def test_other_rights_are_a_doubt() -> None:
+    seeing = replace(CURSOR, sees_deletions=True)
+    assert seeing.doubt(SERVER, sees_deletions=True) == ""
+    lost = "the account sees no deleted objects now"
+    assert seeing.doubt(SERVER, sees_deletions=False) == lost
+    blind = replace(CURSOR, sees_deletions=False)
+    assert blind.doubt(SERVER, sees_deletions=False) == ""
+    assert blind.doubt(SERVER, sees_deletions=True) == "the account sees deleted objects now"
+
+
+def test_what_waits_is_kept_up_to_a_number() -> None:
+    waiting = [Guid(number.to_bytes(16, "big")) for number in range(10_001)]
+    kept = MirrorCursor.from_bytes(CURSOR.waits_for(waiting).to_bytes())
+    assert kept.waiting == frozenset(sorted(waiting)[:10_000])
+    old = json.loads(CURSOR.to_bytes())
+    del old["waiting"]  # as written before mirrors kept it
+    assert MirrorCursor.from_bytes(json.dumps(old).encode()) == CURSOR
 
 
 def test_a_position_moves_on() -> None:

@@ -51,18 +51,17 @@ class ChangeFeed:
         self._client = client
         self._contexts = str(forest.domain), str(forest.configuration)
 
-    async def begin(self, server: ServerIdentity) -> MirrorCursor:
+    async def begin(self, server: ServerIdentity, *, sees_deletions: bool) -> MirrorCursor:
         """Returns the position before everything that is read from now on."""
-        seen = await self._sees_deletions()
         for mode in _FLAGS:
             try:
                 cookies = [(await self._synchronised(mode, c, b""))[1] for c in self._contexts]
             except LdapRefused as error:
-                if error.code not in _REFUSED:
+                if not is_refused(error):
                     raise
                 continue
-            return MirrorCursor(server, mode, tuple(cookies), seen)
-        return MirrorCursor(server, MirrorMode.USN, (), seen)
+            return MirrorCursor(server, mode, tuple(cookies), sees_deletions)
+        return MirrorCursor(server, MirrorMode.USN, (), sees_deletions)
 
     async def changes(
         self, cursor: MirrorCursor, server: ServerIdentity
@@ -119,11 +118,24 @@ class ChangeFeed:
                 return found, cookie
         raise LdapViolation(f"{self._client.where}: DirSync of {context} does not end")
 
-    async def _sees_deletions(self) -> bool:
+    async def sees_deletions(self) -> bool:
         """Ordinary users see no more than the name of the container of deleted objects."""
         container = f"CN=Deleted Objects,{self._contexts[0]}"
         found = await self._client.read(container, ("objectClass",), (controls.show_deleted,))
         return found is not None and bool(found.values("objectClass"))
+
+    async def sees_site(self) -> bool:
+        """Every forest has a site: an account that sees none has lost the right to read."""
+        query = LdapQuery(
+            self._contexts[1], filter=Equality("objectClass", b"site"), attributes=("objectGUID",)
+        )
+        async with aclosing(self._client.search(query)) as found:
+            return any([True async for _ in found])
+
+
+def is_refused(error: LdapRefused) -> bool:
+    """Returns whether the server lets this account not use DirSync."""
+    return error.code in _REFUSED
 
 
 def _guids(entry: SearchEntry) -> list[Guid]:

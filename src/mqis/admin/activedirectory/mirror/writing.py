@@ -20,11 +20,14 @@ from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
+from mqis.protocol.directory.ownership import machine_of
+from mqis.protocol.directory.write_mapping import named
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Transaction, View
 from mqis.protocol.replication.journaling import unsent_record
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
@@ -95,11 +98,33 @@ class MirrorWriter:
         )
 
     def put_all(self, objects: Iterable[DirectoryObject]) -> None:
-        """Makes objects as they are in the directory; names that are taken are tried last."""
+        """Makes objects as they are in the directory.
+
+        One whose name is taken is tried again as long as others give up names.
+        """
         rank = {kind: place for place, kind in enumerate(WRITE_ORDER)}
         waiting = sorted(objects, key=lambda obj: rank[obj.type])
-        for _ in range(2):
-            waiting = [obj for obj in waiting if not self.put(obj)]
+        while waiting:
+            refused = [obj for obj in waiting if not self.put(obj)]
+            if len(refused) == len(waiting) and not self._free_name(refused):
+                return
+            waiting = refused
+
+    def _free_name(self, refused: list[DirectoryObject]) -> bool:
+        """Takes a name from an object that has another one now: names may have been exchanged.
+
+        The object has its identifier for a name until it gets its own.
+        """
+        others = {(obj.type, obj.id) for obj in refused}
+        for obj in refused:
+            holder = None if obj.path is None else self._tx.find(obj.type, obj.path)
+            if holder is not None and holder.id != obj.id and (obj.type, holder.id) in others:
+                computer, separator, _ = (holder.path or "").rpartition("\\")
+                aside = f"{computer}{separator}{holder.id}"
+                self._events.update_directory_object(holder, named(holder.type, aside))
+                self.counts.updated += 1
+                return True
+        return False
 
     def put(self, obj: DirectoryObject) -> bool:
         """Creates or updates an object; returns False if the store refuses it."""
@@ -117,12 +142,21 @@ class MirrorWriter:
         return True
 
     def _create(self, obj: DirectoryObject) -> None:
+        if obj.type is ObjectType.QUEUE:
+            self._check_host(obj)
         given = props({**obj.properties, IDENTIFIER_PROPERTY[obj.type]: obj.id})
         made = self._events.create_directory_object(obj.type, given)
         state = self._tx.partition(made.partition)
         if state is not None and not state.owner:
             self._tx.put_partition(replace(state, owner=self._owner))
         self.counts.created += 1
+
+    def _check_host(self, queue: DirectoryObject) -> None:
+        """A store finds the machine of a new queue by name, which another one may still have."""
+        if machine_of(queue.path or "", self._tx).id != queue.value(PropId.Q_QMID):
+            raise DirectoryError(
+                HResult.MQ_ERROR_MACHINE_NOT_FOUND, "another machine has the name of its computer"
+            )
 
     def _update(self, old: DirectoryObject, new: DirectoryObject) -> None:
         changes = changed_properties(old, new)
@@ -151,7 +185,8 @@ class MirrorWriter:
         self.counts.deleted += 1
 
     def finish(self, cursor: MirrorCursor) -> None:
-        """Keeps the position behind the changes of this transaction."""
+        """Keeps the position behind the changes of this transaction, and what it left out."""
+        cursor = cursor.waits_for({*cursor.waiting, *self.counts.left_out})
         self._tx.put_state(MIRROR_FAMILY, MIRROR_CURSOR, cursor.to_bytes())
 
     def _record(self, change: OwnChange) -> None:
@@ -174,6 +209,25 @@ def machines_that_name(view: View, gone: set[Guid]) -> set[Guid]:
     return {
         machine.id
         for machine in view.objects(ObjectType.MACHINE)
-        for propid in (PropId.QM_OUTFRS, PropId.QM_INFRS)
-        if isinstance(named := machine.value(propid), tuple) and gone.intersection(named)
+        if gone.intersection(_routing_servers(machine))
     }
+
+
+def known_objects(view: View) -> set[Guid]:
+    """The objects of the store, and the routing servers that they name: some are left out of it."""
+    named = {
+        server
+        for machine in view.objects(ObjectType.MACHINE)
+        for server in _routing_servers(machine)
+    }
+    return unseen(view, set()) | named
+
+
+def _routing_servers(machine: DirectoryObject) -> list[Guid]:
+    return [
+        server
+        for propid in (PropId.QM_OUTFRS, PropId.QM_INFRS)
+        if isinstance(named := machine.value(propid), tuple)
+        for server in named
+        if isinstance(server, Guid)
+    ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -23,6 +24,8 @@ MIRROR_IDENTITY = b"identity"
 MIRROR_CURSOR = b"cursor"
 _VERSION = 1
 _MAXIMUM = 4 << 20
+#: Objects to look at again that are remembered; the others wait for their next change.
+_MOST_WAITING = 10_000
 
 
 class MirrorMode(StrEnum):
@@ -57,8 +60,10 @@ class MirrorCursor:
     cookies: tuple[bytes, ...] = ()
     #: Whether the account sees deleted objects; if not, missing ones are looked for.
     sees_deletions: bool = True
+    #: Objects to look at again: their names were taken, or the account could not read them.
+    waiting: frozenset[Guid] = frozenset()
 
-    def doubt(self, found: ServerIdentity) -> str:
+    def doubt(self, found: ServerIdentity, *, sees_deletions: bool) -> str:
         """Returns why the position means nothing at this server; empty if it can go on."""
         if found.invocation != self.server.invocation:
             if found.host == self.server.host:
@@ -69,7 +74,13 @@ class MirrorCursor:
                 f"{found.host} has gone back from change {self.server.usn} to {found.usn}: it is "
                 "an older copy of itself"
             )
+        if sees_deletions != self.sees_deletions:
+            now = "sees deleted objects now" if sees_deletions else "sees no deleted objects now"
+            return f"the account {now}"
         return ""
+
+    def waits_for(self, objects: Iterable[Guid]) -> MirrorCursor:
+        return replace(self, waiting=frozenset(sorted(objects)[:_MOST_WAITING]))
 
     def moved(self, usn: int, cookies: tuple[bytes, ...]) -> MirrorCursor:
         """The position behind further changes."""
@@ -85,6 +96,7 @@ class MirrorCursor:
             "mode": self.mode.value,
             "cookies": [base64.b64encode(cookie).decode("ascii") for cookie in self.cookies],
             "sees_deletions": self.sees_deletions,
+            "waiting": sorted(map(str, self.waiting)),
         }
         return json.dumps(values).encode()
 
@@ -111,7 +123,8 @@ class MirrorCursor:
         )
         cookies = tuple(base64.b64decode(text, validate=True) for text in values["cookies"])
         seen = values["sees_deletions"] is True
-        return cls(server, MirrorMode(values["mode"]), cookies, seen)
+        waiting = frozenset(Guid.parse(text) for text in values.get("waiting", ()))
+        return cls(server, MirrorMode(values["mode"]), cookies, seen, waiting)
 
 
 def is_mirror(view: View) -> bool:
