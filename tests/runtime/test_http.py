@@ -194,6 +194,20 @@ def test_who_has_asked_nothing_makes_room() -> None:
     serving(work, max_connections=2, timeout_s=3600)
 
 
+def test_who_was_answered_leaves_room() -> None:
+    """Else the answered ones would cost somebody the connection who is about to ask."""
+
+    async def work(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(4):
+            assert (await ask(port, "/page"))[0] == HTTPStatus.OK
+        writer.write(b"GET /page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert b" 200 " in await reader.readline()
+        writer.close()
+
+    serving(work, max_connections=2)
+
+
 def test_closing_does_not_wait_for_those_who_read_nothing() -> None:
     async def run() -> None:
         server = HttpServer({"/endless": endless}, timeout_s=3600)

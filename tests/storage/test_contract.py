@@ -381,6 +381,8 @@ def test_a_partition_takes_the_place_of_its_predecessor(store: Store) -> None:
     with store.write() as transaction:
         transaction.put_partition(partition())
     with store.write() as transaction:
+        transaction.put_partition(replace(changed, owner="PSC"))
+        assert transaction.partitions() == [replace(changed, owner="PSC")]
         transaction.put_partition(changed)
         assert transaction.partitions() == [changed]
     with store.read() as view:

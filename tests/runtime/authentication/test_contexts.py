@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from spnego import KerberosCCache, Password
 
 from mqis.protocol.authentication import (
     AuthenticationError,
@@ -369,6 +370,29 @@ def test_without_the_extra_kerberos_says_what_to_install(monkeypatch: pytest.Mon
     by_password = PyspnegoInitiator(LogonCredentials("alice", "LAB", password=PASSWORD))
     with pytest.raises(AuthenticationError, match=r"mqis\[kerberos\]"):
         by_password.initiator(AuthType.KERBEROS, 5, TARGET)
+
+
+@pytest.mark.parametrize(
+    ("password", "ccache", "credential"),
+    [
+        (PASSWORD, None, Password("alice@LAB.EXAMPLE", PASSWORD)),
+        (PASSWORD, "FILE:/x", KerberosCCache("FILE:/x", "alice@LAB.EXAMPLE")),
+        (None, "FILE:/x", KerberosCCache("FILE:/x", "alice@LAB.EXAMPLE")),
+        (None, None, None),
+    ],
+)
+def test_kerberos_takes_a_named_ticket_cache_before_a_password(
+    password: str | None, ccache: str | None, credential: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[object] = []
+    monkeypatch.setattr(kerberos, "HAS_GSSAPI", True)
+    monkeypatch.setattr(
+        kerberos._Kerberos, "__init__", lambda _self, username, **_rest: taken.append(username)
+    )
+    kerberos.KerberosInitiator(
+        "alice@LAB.EXAMPLE", password, ccache, host="dc1", service="ldap", sealing=True
+    )
+    assert taken == [credential]
 
 
 def test_credentials_without_a_secret() -> None:

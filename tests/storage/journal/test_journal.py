@@ -205,6 +205,16 @@ def test_cut_forgets_a_record_and_what_follows(tmp_path: Path) -> None:
     assert held(tmp_path) == list(range(1, 9))
 
 
+def test_a_segment_of_which_nothing_is_left_goes_on_with_the_same_number(tmp_path: Path) -> None:
+    with journal(tmp_path, 600) as opened:
+        opened.append(encoded(*range(1, 6)))
+        assert opened.cut(5), "the only record of its segment"
+    with journal(tmp_path, 600) as opened:
+        assert opened.last_lsn == opened.durable_lsn == 4
+        opened.append(encoded(5, 6))
+    assert held(tmp_path) == list(range(1, 7))
+
+
 # --- a disk that fails ----------------------------------------------------------------------------
 
 

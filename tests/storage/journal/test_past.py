@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from mqis.lab import demo
 from mqis.protocol.directory.comparing import compare
+from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.errors import StorageError
 from mqis.protocol.journal.folding import UnknownPast
+from mqis.protocol.replication.journaling import unsent_record
+from mqis.runtime.entropy import SystemEntropy
 from mqis.sim.scenario import Scenario, draw
 from mqis.sim.server import SimServer
 from mqis.sim.steps import Backup, Lie, Restore
@@ -20,7 +25,12 @@ from mqis.sim.world import World
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.files import segments
 from mqis.storage.journal.past import PastMoment, past_directory
+from mqis.storage.memory import MemoryStore
 from mqis.views.comparison.stored import objects_in_order
+from mqis.wire.guid import Guid
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 
 #: Servers crash, lose messages, synchronise anew and take office in it; 4 servers.
 SEED = 13
@@ -84,3 +94,33 @@ def test_a_moment_is_a_time_or_a_record() -> None:
 def test_a_journal_without_anything_tells_nothing(tmp_path: Path) -> None:
     with pytest.raises(UnknownPast, match="no segment and no snapshot"):
         past_directory(tmp_path, PastMoment())
+
+
+def test_a_time_is_told_from_the_newest_snapshot_before_it(tmp_path: Path) -> None:
+    store = MemoryStore()
+    demo.build(store)
+    names = ("One", "Two", "Three")
+    with closing(Journal(tmp_path, "ams-dir1", Guid(b"m" * 16))) as journal:
+        appender = Appender(store, journal)
+        for number, name in enumerate(names):
+            made(store, name, 1_000_000 * (2 * number + 1))
+            appender.flush()
+            appender.snapshot()
+
+    for time_s, expected in ((1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (9, 3)):
+        past, last = past_directory(tmp_path, PastMoment(time_us=time_s * 1_000_000))
+        with past.read() as view:
+            there = [name for name in names if view.find(ObjectType.CN, name) is not None]
+        assert (there, last) == ([*names[:expected]], expected)
+    with pytest.raises(UnknownPast, match="begins later at 1970-01-01T00:00:01Z with record 1"):
+        past_directory(tmp_path, PastMoment(time_us=999_999))
+
+
+def made(store: MemoryStore, name: str, time_us: int) -> None:
+    with store.write() as tx:
+
+        def record(change: OwnChange) -> None:
+            tx.append(unsent_record(change, time_us))
+
+        events = DirectoryEvents(tx, 1, SystemEntropy(), observe=record)
+        events.create_directory_object(ObjectType.CN, props({PropId.CN_NAME: name}))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.mqdsrp.change import Command, DirectoryChange
+from mqis.wire.mqdsrp.change import SMALLEST, Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,
     BscAck,
@@ -557,3 +557,10 @@ def test_damage_raises_only_wire_errors(message: Message, data: st.DataObject) -
         octets[data.draw(st.integers(0, len(octets) - 1))] = data.draw(st.integers(0, 255))
     with suppress(WireError):
         decode_message(bytes(octets))
+
+
+def test_the_smallest_change() -> None:
+    """A number of changes is compared with the bytes that are left, before any is read."""
+    writer = Writer()
+    DirectoryChange(Command.CREATE, "", None, S1, MIN, MIN, MIN).encode(writer)
+    assert len(writer) == SMALLEST
