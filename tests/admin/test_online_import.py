@@ -175,6 +175,7 @@ def test_a_wrong_password_is_one_line(store: Store, tmp_path: Path) -> None:
     server = domain()
     server.users = {"ann@corp.example": b"right"}
     (tmp_path / "pw").write_text("wrong\n")
+    (tmp_path / "pw").chmod(0o600)
     with pytest.raises(MqisError) as caught:
         imported(
             server, store, user="ann@corp.example", password_file=tmp_path / "pw",

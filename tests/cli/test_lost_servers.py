@@ -136,7 +136,7 @@ def test_no_second_enterprise_is_founded_where_the_pec_was_lost(acme: Acme) -> N
     acme.mqis("down")
     home = home_of(acme, "del-dir1")
     kept = shutil.move(home, home.with_name("del-dir1.kept"))
-    acme.file.write_text(f"{PLAN}\n[[queue]]\npath = 'app1\\\\new'\n", encoding="utf-8")
+    acme.file.write_text(f"{PLAN}\n[[queue]]\npath = 'app1\\new'\n", encoding="utf-8")
     told = acme.mqis("up", "--detach", status=1)
     assert f"del-dir1 cannot start: {home}: the server's directory is gone; restore" in told
     assert "mqis promote --rebuild del-dir1" in told

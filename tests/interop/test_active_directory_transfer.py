@@ -69,6 +69,7 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
 def options(domain: Path, password: str = PASSWORD) -> ConnectingOptions:
     file = domain / "password"
     file.write_text(f"{password}\n")
+    file.chmod(0o600)
     certificate = domain / "private/tls/own.pem"
     return ConnectingOptions((LDAPS,), USER, file, certificate, "dc1.corp.example")
 

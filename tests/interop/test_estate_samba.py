@@ -49,6 +49,7 @@ def examined(domain: Path) -> EstateReport:
         password_file=domain / "password",
     )
     (domain / "password").write_text(PASSWORD)
+    (domain / "password").chmod(0o600)
     return asyncio.run(check_directory(options))
 
 

@@ -48,7 +48,9 @@ def fill(directory: Path) -> None:
     done = subprocess.run(created, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (directory / "admin.pw").write_text(PASSWORD)
+    (directory / "admin.pw").chmod(0o600)
     (directory / "reader.pw").write_text(READER_PASSWORD)
+    (directory / "reader.pw").chmod(0o600)
 
 
 @pytest.fixture(scope="module")

@@ -276,19 +276,77 @@ def test_a_server_that_accepts_and_says_nothing() -> None:
     run(test)
 
 
-def test_servers_of_a_domain_come_from_dns() -> None:
+def _at_loopback(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, BindMethod]]:
+    """Connects to this computer, whatever the name; returns the names and the ways to log on."""
+    asked: list[tuple[str, BindMethod]] = []
+
+    async def redirected(url: LdapUrl, settings: LdapSettings) -> Any:
+        asked.append((url.host, settings.login.method_inside(encrypted=url.tls)))
+        return await open_connection(replace(url, host="127.0.0.1"), settings)
+
+    monkeypatch.setattr("mqis.runtime.ldap.servers.open_connection", redirected)
+    return asked
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "corp.example.evil.net", "xcorp.example", "example", "127.0.0.1"]
+)
+@pytest.mark.req("SEC-15-09")
+def test_no_server_outside_the_domain_is_asked(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who forges DNS got the password, with a certificate of his own for his own name."""
+    asked = _at_loopback(monkeypatch)
+
+    async def locate(_name: str) -> list[LocatedServer]:
+        return [LocatedServer(0, 0, host, 636)]
+
+    async def test() -> None:
+        url = LdapUrl.parse("ldaps:///DC=corp,DC=example")
+        controllers = DomainControllers(LdapSettings((url,), LdapLogin("a", "b")), locate)
+        with pytest.raises(LdapUnreachable, match=f"outside corp.example .*{host}.* in the URL"):
+            await controllers.connect()
+
+    run(test)
+    assert asked == []
+
+
+@pytest.mark.req("SEC-15-09")
+def test_no_password_is_sent_to_a_server_that_dns_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _at_loopback(monkeypatch)
+
+    async def locate(_name: str) -> list[LocatedServer]:
+        return [LocatedServer(0, 0, host, 636) for host in ("evil.example", "dc1.CORP.example")]
+
+    async def test() -> None:
+        named = LdapUrl.parse("ldaps://dc2.corp.example:1")
+        url = LdapUrl.parse("ldaps://:1/DC=corp,DC=example")
+        controllers = DomainControllers(LdapSettings((url, named), LdapLogin("a", "b")), locate)
+        with pytest.raises(LdapUnreachable):
+            await controllers.connect()
+
+    run(test)
+    assert asked == [
+        ("dc1.CORP.example", BindMethod.NEGOTIATE),
+        ("dc2.corp.example", BindMethod.SIMPLE),
+    ]
+
+
+def test_servers_of_a_domain_come_from_dns(monkeypatch: pytest.MonkeyPatch) -> None:
+    connected = _at_loopback(monkeypatch)
+
     async def test() -> None:
         async with ScriptedDirectory(forest()) as server:
             asked = []
 
             async def locate(name: str) -> list[LocatedServer]:
                 asked.append(name)
-                return [LocatedServer(1, 0, "none.invalid", 1), LocatedServer(0, 0, "127.0.0.1", 1)]
+                hosts = ("dc2.corp.example", "dc1.corp.example")
+                return [LocatedServer(n, 0, host, 1) for n, host in zip((1, 0), hosts, strict=True)]
 
             url = LdapUrl.parse(f"ldap://:{server.port}/DC=corp,DC=example")
             controllers = DomainControllers(LdapSettings((url,)), locate)
             assert await names(LdapDirectoryClient(controllers)) == [ROOT]
             assert asked == ["_ldap._tcp.dc._msdcs.corp.example"]
+            assert [host for host, _ in connected] == ["dc1.corp.example"]
 
     run(test)
 
@@ -304,7 +362,7 @@ def test_a_server_of_the_domain_is_asked_at_port_389_and_in_version_3(
         writer.close()
 
     async def locate(_name: str) -> list[LocatedServer]:
-        return [LocatedServer(0, 0, "127.0.0.1", 1)]
+        return [LocatedServer(0, 0, "corp.example", 1)]
 
     async def test() -> None:
         async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
@@ -313,7 +371,7 @@ def test_a_server_of_the_domain_is_asked_at_port_389_and_in_version_3(
 
             async def redirected(url: LdapUrl, settings: LdapSettings) -> Any:
                 asked.append((url.host, url.port))
-                return await open_connection(replace(url, port=port), settings)
+                return await open_connection(replace(url, host="127.0.0.1", port=port), settings)
 
             monkeypatch.setattr("mqis.runtime.ldap.servers.open_connection", redirected)
             login = LdapLogin("a", "b", BindMethod.SIMPLE, allow_cleartext=True)
@@ -321,7 +379,7 @@ def test_a_server_of_the_domain_is_asked_at_port_389_and_in_version_3(
             controllers = DomainControllers(LdapSettings((url,), login), locate)
             with pytest.raises(LdapConnectionLost):
                 await controllers.connect()
-            assert asked == [("127.0.0.1", 389)]
+            assert asked == [("corp.example", 389)]
 
     run(test)
     assert heard == bytes.fromhex("300e 020101 6009 020103 0401 61 8001 62")  # RFC 4511 4.2

@@ -29,6 +29,7 @@ USER = {"user": "a@x", "password_file": "pw"}
 async def attempt(server: ScriptedDirectory, path: Path, **options: Any) -> str:
     """Connects, reads the root, and returns the domain."""
     (path / "pw").write_text("secret\n")
+    (path / "pw").chmod(0o600)
     if "password_file" in options:
         options["password_file"] = path / options["password_file"]
     if "ca_file" in options:
@@ -182,6 +183,7 @@ def test_an_empty_password_is_not_sent(tmp_path: Path) -> None:
     """RFC 4513 5.1.2: a server answers success to a name without a password."""
     server = directory(server_context(tmp_path), ldaps=True)
     (tmp_path / "empty").write_text("\n")
+    (tmp_path / "empty").chmod(0o600)
     options = {"user": "a@x", "password_file": "empty", "method": BindMethod.SIMPLE}
     refused(tmp_path, "the password is empty", server, ca_file="ca.pem", **options)
     assert server.received == []
@@ -209,6 +211,7 @@ def test_passwords_come_from_files_and_the_environment(tmp_path: Path) -> None:
             return root.domain
 
     (tmp_path / "pw").write_text("secret\r\nmore")
+    (tmp_path / "pw").chmod(0o600)
     path = str(tmp_path / "pw")
     assert asyncio.run(login({"MQIS_LDAP_PASSWORD": "secret"})) == "DC=x"
     assert asyncio.run(login({"MQIS_LDAP_PASSWORD_FILE": path})) == "DC=x"

@@ -7,7 +7,7 @@ otherwise. Without TLS the default is GSS-SPNEGO, and everything after it is enc
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from mqis.protocol.authentication import AuthenticationError
@@ -47,6 +47,12 @@ class LdapLogin:
     ccache: str | None = None
     #: Sends a password without TLS if the method is simple.
     allow_cleartext: bool = False
+
+    def without_password_sent(self) -> LdapLogin:
+        """The same login, by Kerberos or NTLM where the way is chosen automatically."""
+        if self.method is not BindMethod.AUTOMATIC or (not self.user and self.ccache is None):
+            return self
+        return replace(self, method=BindMethod.NEGOTIATE)
 
     def method_inside(self, encrypted: bool) -> BindMethod:
         if self.method is not BindMethod.AUTOMATIC:

@@ -2,6 +2,10 @@
 
 The servers are given, or found by DNS: a URL without a host names a domain, whose controllers are
 the SRV records ``_ldap._tcp.dc._msdcs.DOMAIN`` (MS-ADTS 6.3.6.1).
+
+DNS can be forged. So a controller that DNS names has to be in the domain that was asked for, its
+certificate is one for a name in that domain, and no password is sent to it by itself: the logon is
+by Kerberos or NTLM, bound to the TLS channel.
 """
 
 from __future__ import annotations
@@ -67,13 +71,19 @@ class DomainControllers:
         failures: list[str] = []
         for url in await self._candidates():
             try:
-                connection = await open_connection(url, self.settings)
+                connection = await open_connection(url, self._settings_for(url))
             except LdapConnectionLost as error:
                 failures.append(str(error))
                 continue
             self._last = url
             return connection
         raise LdapUnreachable("; ".join(failures) or "no directory server was found")
+
+    def _settings_for(self, url: LdapUrl) -> LdapSettings:
+        """The settings; a server that DNS named gets a simple bind only if that was asked for."""
+        if url in self.settings.servers:
+            return self.settings
+        return replace(self.settings, login=self.settings.login.without_password_sent())
 
     async def _candidates(self) -> list[LdapUrl]:
         found: list[LdapUrl] = []
@@ -91,7 +101,19 @@ class DomainControllers:
                 "ldaps:///DC=corp,DC=example"
             )
         name = f"_ldap._tcp.{'gc' if url.is_global_catalogue else 'dc'}._msdcs.{url.domain}"
-        rows = await self._locate(name)
+        found = await self._locate(name)
+        rows = [row for row in found if _is_inside(row.host, url.domain)]
+        if not rows and found:
+            others = ", ".join(sorted(row.host for row in found))[:200]
+            raise LdapUnreachable(
+                f"DNS names servers outside {url.domain} as its domain controllers: {others}; if "
+                "that is right, name one of them in the URL"
+            )
         # DNS knows the port without TLS only, so the one of the URL is used.
         rows.sort(key=lambda row: (row.priority, -row.weight, row.host))
         return [replace(url, host=row.host) for row in rows]
+
+
+def _is_inside(host: str, domain: str) -> bool:
+    """True for a name in the domain, or the domain itself."""
+    return f".{host.lower()}".endswith(f".{domain.lower()}")
