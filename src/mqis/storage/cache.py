@@ -170,9 +170,6 @@ class CachedView(SqlView):
         self.cache = cache
         self.generation = generation
 
-    def _recall(self, query: Entry) -> Any:
-        return self.cache.recall(self.cache.objects, query, self.generation)
-
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
         query = (object_type, id.raw)
         found: DirectoryObject | None = self.cache.recall(

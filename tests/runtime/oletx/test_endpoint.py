@@ -21,6 +21,7 @@ from mqis.runtime.oletx.connection import (
     OleTxConnection,
 )
 from mqis.runtime.oletx.endpoint import ConnectionRequest, OleTxEndpoint
+from mqis.runtime.oletx.link import SessionLink
 from mqis.runtime.oletx.resolver import FixedResolver, find_port
 from mqis.wire.cmpo.codes import CmResult, TeardownType
 from mqis.wire.cmpo.versions import BoundVersionSet
@@ -318,6 +319,7 @@ def test_a_boxcar_for_a_session_that_was_idle_too_long_is_told_so() -> None:
             b.accept(TYPE, echo)
             async with await a.connect(BETA, TYPE) as connection:
                 link = connection._link
+            assert isinstance(link, SessionLink)
             assert link.receive(0, b"", 0.0) != CmResult.TEARING_DOWN
             link.mux.handle_timer(float("inf"))
             assert link.receive(0, b"", 0.0) == CmResult.TEARING_DOWN
