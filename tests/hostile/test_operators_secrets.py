@@ -94,13 +94,17 @@ def test_a_password_file_of_others_is_refused(mode: int, tmp_path: Path) -> None
 # --- a domain controller --------------------------------------------------------------------------
 
 
+#: So long that 1,500 of it would be more than may be kept.
+ONE = f"ldap://dc/DC={'y' * 1000}"
+
+
 async def searched(repeated: bool) -> SearchOutcome:
     """A search at a domain controller that refers to 1,500 others, or as often to one."""
 
     def flood(message: LdapMessage) -> ScriptedAnswer | None:
         if not isinstance(message.operation, SearchRequest):
             return None
-        others = ("ldap://dc/DC=y" if repeated else f"ldap://dc/DC={n}" for n in range(1500))
+        others = (ONE if repeated else f"ldap://dc/DC={n}" for n in range(1500))
         done = SearchDone(LdapResult(ResultCode.SUCCESS))
         return [*(SearchReference((uri,)) for uri in others), done]
 
@@ -125,7 +129,7 @@ def test_references_without_end_do_not_fill_the_memory() -> None:
 
 @pytest.mark.req("SEC-15-08")
 def test_the_same_reference_again_is_kept_once() -> None:
-    assert asyncio.run(searched(repeated=True)).references == [("ldap://dc/DC=y",)]
+    assert asyncio.run(searched(repeated=True)).references == [(ONE,)]
 
 
 # --- the console ----------------------------------------------------------------------------------
