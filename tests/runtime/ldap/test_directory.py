@@ -362,7 +362,7 @@ def test_a_server_of_the_domain_is_asked_at_port_389_and_in_version_3(
         writer.close()
 
     async def locate(_name: str) -> list[LocatedServer]:
-        return [LocatedServer(0, 0, "corp.example", 1)]
+        return [LocatedServer(0, 0, "dc7.corp.example", 1)]
 
     async def test() -> None:
         async with await asyncio.start_server(listen, "127.0.0.1", 0) as server:
@@ -379,7 +379,7 @@ def test_a_server_of_the_domain_is_asked_at_port_389_and_in_version_3(
             controllers = DomainControllers(LdapSettings((url,), login), locate)
             with pytest.raises(LdapConnectionLost):
                 await controllers.connect()
-            assert asked == [("corp.example", 389)]
+            assert asked == [("dc7.corp.example", 389)]
 
     run(test)
     assert heard == bytes.fromhex("300e 020101 6009 020103 0401 61 8001 62")  # RFC 4511 4.2
