@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
@@ -52,6 +53,9 @@ async def heard(endpoint: QueueingEndpoint) -> NotificationUpdate:
     """The next notification; sessions that open are none."""
     while not isinstance(event := await waiting.in_time(endpoint.next_event()), Notified):
         assert isinstance(event, (SessionOpened, SessionClosed)), event
+    # Its number is far from those that the queue manager of replication counts from.
+    from_clock = (event.identifier.ordinal - (int(time.time()) << 8)) % (1 << 32)
+    assert abs(from_clock - (1 << 31)) < 1 << 29
     [update] = ChangeNotification.from_body(event.body).updates
     return update
 

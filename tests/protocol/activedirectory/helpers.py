@@ -34,7 +34,7 @@ def entry(name: DistinguishedName | str, ldap_class: str, **attributes: object) 
         values = given if isinstance(given, tuple) else (given,)
         octets = tuple(v if isinstance(v, bytes) else str(v).encode() for v in values)
         rows.append((key.replace("_", "-"), octets))
-    return LdapEntry(str(name), rows)
+    return LdapEntry(str(name), tuple(rows))
 
 
 COMPUTER_ENTRY = LdapEntry(

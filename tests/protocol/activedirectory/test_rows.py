@@ -380,7 +380,7 @@ def test_arbitrary_entries_are_one_error_or_properties(
     object_type: ObjectType, name: str, attributes: dict[str, tuple[bytes, ...]]
 ) -> None:
     attributes["objectClass"] = (LDAP_CLASSES[object_type].encode(),)
-    hostile = view(LdapEntry(name, attributes.items()), references=References(NAMES))
+    hostile = view(LdapEntry(name, tuple(attributes.items())), references=References(NAMES))
     for row in rows_of(object_type):
         try:
             read_properties(hostile, object_type, [row.id])
@@ -397,7 +397,7 @@ def test_written_and_read_back_is_the_same(object_type: ObjectType, data: st.Dat
     for row in rows:
         kept = [r for r in whole.attributes if r[0] != row.attribute]
         octets = row.encode(read[row.id].value)
-        again = LdapEntry(whole.name, [*kept, (row.attribute, octets)])
+        again = LdapEntry(whole.name, (*kept, (row.attribute, octets)))
         assert read_properties(view(again), object_type, [row.id]) == {row.id: read[row.id]}
 
 

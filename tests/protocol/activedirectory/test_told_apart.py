@@ -115,7 +115,7 @@ def test_numbers_and_texts_of_a_queue() -> None:
     made = created(ObjectType.QUEUE, "SRV1\\q", given)
     assert {name: made[name] for name in stored} == stored
     assert written(ObjectType.QUEUE, entry(QUEUE, "mSMQQueue"), given) == stored
-    found = LdapEntry(str(QUEUE), [("objectClass", (b"mSMQQueue",)), *stored.items()])
+    found = LdapEntry(str(QUEUE), (("objectClass", (b"mSMQQueue",)), *stored.items()))
     assert read(ObjectType.QUEUE, found, *given) == tuple(given.values())
 
 
@@ -188,7 +188,7 @@ def test_numbers_and_lists_of_a_machine() -> None:
     assert {name: made[name] for name in stored} == stored
     before = entry(MACHINE, "mSMQConfiguration", mSMQSites=SITE1.raw)
     assert written(ObjectType.MACHINE, before, given) == stored
-    found = LdapEntry(str(MACHINE), [("objectClass", (b"mSMQConfiguration",)), *stored.items()])
+    found = LdapEntry(str(MACHINE), (("objectClass", (b"mSMQConfiguration",)), *stored.items()))
     assert read(ObjectType.MACHINE, found, *given) == tuple(given.values())
 
 
@@ -250,7 +250,7 @@ def test_a_site(foreign: int, stub: int) -> None:
     assert {name: made[name] for name in stored} == stored
     place = FOREST.site("Rom")
     assert written(ObjectType.SITE, entry(place, "site"), given) == stored
-    found = LdapEntry(str(place), [("objectClass", (b"site",)), *stored.items()])
+    found = LdapEntry(str(place), (("objectClass", (b"site",)), *stored.items()))
     assert read(ObjectType.SITE, found, *given) == tuple(given.values())
 
 
@@ -272,5 +272,5 @@ def test_the_ends_of_a_link(ends: tuple[Guid, Guid]) -> None:
     assert {name: made[name] for name in stored} == stored
     place = FOREST.link(*ends)
     assert written(ObjectType.ROUTINGLINK, entry(place, "mSMQSiteLink"), given) == stored
-    found = LdapEntry(str(place), [("objectClass", (b"mSMQSiteLink",)), *stored.items()])
+    found = LdapEntry(str(place), (("objectClass", (b"mSMQSiteLink",)), *stored.items()))
     assert read(ObjectType.ROUTINGLINK, found, *given) == tuple(given.values())

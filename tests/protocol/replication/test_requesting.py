@@ -19,7 +19,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair, prop, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
-from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeReply, ChangeRequest
+from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeReply, ChangeRequest, encode_message
 from mqis.wire.mqqb.packet import UserMessage, decode_packet
 from mqis.wire.mqqb.properties import Acknowledge, MessageClass, is_nack
 from mqis.wire.mqqb.queuename import QueueName
@@ -281,6 +281,23 @@ def test_a_nack_ends_the_wait(enterprise: Enterprise) -> None:
     nack(enterprise, pec, parcel, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
     assert len(pec.answers()) == 1
     assert other not in pec.answers()
+
+
+def test_a_nack_of_another_request_with_the_same_number_does_not_end_the_wait(
+    enterprise: Enterprise,
+) -> None:
+    """As the requester's numbers begin again when it restarts."""
+    pec = enterprise.nodes["pec"]
+    enterprise.crash("psc")
+    local = enterprise.create_queue(pec, "psc\\r")
+    parcel, request = only_request(enterprise)
+    assert parcel.envelope is not None
+    older = replace(request, change=change(Command.CREATE, "psc\\older", None))
+    envelope = replace(parcel.envelope, body=encode_message(older))
+    nack(enterprise, pec, replace(parcel, envelope=envelope), MessageClass.NACK_BAD_DST_Q)
+    assert pec.answers() == {}
+    nack(enterprise, pec, parcel, MessageClass.NACK_BAD_DST_Q)
+    assert pec.answers() == {local: HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE}
 
 
 @pytest.mark.req("MQDSRP-3.3.7.8-01", "MQDSRP-3.1.5.1-04", "MQDSRP-3.3.7.1-04")

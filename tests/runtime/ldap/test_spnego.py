@@ -16,6 +16,7 @@ from spnego import ContextReq
 from spnego._context import GSSMech
 
 from mqis.protocol.authentication import AuthenticationError
+from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
@@ -133,6 +134,23 @@ def test_the_way_to_log_on_follows_from_the_connection() -> None:
     login = LdapLogin("mqis@corp.example", "secret")
     assert login.method_inside(encrypted=True) is BindMethod.SIMPLE
     assert login.method_inside(encrypted=False) is BindMethod.NEGOTIATE
+
+
+class DamagedDirectory(SpnegoDirectory):
+    """Its challenge says that it is a message of a type that NTLM does not have."""
+
+    @staticmethod
+    def _logon(acceptor: Negotiate, message: LdapMessage) -> list[Any]:
+        [answer] = SpnegoDirectory._logon(acceptor, message)
+        token = answer.token.replace(b"NTLMSSP\0\x02", b"NTLMSSP\0\x07")
+        return [BindResponse(answer.result, token)]
+
+
+def test_a_damaged_token_of_the_server_ends_the_logon() -> None:
+    server = DamagedDirectory([])
+    with pytest.raises(LdapError, match=r"LAB\\mqis: the logon fails: "):
+        logged_on(server)
+    assert len(server.tokens) == 1
 
 
 @pytest.mark.req("MQDSSM-3.1.6.18-05")

@@ -6,8 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from contextvars import Context
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Store, Transaction
+from mqis.runtime.node import driver
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
@@ -33,7 +36,7 @@ from tests.runtime.node.loopback import (
 )
 from tests.runtime.queueing.proxy import Proxy
 from tests.runtime.test_writer import Gate
-from tests.waiting import until
+from tests.waiting import DEADLINE_S, in_time, until
 
 
 @asynccontextmanager
@@ -151,6 +154,19 @@ class TestForwarding:
         with_three(work)
 
 
+class EarlyLoop(asyncio.SelectorEventLoop):
+    """Calls everything 10 ms before its time."""
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *arguments: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return super().call_at(when - 0.01, callback, *arguments, context=context)
+
+
 class TestWithoutTheAuthority:
     def test_nobody_answers(self) -> None:
         """No answer within the time: it may have been made or not."""
@@ -184,6 +200,28 @@ class TestWithoutTheAuthority:
                 assert refused.value.hresult == HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE
 
         asyncio.run(run())
+
+    def test_a_timer_that_fires_early_is_set_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As those of uvloop do: it counts whole milliseconds."""
+        monkeypatch.setattr(driver, "_ANSWER_GRACE_S", 2 * DEADLINE_S)
+
+        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(-1)
+            writer.close()
+
+        async def run() -> None:
+            net = Net()
+            soon = replace(SETTINGS, reply_wait_s=1.0)
+            psc_host = net.psc("psc2", net.pec("pec1", "Delft"))
+            async with await asyncio.start_server(listen, "127.0.0.1", 0) as silent:
+                net.detours["pec1"] = silent.sockets[0].getsockname()[1]
+                async with running(net, psc_host, soon) as psc:
+                    with pytest.raises(DirectoryError) as refused:
+                        await in_time(psc.create(SITE, {}, "Gouda"))
+            assert refused.value.hresult == HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
+
+        with asyncio.Runner(loop_factory=EarlyLoop) as runner:
+            runner.run(run())
 
     def test_a_cut_connection_comes_back(self) -> None:
         async def run() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from mqis.client.servers import located
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.client import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
@@ -252,8 +253,10 @@ async def saying(words: bytes) -> AsyncIterator[int]:
 def test_a_server_that_says_nothing() -> None:
     async def main() -> None:
         async with saying(b"") as port:
-            with pytest.raises(RpcTimeoutError, match="no answer from"):
+            with pytest.raises(RpcTimeoutError) as caught:
                 await connected(port, timeout_s=0.1)
+            text = f"no answer from {HOST}:{port} in 0.1 s"
+            assert located("ds1", caught.value) == str(caught.value) == text
 
     run(main())
 

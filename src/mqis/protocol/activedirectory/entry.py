@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from mqis.protocol.errors import ProtocolError
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.attributes import AttributeRows
 from mqis.wire.ldap.names import DistinguishedName, without_identifiers
 
 
@@ -34,16 +34,14 @@ class LdapEntry:
     """``name`` may carry a GUID, if the extended-DN control was sent."""
 
     name: str
-    attributes: Iterable[tuple[str, tuple[bytes, ...]]]
+    attributes: AttributeRows
     _by_name: dict[str, tuple[bytes, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        rows = tuple((name, tuple(values)) for name, values in self.attributes)
-        object.__setattr__(self, "attributes", rows)
-        by_name = {name.lower(): values for name, values in rows}
-        if len(by_name) < len(rows):  # an attribute stands there twice
+        by_name = {name.lower(): values for name, values in self.attributes}
+        if len(by_name) < len(self.attributes):  # an attribute stands there twice
             by_name = dict.fromkeys(by_name, ())
-            for name, values in rows:
+            for name, values in self.attributes:
                 by_name[name.lower()] += values
         object.__setattr__(self, "_by_name", by_name)
 
