@@ -170,11 +170,16 @@ class CachedView(SqlView):
         self.cache = cache
         self.generation = generation
 
+<<<<<<< HEAD
+=======
+    def _recall(self, query: Entry) -> Any:
+        """The cached objects of a query; None: unknown."""
+        return self.cache.recall(self.cache.objects, query, self.generation)
+
+>>>>>>> lane-stranger
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
         query = (object_type, id.raw)
-        found: DirectoryObject | None = self.cache.recall(
-            self.cache.objects, query, self.generation
-        )
+        found: DirectoryObject | None = self._recall(query)
         if found is None:
             found = super().get(object_type, id)
             if found is not None:
@@ -183,9 +188,7 @@ class CachedView(SqlView):
 
     def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
         query = (object_type, path)
-        found: DirectoryObject | None = self.cache.recall(
-            self.cache.objects, query, self.generation
-        )
+        found: DirectoryObject | None = self._recall(query)
         if found is None:
             found = super().find(object_type, path)
             if found is not None:
@@ -196,9 +199,7 @@ class CachedView(SqlView):
         self, object_type: ObjectType, propid: PropId, key: bytes
     ) -> Iterator[DirectoryObject]:
         query = (object_type, propid, key)
-        found: list[DirectoryObject] | None = self.cache.recall(
-            self.cache.objects, query, self.generation
-        )
+        found: list[DirectoryObject] | None = self._recall(query)
         if found is None:
             rest = super().having(object_type, propid, key)
             found = list(islice(rest, MAX_ANSWER + 1))
