@@ -170,13 +170,10 @@ class CachedView(SqlView):
         self.cache = cache
         self.generation = generation
 
-<<<<<<< HEAD
-=======
     def _recall(self, query: Entry) -> Any:
         """The cached objects of a query; None: unknown."""
         return self.cache.recall(self.cache.objects, query, self.generation)
 
->>>>>>> lane-stranger
     def get(self, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
         query = (object_type, id.raw)
         found: DirectoryObject | None = self._recall(query)
