@@ -21,13 +21,12 @@ from mqis.runtime.oletx.connection import (
     OleTxConnection,
 )
 from mqis.runtime.oletx.endpoint import ConnectionRequest, OleTxEndpoint
-from mqis.runtime.oletx.link import SessionLink
 from mqis.runtime.oletx.resolver import FixedResolver, find_port
 from mqis.wire.cmpo.codes import CmResult, TeardownType
 from mqis.wire.cmpo.versions import BoundVersionSet
 from mqis.wire.guid import Guid
 from tests.runtime.oletx.endpoints import ALPHA, BETA, QUICK, TYPE, couple, echo
-from tests.waiting import run, until
+from tests.waiting import DEADLINE_S, run, until
 
 DENIED = 0x80070005
 
@@ -317,9 +316,8 @@ def test_a_boxcar_for_a_session_that_was_idle_too_long_is_told_so() -> None:
     async def scene() -> None:
         async with couple() as (a, b):
             b.accept(TYPE, echo)
-            async with await a.connect(BETA, TYPE) as connection:
-                link = connection._link
-            assert isinstance(link, SessionLink)
+            async with await a.connect(BETA, TYPE):
+                (link,) = a._links.values()
             assert link.receive(0, b"", 0.0) != CmResult.TEARING_DOWN
             link.mux.handle_timer(float("inf"))
             assert link.receive(0, b"", 0.0) == CmResult.TEARING_DOWN
@@ -356,6 +354,28 @@ def test_a_partner_that_closes() -> None:
             with pytest.raises(ConnectionClosed, match="down"):
                 await connection.receive()
             await until(lambda: not a.transport.machine.sessions)
+
+    run(scene())
+
+
+def test_closing_disconnects_before_it_tears_down() -> None:
+    """The partner sees the end of each connection, and no broken session."""
+
+    async def scene() -> None:
+        ended: list[Message | ConnectionClosed | None] = []
+
+        async def listen(connection: OleTxConnection) -> None:
+            try:
+                ended.append(await connection.receive())
+            except ConnectionClosed as error:
+                ended.append(error)
+
+        async with couple() as (a, b):
+            b.accept(TYPE, listen)
+            await a.connect(BETA, TYPE)
+            await a.close(DEADLINE_S)
+            await until(lambda: ended)
+            assert ended == [None]
 
     run(scene())
 
