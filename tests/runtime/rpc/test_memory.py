@@ -136,6 +136,23 @@ def test_a_client_that_does_not_read_its_answers_is_ended_where_memory_is_short(
     run(main())
 
 
+def test_a_client_that_does_not_read_its_answers_is_not_read_either() -> None:
+    """Else what it sends would fill the memory of the server instead of the network."""
+
+    async def main() -> None:
+        async with serving() as (server, port):
+            raw = await bound(port)
+            raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            raw.writer.write(request(FILL.opnum, 1_000_000) * 64)
+            raw.writer.write(request(FILL.opnum, 1) * 800_000)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(raw.writer.drain(), 2)
+            assert server.connections == 1
+            raw.abort()
+
+    run(main())
+
+
 @pytest.mark.req("SEC-7-05")
 def test_who_logs_on_leaves_the_account_of_strangers() -> None:
     async def main() -> None:

@@ -63,7 +63,7 @@ VECTORS = [
     ),
     (LdapMessage(7, DeleteEntry("dc=x")), "3009 020107 4a0464633d78"),
     (
-        LdapMessage(8, RenameEntry("x", "y", True, "z")),
+        LdapMessage(8, RenameEntry("x", "y", parent="z")),
         "3011 020108 6c0c 040178 040179 0101ff 80017a",
     ),
     (LdapMessage(9, Abandon(8)), "3006 020109 500108"),

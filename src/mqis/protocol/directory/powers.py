@@ -133,9 +133,8 @@ def _machine(change: OwnChange, view: View) -> Iterator[Demand]:
         kind |= server_kind(state, view)
     before = set() if change.before is None else set(sites_of(change.before))
     sites = dict.fromkeys(site for state in states for site in sites_of(state))
-    if change.kind is not ChangeKind.DELETE:
-        # A new machine's first site is asked for the right to create it in any case.
-        yield from _at("put into another site", [s for s in sites if s not in before], view)
+    # A new machine's first site is asked for the right to create it in any case.
+    yield from _at("put into another site", [s for s in sites if s not in before], view)
     if kind & ServerKind.CONTROLLER:
         yield from _at("make or change a controller", sites, view, _CREATE_BSC)
     if kind & ServerKind.ROUTER:
