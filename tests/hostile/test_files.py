@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sqlite3
 import stat
 import tarfile
 from collections.abc import Iterator
@@ -21,7 +22,9 @@ from mqis.admin.backup.manifest import BackupError, Content, FileEntry, Manifest
 from mqis.config.file import ConfigError
 from mqis.config.stores import open_store
 from mqis.files import write_whole
+from mqis.pipeline.outputs import write_output
 from mqis.server.founding import found
+from mqis.wire.errors import MqisError
 from tests.cli.commands import process, run
 from tests.cli.running import serving
 
@@ -298,3 +301,13 @@ def test_a_configuration_without_bottom_is_refused(forged: Forged) -> None:
 def test_a_manifest_whose_texts_are_none_is_refused(forged: Forged) -> None:
     forged.changes = {"server": {"lower": 1}}
     assert "server is not a text" in refusal(forged.write())
+
+
+def test_a_report_does_not_replace_a_store(tmp_path: Path) -> None:
+    store = tmp_path / "mqis.db"
+    with closing(sqlite3.connect(store)) as database:
+        database.execute("CREATE TABLE objects (id)")
+    before = store.read_bytes()
+    with pytest.raises(MqisError, match="a store or another database is there"):
+        write_output(store, b"<p>x")
+    assert store.read_bytes() == before
