@@ -21,7 +21,6 @@ import pytest
 from mqis.admin.backup.manifest import BackupError, Content, FileEntry, Manifest
 from mqis.config.file import ConfigError
 from mqis.config.stores import open_store
-from mqis.files import write_whole
 from mqis.pipeline.outputs import write_output
 from mqis.server.founding import found
 from mqis.wire.errors import MqisError
@@ -99,7 +98,7 @@ def test_what_is_written_about_a_directory_is_for_its_user_alone(tmp_path: Path)
     assert run("export", export, "--store", store).exit_code == 0
     assert run("diff", export, store, "--html", page).exit_code == 0
     assert run("map", "--svg", picture, "--store", store).exit_code == 0
-    write_whole(report, b"<p>x")
+    write_output(report, b"<p>x")
     assert victim.read_text() == "precious"
     modes = {name: stat.S_IMODE((out / name).lstat().st_mode) for name in names}
     assert modes == dict.fromkeys(names, 0o600)
