@@ -105,6 +105,7 @@ def test_the_configuration_says_how_to_reach_the_directory(tmp_path: Path) -> No
         server.tls, server.ldaps = server_context(tmp_path, host=""), True
         server.users = {"mqis@corp.example": b"secret"}
         (tmp_path / "password").write_text("secret\n")
+        (tmp_path / "password").chmod(0o600)
         async with server:
             Estate(server)
             section = {
