@@ -30,10 +30,7 @@ T = TypeVar("T")
 _JOBS = 6
 #: Headings of the report's tables, and its sentence about a server that was healed.
 _DELAYS, _ROUNDS = "Delay by authority and server", "Messages and synchronisations"
-_HEALED = (
-    "{} missed changes that {} had purged, and has copied everything since "
-    "(1 full synchronisation)."
-)
+_HEALED = "{} missed changes that {} had purged, and has copied everything since ({})."
 
 
 def pipeline(guide: Guide, tour: Tour, slip: UndoneSlip, episode: Episode) -> None:
@@ -104,12 +101,15 @@ def _report(guide: Guide, tour: Tour, slip: UndoneSlip, episode: Episode, found:
     guide.confirm_equal(
         f"its longest delay is that of its table: {delay}", delay, _duration(slowest)
     )
-    healed = full_copies(page)
+    copies = full_copies(page)
+    pair = episode.away, episode.source
+    # A server that waits too long on a slow computer asks again, and copies twice.
+    times = counted(copies.get(pair, 0), "full synchronisation")
     guide.confirm_equal(
-        f"it tells that {episode.away} copied everything from {episode.source} once, and calls it "
-        "no fault",
-        (healed, [row for row in page.sentences if row.startswith(episode.away)]),
-        ({(episode.away, episode.source): 1}, [_HEALED.format(episode.away, episode.source)]),
+        f"it tells that {episode.away} copied everything from {episode.source}, and calls it no "
+        "fault",
+        ({*copies}, [row for row in page.sentences if row.startswith(episode.away)]),
+        ({pair}, [_HEALED.format(*pair, times)]),
     )
 
 
