@@ -16,6 +16,7 @@ from mqis.admin.activedirectory.connecting import ConnectingOptions, connect
 from mqis.admin.activedirectory.mirror.round import EstateMirror
 from mqis.config.stores import open_store
 from mqis.protocol.directory.export_format import ORDER
+from mqis.protocol.errors import MissingStore
 from mqis.protocol.ports import Store
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.storage.memory import MemoryStore
@@ -88,7 +89,10 @@ def held(store: Store) -> dict[tuple[str, str], dict[int, object]]:
 
 
 def queues(store: Path) -> list[str]:
-    found = open_store(str(store))
+    try:
+        found = open_store(str(store))
+    except MissingStore:  # it is being made
+        return []
     with found.read() as view:
         names = sorted(obj.path or "" for obj in view.objects(ObjectType.QUEUE))
     found.close()

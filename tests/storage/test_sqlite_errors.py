@@ -56,7 +56,7 @@ def without_privileges() -> Iterator[None]:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"missing\.db: there is no store; make one with"):
+    with pytest.raises(StorageError, match=r"missing\.db: there is no store; 'mqis restore' puts"):
         SqliteStore(tmp_path / "missing.db", create=False)
     assert list(tmp_path.iterdir()) == []
 
