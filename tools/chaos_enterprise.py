@@ -199,7 +199,7 @@ class Enterprise:
             server.home.mkdir(parents=True)
             keys[server.name] = MachineKey.open(server.home / "signing.key")
             open_store(str(server.store), create=True).close()
-        with closing(open_store(str(self.servers[PEC].store))) as store:
+        with closing(open_store(str(self.servers[PEC].store), claim=True)) as store:
             sites = _fill(store, self.servers, keys)
         for server in self.servers.values():
             (server.home / "mqis.toml").write_text(self._config(server, sites, keys, signing))

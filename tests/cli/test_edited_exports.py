@@ -32,7 +32,7 @@ def file(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The export of a store that a server has used."""
     directory = tmp_path_factory.mktemp("edited")
     shutil.copy(demo_store, directory / "demo.db")
-    with closing(open_store(str(directory / "demo.db"))) as store:
+    with closing(open_store(str(directory / "demo.db"), claim=True)) as store:
         with store.write() as tx:
             remember_server(tx, SERVER)
         export_file(store, directory / "ams-dir1.jsonl")

@@ -67,7 +67,11 @@ SCENARIOS = (
         "contributing",
         [("CONTRIBUTING.md", "*")],
         before='cd "$ROOT"',
-        replaced=[(r"--seeds 20", "--seeds 2")],
+        replaced=[
+            (r"--seeds 20", "--seeds 2"),
+            (r"\.venv/bin/(python -m tests\.sim\.mirror)", r"\1"),
+            (r"mirror --seeds 100", "mirror --seeds 2"),
+        ],
         printed=["every gate: style, types, layers, tests", "2 seeds in"],
     ),
     Scenario(
