@@ -129,6 +129,11 @@ def test_a_sound_directory_has_no_findings() -> None:
             "m13 is named as a gate but is not a routing server",
         ),
         (
+            link(31, 1, 2, 13),
+            Check.BAD_GATE,
+            "m13 is named as a gate but is not a routing server",
+        ),
+        (
             site(1, 11, 12),
             Check.BAD_GATE,
             "m12 is named as a gate but belongs to another site",

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState, Scope
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, PurgeState, Scope
 from mqis.protocol.replication import rounds
 from mqis.protocol.replication.changes import deletion
 from mqis.protocol.replication.effects import Refusal
+from mqis.protocol.replication.topology import follow_psc
+from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -19,6 +21,7 @@ from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, Sync0, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
+from tests.builders import site
 from tests.protocol.replication.enterprise import (
     Enterprise,
     Node,
@@ -277,3 +280,20 @@ def test_a_recovery_goes_on_when_a_reply_is_undone(asking: Enterprise) -> None:
     assert set(psc.machine.memory.recoveries) == {SITE_B}
     asking.run(130)
     assert [told.partition for told in psc.recovered()] == [str(SITE_B)]
+
+
+@pytest.mark.parametrize("has_partition", [True, False])
+def test_a_backup_follows_a_psc_that_it_cannot_hear_of(*, has_partition: bool) -> None:
+    """The site keeps its number and loses the key of the former PSC."""
+    store, held = MemoryStore(), site(7, psc="old1", seq=5, others={PropId.S_PSC_SIGNPK: b"key"})
+    with store.write() as tx:
+        tx.insert(held)
+        if has_partition:
+            tx.put_partition(Partition(held.id, "old1"))
+        follow_psc(tx, held, "new1")
+    with store.read() as view:
+        found, state = view.get(ObjectType.SITE, held.id), view.partition(held.id)
+    assert found is not None
+    assert (found.value(PropId.S_PSC), found.seq) == ("new1", held.seq)
+    assert PropId.S_PSC_SIGNPK not in found.properties
+    assert (state.owner if state else None) == ("new1" if has_partition else None)

@@ -264,8 +264,8 @@ def test_a_snapshot_that_fails_leaves_nothing(
     def fail(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mqis.storage.journal.snapshot.flush", fail)
+    monkeypatch.setattr("mqis.files.flush", fail)
     with pytest.raises(StorageError, match="no room left"):
         Appender(store, journal).snapshot()
-    assert not list(journal.directory.glob("snapshot*"))
+    assert not list(journal.directory.glob("*snapshot*"))
     assert held(journal.directory) == [1]
