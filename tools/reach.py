@@ -1,6 +1,6 @@
 """Lists what ships although nothing that ships refers to it: code that only tests reach.
 
-Usage: python tools/reach.py [--all]
+Usage: python -m tools.reach [--all]
 
 Starts at what is public on purpose (the commands, ``mqis.client``, ``mqis.testing``, the Spark
 sources, the templates of the console, what a page of docs/ or an example imports) and follows every

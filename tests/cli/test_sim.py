@@ -73,6 +73,9 @@ def test_journals_of_a_seed(tmp_path: Path) -> None:
 
 
 def test_wrong_options() -> None:
+    elsewhere = run("sim", "--world", "queues", "--mutate", "E12")
+    assert elsewhere.exit_code == 2
+    assert "E12 is a mutation of the world replication" in elsewhere.output
     refused = run("sim", "--mutate", "E99")
     assert refused.exit_code == 2
     said = " ".join(refused.output.replace("│", " ").split())

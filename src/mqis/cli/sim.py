@@ -30,7 +30,7 @@ from mqis.sim.runner import (
     run_seed,
     scenario_of,
 )
-from mqis.sim.worlds import WORLDS, WorldName
+from mqis.sim.worlds import WORLDS, WorldName, world_of
 
 _TAIL = 40
 _SEEDS, _MOST = 20, 100
@@ -115,6 +115,10 @@ def sim(
             )
         _find_all(range(start, start + (seeds or _MOST)), jobs, json=json)
         return
+    if world is not None and mutate is not None and world is not world_of(_known(mutate)):
+        raise typer.BadParameter(
+            f"{mutate} is a mutation of the world {world_of(mutate)}", param_hint="--world"
+        )
     options = Options(_known(mutate), _numbers(steps), journal, world=world)
     if seed is not None:
         _one(seed, replace(options, keep_lines=True), trace=trace, json=json)

@@ -297,3 +297,17 @@ def test_a_backup_follows_a_psc_that_it_cannot_hear_of(*, has_partition: bool) -
     assert (found.value(PropId.S_PSC), found.seq) == ("new1", held.seq)
     assert PropId.S_PSC_SIGNPK not in found.properties
     assert (state.owner if state else None) == ("new1" if has_partition else None)
+
+
+def test_a_backup_that_has_heard_of_its_psc_keeps_the_psc_s_key() -> None:
+    """Else it would differ from all others at the same number, for ever."""
+    store, held = MemoryStore(), site(7, psc="NEW1", seq=5, others={PropId.S_PSC_SIGNPK: b"key"})
+    with store.write() as tx:
+        tx.insert(held)
+        tx.put_partition(Partition(held.id, "old1"))
+        follow_psc(tx, held, "new1")
+    with store.read() as view:
+        state = view.partition(held.id)
+        assert view.get(ObjectType.SITE, held.id) == held
+    assert state is not None
+    assert state.owner == "new1"

@@ -99,7 +99,7 @@ def _plan(
     if role is ConfiguredRole.PSC:
         losses.append(f"changes that {name} made and that have reached no other server")
     steps = (
-        PromoteStep(name, f"its copy of site {site.path}: psc becomes {psc.path} (was {before})"),
+        PromoteStep(name, f"its copy of site {site.path}: {_naming(psc.path or '', before)}"),
         PromoteStep(
             name,
             f"{file}: server.role becomes bsc (was {role.value}), "
@@ -112,3 +112,9 @@ def _plan(
     )
     title = f"{name} follows {psc.path} as the PSC of {site.path}"
     return PromotePlan(title, tuple(checks), steps, tuple(losses), (f"mqis serve --config {file}",))
+
+
+def _naming(psc: str, before: str) -> str:
+    if name_key(psc) == name_key(before):
+        return f"psc is {psc} already"
+    return f"psc becomes {psc} (was {before})"

@@ -101,11 +101,14 @@ def set_owner(work: Work, state: Partition, name: str) -> None:
 def follow_psc(tx: Transaction, site: DirectoryObject, psc: str) -> None:
     """Names another PSC in the store of a backup controller that cannot learn of it.
 
-    The site keeps its number: the version that the new PSC sends is newer.
+    The site keeps its number: the version that the new PSC sends is newer. A copy that names the
+    PSC already is that version, with the PSC's key, and stays as it is.
     """
-    properties = {**site.properties, PropId.S_PSC: prop(PropId.S_PSC, psc)}
-    properties.pop(PropId.S_PSC_SIGNPK, None)  # the key of the former PSC
-    tx.update(site, replace(site, properties=properties))
+    named = site.value(PropId.S_PSC)
+    if not isinstance(named, str) or name_key(named) != name_key(psc):
+        properties = {**site.properties, PropId.S_PSC: prop(PropId.S_PSC, psc)}
+        properties.pop(PropId.S_PSC_SIGNPK, None)  # the key of the former PSC
+        tx.update(site, replace(site, properties=properties))
     state = tx.partition(site.id)
     if state is not None:
         tx.put_partition(replace(state, owner=psc))
