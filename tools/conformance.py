@@ -68,7 +68,7 @@ def run_tests(root: Path) -> Results:
     subprocess.run(command, cwd=root, stdout=sys.stderr, check=False)
     results = load_results(path)
     if results is None:
-        raise LedgerError("the tests did not finish; see their output above")
+        raise LedgerError("the tests did not finish; see .build/tests-*.log")
     return results
 
 

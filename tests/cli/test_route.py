@@ -161,6 +161,7 @@ def test_an_export_gives_what_the_store_gives(demo_store: Path, export: Path) ->
     ends = "ams-desk3", "chi-host1"
 
     assert as_json(*ends, "--directory", export) == as_json(*ends, "--store", demo_store)
+    assert as_json(*ends, "--directory", demo_store) == as_json(*ends, "--store", demo_store)
 
 
 def test_an_export_with_a_link_to_nowhere_and_a_gate_that_does_not_route(

@@ -62,7 +62,7 @@ def test_import_tells_what_it_did(file: Path, tmp_path: Path) -> None:
         "doubt": None,
     }
     text = run("import", file, "--store", tmp_path / "e.db").stdout
-    assert "60 queues; skipped 1 line" in text
+    assert "60 queues; skipped 1 tombstone\n" in text
 
 
 def test_a_broken_line_imports_nothing(file: Path, tmp_path: Path) -> None:

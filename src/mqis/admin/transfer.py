@@ -117,6 +117,8 @@ class ImportResult:
     tombstones: int = 0
     #: Lines that were read and have no effect: tombstones, an existing enterprise.
     skipped: int = 0
+    #: Those of them that are tombstones.
+    skipped_tombstones: int = 0
     #: The reason to doubt that the file is as mqis wrote it; "": none.
     doubt: str = ""
 
@@ -242,6 +244,7 @@ class CreatingImport:
     def entry(self, entry: Change, line: int) -> None:
         if isinstance(entry, DeletedObject):
             self.result.skipped += 1
+            self.result.skipped_tombstones += 1
             return
         check_against_catalogue(entry, line)
         if entry.type is ObjectType.ENTERPRISE and self._root is not None:

@@ -24,7 +24,7 @@ DirectoryOption = Annotated[
     typer.Option(
         "--directory",
         metavar="FILE",
-        help="Read a file of 'mqis export' instead of a store or a server.",
+        help="Read this file: one of 'mqis export', or a store.",
         show_default=False,
     ),
 ]

@@ -12,6 +12,7 @@ import typer
 
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import opened, store_url
+from mqis.files import is_sqlite_file
 from mqis.protocol.directory.sources import NoSuchObject, Source, StoreSource
 from mqis.protocol.ports import View
 from mqis.protocol.queueing.message import PublicQueue
@@ -78,6 +79,8 @@ def opened_as(
     """Opens the file, server or store that the options name, else the configured store."""
     if sum(given is not None for given in (directory, store, access.is_wanted or None)) > 1:
         raise typer.BadParameter("--directory, --store and --server exclude each other")
+    if directory is not None and is_sqlite_file(directory):
+        directory, store = None, str(directory)
     if directory is not None:
         yield readers.of_export(directory)
     elif access.is_wanted:

@@ -250,4 +250,10 @@ def _summary(result: ImportResult) -> str:
     if result.tombstones:
         parts.append(counted(result.tombstones, "tombstone"))
     text = "imported " + (", ".join(parts) or "nothing")
-    return f"{text}; skipped {counted(result.skipped, 'line')}" if result.skipped else text
+    if not result.skipped:
+        return text
+    deleted = result.skipped_tombstones
+    parts = [counted(deleted, "tombstone")] if deleted else []
+    if result.skipped > deleted:
+        parts.append("the enterprise, which exists")
+    return f"{text}; skipped {' and '.join(parts)}"
