@@ -15,7 +15,7 @@ from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.first import found_pec, journal_local_changes
-from mqis.enterprise.launch import SERVERS
+from mqis.enterprise.placing import SERVERS
 from mqis.enterprise.plan import RunPlan, parse_plan
 from mqis.enterprise.setup import administrator, make_accounts
 from mqis.protocol.directory.objects import Scope

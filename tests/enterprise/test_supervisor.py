@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,10 +167,15 @@ def test_haste_does_not_wait_for_one_that_does_not_end(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+async def applied(request: Mapping[str, Any]) -> list[str]:
+    """Stands for what carries out a plan."""
+    return [str(request["file"]), str(request["remove"])]
+
+
 def test_commands_over_the_socket(tmp_path: Path) -> None:
     async def scenario() -> None:
         downs: list[bool] = []
-        control = ControlServer(tmp_path, lambda: downs.append(True))
+        control = ControlServer(tmp_path, lambda: downs.append(True), applied)
         await control.open()
         assert control.path.stat().st_mode & 0o077 == 0
         lock = ProcessLock(tmp_path / "lock")
@@ -193,6 +199,8 @@ def test_commands_over_the_socket(tmp_path: Path) -> None:
             await asked("stop", "b")
         with pytest.raises(NodesError, match="not understood: explode"):
             await asked("explode")
+        done = await asked("apply", file="/x/plan.toml", remove=True)
+        assert done == {"ok": True, "refused": ["/x/plan.toml", "True"]}
         await asked("down", "")
         assert downs == [True]
         lock.let_go()
@@ -209,7 +217,7 @@ def test_a_long_path_has_its_socket_elsewhere(tmp_path: Path) -> None:
     run.mkdir()
 
     async def scenario() -> None:
-        control = ControlServer(run, lambda: None)
+        control = ControlServer(run, lambda: None, applied)
         await control.open()
         elsewhere = control.path.parent
         assert elsewhere != run

@@ -112,8 +112,11 @@ def test_a_partner_is_called_back_at_the_address_that_it_called_from(
 
 @pytest.mark.req("SEC-10-03")
 def test_one_address_does_not_take_all_sessions() -> None:
+    async def hold(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(3600)
+
     async def attack() -> None:
-        silent = await asyncio.start_server(lambda _r, _w: asyncio.sleep(3600), "127.0.0.1", 0)
+        silent = await asyncio.start_server(hold, "127.0.0.1", 0)
         async with silent:
             port = silent.sockets[0].getsockname()[1]
             hosts = MapperResolver({"GAMMA": ("127.0.0.1", port)})

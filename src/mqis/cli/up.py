@@ -20,6 +20,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from mqis.cli.administer import administer
+from mqis.cli.applying import agreed_to, apply_live, planned_change, write_adopted
+from mqis.cli.confirming import DryRunOption, YesOption
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, counted, error_console, print_json, say, table
@@ -30,7 +32,8 @@ from mqis.config.processlocks import holder
 from mqis.config.sections import LogSection
 from mqis.enterprise.control import LOCK
 from mqis.enterprise.example import EXAMPLE
-from mqis.enterprise.launch import PLAN, Launch, launch, make_run_directory
+from mqis.enterprise.kept import PLAN
+from mqis.enterprise.launch import Launch, launch, make_run_directory
 from mqis.enterprise.plan import DEFAULT_NAME, RunPlan, load_plan
 from mqis.enterprise.setup import password_of
 from mqis.enterprise.states import ProcessState, load_states
@@ -77,12 +80,29 @@ def up(
     example: Annotated[
         bool, typer.Option("--example", help="Only print an example file with comments.")
     ] = False,
+    remove: Annotated[
+        bool,
+        typer.Option("--remove", help="Delete what the file had the last time and has no more."),
+    ] = False,
+    adopt_: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            help="Only write into the file what commands have changed, such as roles and costs.",
+        ),
+    ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    agreed: Annotated[bool, typer.Option("--agreed", hidden=True)] = False,
     json: JsonOption = False,
 ) -> None:
-    """Bring up an enterprise: every server is a process, restarted if it exits.
+    """Bring up an enterprise, or change one that is up: every server is a process, restarted if
+    it exits.
 
     The first time, the enterprise is founded, the servers join it, and the objects of the file are
-    created in the directory. SIGTERM and SIGINT stop the servers in order, a second one at once.
+    created in the directory. Later, what the file has changed is shown and carried out while
+    everything else goes on; what it has no more stays, unless --remove is given. SIGTERM and SIGINT
+    stop the servers in order, a second one at once.
     """
     if example:
         print(EXAMPLE, end="")
@@ -91,8 +111,17 @@ def up(
     plan, text = load_plan(path), path.read_text(encoding="utf-8-sig")
     own = False if one_address else None
     base, source = path.absolute().parent, str(path)
-    what = Launch(plan, run, administer, text, base, source, own_addresses=own)
-    if detach:
+    what = Launch(plan, run, administer, text, base, source, own_addresses=own, remove=remove)
+    alive = holder(run / LOCK) is not None
+    change = None if agreed else planned_change(what)
+    if adopt_:
+        write_adopted(path, change, json=json)
+        return
+    if change is not None and not agreed_to(change, what, yes=yes, dry_run=dry_run, json=json):
+        return
+    if alive and change is not None:
+        apply_live(change, what, path, json=json)
+    elif detach:
         _detach(what, path, wait, json=json)
     else:
         _stay(what, json=json)
@@ -192,6 +221,12 @@ def _failed(run: Path) -> dict[str, str]:
     return {name: s.reason for name, s in found.items() if s.state is ProcessState.FAILED}
 
 
+def _refused(run: Path) -> tuple[str, ...]:
+    """The objects of the file that a server refused."""
+    states = load_states(run)
+    return () if states is None else states.refused
+
+
 def _print_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
     """The same for programs."""
     administrator = what.plan.administrator
@@ -206,6 +241,7 @@ def _print_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
             "seconds": round(seconds, 3),
             "servers": [asdict(node) for node in nodes],
             "failed": _failed(what.run),
+            "refused": _refused(what.run),
         }
     )
     sys.stdout.flush()
@@ -223,7 +259,9 @@ def _detach(what: Launch, path: Path, wait: int, *, json: bool) -> None:
             f"{run}: this enterprise is up already, under process {pid}; 'mqis down' ends it"
         )
     command = [sys.executable, "-m", "mqis.cli.main", "up", str(path.absolute())]
-    command += ["--run", str(run.absolute())]
+    command += ["--run", str(run.absolute()), "--agreed"]
+    if what.remove:
+        command.append("--remove")
     if what.own_addresses is False:
         command.append("--one-address")
     began = time.monotonic()
@@ -253,7 +291,7 @@ def _detach(what: Launch, path: Path, wait: int, *, json: bool) -> None:
         _print_ready(what, load_nodes(run), time.monotonic() - began)
     else:
         sys.stdout.write((run / "up.out").read_text(encoding="utf-8"))
-    if _failed(run):
+    if _failed(run) or _refused(run):
         raise typer.Exit(1)
 
 

@@ -30,6 +30,7 @@ class MonitoringSection:
             as_monitors,
             "The monitoring endpoints of other servers, http://HOST:PORT each. The contents of "
             "this server's copies are compared with theirs, and /health reports a difference.",
+            live=True,
         ),
     )
     verify_s: int = field(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import astuple, dataclass, replace
 from hashlib import blake2b
@@ -62,13 +62,17 @@ def assign(
     known: Mapping[str, ServerPorts] | None = None,
     *,
     own: bool | None = None,
+    fixed: Mapping[str, Mapping[str, int]] | None = None,
+    running: Set[str] = frozenset(),
 ) -> Assigned:
     """Assigns a place to each name. Those of ``known`` keep their places as far as possible.
 
-    ``own``: give each server its own address; None: if the system supports that.
+    ``own``: give each server its own address; None: if the system supports that. ``fixed``: ports
+    that the plan sets, by server and by field of ``Ports``. ``running``: servers that hold their
+    ports already.
     """
     with ExitStack() as stack:
-        return _Assigner(stack, run, own).assign(names, known or {})
+        return _Assigner(stack, run, own, fixed or {}, running).assign(names, known or {})
 
 
 def own_addresses_work() -> bool:
@@ -82,8 +86,17 @@ def own_addresses_work() -> bool:
 class _Assigner:
     """Assigns ports, and keeps each bound until the end, so that none is assigned twice."""
 
-    def __init__(self, stack: ExitStack, run: Path, own: bool | None) -> None:
+    def __init__(
+        self,
+        stack: ExitStack,
+        run: Path,
+        own: bool | None,
+        fixed: Mapping[str, Mapping[str, int]],
+        running: Set[str],
+    ) -> None:
         self._stack = stack
+        self._fixed = fixed
+        self._running = running
         digest = blake2b(os.fsencode(run.absolute()), digest_size=4).digest()
         self._seed = int.from_bytes(digest, "big")
         self._own = own_addresses_work() if own is None else own
@@ -99,7 +112,8 @@ class _Assigner:
             if self._own:
                 found[name] = self._settle(name, ServerPorts(next(fresh), Ports()))
             else:
-                found[name] = ServerPorts(LOOPBACK, self._block(self._seed + number))
+                place = ServerPorts(LOOPBACK, self._block(self._seed + number))
+                found[name] = self._as_fixed(name, place)
         return Assigned({name: found[name] for name in names}, tuple(self._notes))
 
     def _addresses(self, taken: set[str]) -> Iterator[str]:
@@ -116,8 +130,13 @@ class _Assigner:
 
     def _settle(self, name: str, place: ServerPorts) -> ServerPorts:
         """Returns ``place``, with other ports instead of those that are not available."""
+        place = self._as_fixed(name, place)
+        if name in self._running:
+            return place
         ports = place.ports
         for kind, wanted in zip(_KINDS, astuple(ports), strict=True):
+            if kind in self._fixed.get(name, {}):
+                continue
             reason = self._hold(place.address, wanted, kind)
             if reason is None:
                 continue
@@ -127,6 +146,18 @@ class _Assigner:
             )
             ports = replace(ports, **{kind: other})
         return ServerPorts(place.address, ports)
+
+    def _as_fixed(self, name: str, place: ServerPorts) -> ServerPorts:
+        """The place with the ports that the plan sets; one that another program has is an error."""
+        fixed = self._fixed.get(name, {})
+        for kind, wanted in fixed.items():
+            if name in self._running and getattr(place.ports, kind) == wanted:
+                continue
+            reason = self._hold(place.address, wanted, kind)
+            if reason is not None:
+                key = f"{kind}_port = {wanted}"
+                raise NodesError(f"{name}: {key}: this port is {reason} at {place.address}")
+        return ServerPorts(place.address, replace(place.ports, **fixed))
 
     def _hold(self, address: str, port: int, kind: str) -> str | None:
         """Binds a port until the end of the assignment; returns the reason if that fails."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqis.admin.join import Membership
-from mqis.config.file import ConfigError, default_toml, override, read
+from mqis.config.file import ConfigError, Reread, default_toml, override, read, reread
 from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
 from mqis.config.sections import Config
 from mqis.enterprise.plan import DEFAULT_OPTIONS, RunPlan, ServerRole
@@ -26,11 +26,12 @@ def is_member(place: NodePlace) -> bool:
 
 def write_config(
     plan: RunPlan, nodes: Nodes, place: NodePlace, member: Membership | None = None
-) -> None:
-    """Writes or updates the configuration of a server, atomically."""
+) -> Reread | None:
+    """Writes or updates the configuration of a server, atomically; returns what has changed."""
     path = Path(place.config)
-    if path.exists():
-        config = read(path)
+    before = read(path) if path.exists() else None
+    if before is not None:
+        config = before
     else:  # after this, only 'mqis promote' and operators change these keys
         config = override(Config(), DEFAULT_OPTIONS, "mqis up")
         config = override(config, _lasting_keys(plan, place), "mqis up")
@@ -39,9 +40,9 @@ def write_config(
     if member is not None:
         config = override(config, _membership(plan, member), "mqis up")
     text = default_toml(config)
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        return
-    write_whole(path, text)
+    if before is None or path.read_text(encoding="utf-8") != text:
+        write_whole(path, text)
+    return None if before is None else reread(before, config)
 
 
 def _own_keys(plan: RunPlan, nodes: Nodes, place: NodePlace) -> dict[str, dict[str, object]]:

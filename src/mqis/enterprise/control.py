@@ -13,7 +13,7 @@ import shutil
 import socket
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,19 @@ _SOCKET = "control"
 _LONGEST = 100
 #: Longer than the grace of a server, after which it is killed; and as long as 'mqis up' waits.
 _TIMEOUT_S, _START_TIMEOUT_S = 60.0, 180.0
+#: A plan may add many servers.
+_PATIENCE_S = {"start": _START_TIMEOUT_S, "apply": 1800.0}
+
+
+#: Carries out a changed plan; returns what servers have refused.
+Apply = Callable[[Mapping[str, Any]], Awaitable[list[str]]]
 
 
 class ControlServer:
     """Accepts commands for a supervisor between ``open`` and ``close``."""
 
-    def __init__(self, run: Path, down: Callable[[], None]) -> None:
-        """``down`` is called by the command ``down``."""
+    def __init__(self, run: Path, down: Callable[[], None], apply: Apply) -> None:
+        """``down`` and ``apply`` are called by the commands of these names."""
         path = run.absolute() / _SOCKET
         self._made: str | None = None
         if len(os.fsencode(path)) > _LONGEST:
@@ -45,6 +51,7 @@ class ControlServer:
         self.path = path
         self.supervisor: Supervisor | None = None
         self._down = down
+        self._apply = apply
         self._server: asyncio.Server | None = None
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -91,6 +98,8 @@ class ControlServer:
         supervisor = self.supervisor
         if supervisor is None:
             raise NodesError("the servers are not set up yet; try again in a moment")
+        if what == "apply":
+            return {"refused": await self._apply(request)}
         child = supervisor.child(server)
         name = child.place.name
         async with self._turns[name]:
@@ -112,7 +121,7 @@ def ask(run: Path, what: str, server: str = "", **more: object) -> dict[str, Any
     if known is None or holder(run / LOCK) is None:
         raise NodesError(f"{run}: no enterprise is running there; 'mqis up' starts it")
     with socket.socket(socket.AF_UNIX) as made:
-        patience_s = _START_TIMEOUT_S if what == "start" else _TIMEOUT_S
+        patience_s = _PATIENCE_S.get(what, _TIMEOUT_S)
         made.settimeout(patience_s)
         try:
             made.connect(known.control)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 EXAMPLE = r"""# mqis: an enterprise on one computer. 'mqis up' starts it, 'mqis down' ends it.
-# Case does not matter in names. The next 'mqis up' creates entries that were added; removing an
-# entry from this file deletes nothing.
+# Case does not matter in names. After a change in this file, 'mqis up' shows what it means and
+# carries it out, while the servers run. An entry that is taken out stays until 'mqis up --remove'.
 
 [enterprise]
 name = "Meridian"
@@ -68,6 +68,11 @@ name = "chi-dir1"
 site = "Chicago"
 role = "psc"
 routing = true
+rpc_port = 0                    # 0: a free port, here and below
+mapper_port = 0
+queue_port = 0
+discovery_port = 0
+monitor_port = 0
 
 # --- machines and queues: only entries in the directory -------------------------------------------
 

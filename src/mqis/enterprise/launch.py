@@ -14,38 +14,48 @@ import logging
 import os
 import signal
 import stat
-from collections.abc import Callable, Iterable, Set
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from mqis.config.file import ConfigError, read
 from mqis.config.logs import details
-from mqis.config.nodes import FILE, NodePlace, Nodes, NodesError, load_nodes
+from mqis.config.nodes import NodePlace, Nodes, NodesError
 from mqis.config.processlocks import ProcessLock, holder
-from mqis.enterprise.addresses import Assigned, Ports, ServerPorts, assign
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.control import LOCK, ControlServer
-from mqis.enterprise.filling import fill
+from mqis.enterprise.difference import Action, Step, compare
+from mqis.enterprise.exchanging import Exchange
+from mqis.enterprise.filling import Filling
 from mqis.enterprise.first import found_pec
+from mqis.enterprise.kept import PLAN, carried_out, keep
 from mqis.enterprise.loss import fault_of
-from mqis.enterprise.plan import RunPlan, ServerPlan, ServerRole, load_plan
+from mqis.enterprise.placing import place_servers
+from mqis.enterprise.plan import (
+    EntryKind,
+    RunPlan,
+    ServerPlan,
+    ServerRole,
+    load_plan,
+)
+from mqis.enterprise.present import read_present
 from mqis.enterprise.recovery import recover
 from mqis.enterprise.setup import (
     Administrator,
     Connect,
     administrator,
+    change_accounts,
     join_server,
     make_accounts,
 )
-from mqis.enterprise.supervisor import Patience, Supervisor
-from mqis.files import make_private_directory, write_whole
+from mqis.enterprise.supervisor import Child, Patience, Supervisor
+from mqis.files import make_private_directory
 from mqis.wire.errors import MqisError
 
 log = logging.getLogger(__name__)
-
-PLAN = "enterprise.toml"
-SERVERS = "servers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,8 @@ class Launch:
     #: True if each server gets its own address; None: if the system supports that.
     own_addresses: bool | None = None
     patience: Patience = field(default_factory=Patience)
+    #: Delete what the plan has no more.
+    remove: bool = False
 
 
 class RunningEnterprise:
@@ -83,7 +95,9 @@ class RunningEnterprise:
         self._report = report
         self._lock = ProcessLock(self.run / LOCK)
         self.ended = asyncio.Event()
-        self._control = ControlServer(self.run, self.ended.set)
+        self._refused: list[str] = []
+        self._applying = asyncio.Lock()
+        self._control = ControlServer(self.run, self.ended.set, self._apply_file)
 
     async def __aenter__(self) -> RunningEnterprise:
         make_run_directory(self.run)
@@ -117,93 +131,166 @@ class RunningEnterprise:
         return self.supervisor.nodes
 
     def _supervise(self) -> Supervisor:
-        assigned = self._addresses()
-        for note in assigned.notes:
-            self._report(note)
-        plan = self.launch.plan
-        roles = _roles(self.run, plan)
-        for number, server in enumerate(plan.servers, 1):
-            if roles[server.name] is not server.role:
-                self._report(
-                    f"{self.launch.source}: server[{number}].role: {server.name} is now "
-                    f'"{roles[server.name]}", after a promotion; replace "{server.role}" by it'
-                )
-        at = (
-            _node(self.run, server, roles[server.name], assigned.places[server.name])
-            for server in plan.servers
-        )
-        nodes = Nodes(plan.enterprise.name, tuple(at))
+        before = carried_out(self.run)
         return Supervisor(
             self.run,
-            nodes,
+            self._placed(before),
             self._report,
             patience=self.launch.patience,
             control=str(self._control.path),
             fault_of=fault_of,
         )
 
-    def _addresses(self) -> Assigned:
-        known: dict[str, ServerPorts] = {}
-        names = [server.name for server in self.launch.plan.servers]
-        if (self.run / FILE).exists():
-            before = load_nodes(self.run)
-            known = {node.name: _place_of(node) for node in before}
-            gone = [name for name in known if name not in names]
-            if gone and (self.run / SERVERS).exists():
-                raise NodesError(
-                    f"{self.run}: the server {gone[0]} exists here but is not in the plan; put it "
-                    "back into the plan: a server is removed from an enterprise by its directory"
-                )
-        return assign(self.run, names, known, own=self.launch.own_addresses)
+    def _placed(self, before: RunPlan | None, running: Set[str] = frozenset()) -> Nodes:
+        own = self.launch.own_addresses
+        nodes, notes = place_servers(
+            self.run, self.launch.plan, before, own_addresses=own, running=running
+        )
+        for note in notes:
+            self._report(note)
+        return nodes
 
     # --- up ---------------------------------------------------------------------------------------
 
     async def bring_up(self) -> None:
-        """Returns when every server is ready and the directory holds all objects of the plan.
+        """Returns when every server is ready and the directory is as the plan has it.
 
-        A server that cannot start is given up, and stops no other one.
+        A server that cannot start is given up, and stops no other one; neither does an object that
+        a server refuses.
         """
-        plan, run = self.launch.plan, self.run
-        kept = run / PLAN
-        before = _set_up_before(kept)
+        before = carried_out(self.run)
+        kept = self.run / PLAN
         done = kept.exists() and kept.read_text(encoding="utf-8") == self.launch.text
-        await asyncio.to_thread(make_accounts, run, plan, self.launch.base)
-        if done and all(is_member(node) or _is_lost(node, before) for node in self.nodes):
+        members = all(is_member(node) or _is_lost(node, _names(before)) for node in self.nodes)
+        if before is not None and done and members and not self.launch.remove:
+            await asyncio.to_thread(make_accounts, self.run, self.launch.plan, self.launch.base)
             await self._start(self.nodes)
-        elif await self._set_up(administrator(run, plan, self.launch.base), before):
-            write_whole(kept, self.launch.text)
-        self.supervisor.completed()
+            self.supervisor.completed()
+        else:
+            await self._carry_out(before)
+
+    async def apply(self, what: Launch) -> None:
+        """Carries out a changed plan while the servers run; raises ``MqisError`` if it cannot be.
+
+        Only servers whose address or configuration changes are restarted, one after the other.
+        """
+        async with self._applying:
+            before, old = carried_out(self.run), self.launch
+            self.launch = what
+            try:
+                nodes = self._placed(before, {c.place.name for c in self._running})
+            except MqisError:
+                self.launch = old
+                raise
+            self.supervisor.use(nodes)
+            await self._carry_out(before)
+
+    @property
+    def _running(self) -> list[Child]:
+        return [child for child in self.supervisor.children.values() if child.running]
+
+    async def _carry_out(self, before: RunPlan | None) -> None:
+        plan, run = self.launch.plan, self.run
+        self._refused = []
+        await asyncio.to_thread(make_accounts, run, plan, self.launch.base)
+        account = administrator(run, plan, self.launch.base)
+        steps = await self._set_up(account, before)
+        if steps is not None and not self._refused:
+            keep(run, self.launch.text, plan, before, steps)
+        self.supervisor.completed(self._refused)
 
     async def _start(self, nodes: Iterable[NodePlace]) -> None:
-        """Starts servers that were set up; returns when each of them is ready or given up."""
+        """Starts servers that were set up; returns when each of them is ready or given up.
+
+        One that runs takes what has changed in its configuration, by a restart if it must.
+        """
         names = []
         for node in nodes:
+            changed = None
             if fault_of(node) is None:
-                write_config(self.launch.plan, self.nodes, node)
-            self.supervisor.start(node.name)  # which reports the fault
-            names.append(node.name)
+                changed = write_config(self.launch.plan, self.nodes, node)
+            if not self.supervisor.child(node.name).running or changed is None:
+                self.supervisor.start(node.name)  # which reports the fault
+                names.append(node.name)
+            elif changed.waiting:
+                self._report(f"{node.name} is restarted: {', '.join(changed.waiting)}")
+                await self.supervisor.restart(node.name)
+            elif changed.applied:
+                self.supervisor.reread(node.name)
         await self.supervisor.settled(names)
 
-    async def _set_up(self, account: Administrator, before: Set[str]) -> bool:
-        """Sets up new servers and starts all; returns whether the whole plan is carried out."""
+    async def _set_up(
+        self, account: Administrator, before: RunPlan | None
+    ) -> tuple[Step, ...] | None:
+        """Sets up new servers and starts all; returns the steps, None if not all could be done."""
         plan, nodes = self.launch.plan, self.nodes
+        names = _names(before)
         pec = next(node for node in nodes if node.role == ServerRole.PEC)
-        if pec.name not in before:
+        if pec.name not in names:
             await asyncio.to_thread(found_pec, plan, nodes)
         await self._start([pec])
-        if pec.name in self.supervisor.failed and not before:
+        if pec.name in self.supervisor.failed and not names:
             raise NodesError(f"{pec.name} did not start: {self.supervisor.failed[pec.name]}")
+        steps = await self._steps(pec, account, before)
         for role in (ServerRole.PSC, ServerRole.BSC):
-            await self._set_up_role(role, pec, account, before)
+            await self._set_up_role(role, pec, account, names)
         if pec.name in self.supervisor.failed:
-            return False
+            return None
         try:
-            await asyncio.to_thread(fill, plan, nodes, account, self.launch.connect)
+            await self._change(steps, account, before)
         except (MqisError, OSError) as error:
-            if not self.supervisor.failed:
+            if not self.supervisor.failed and not names:
                 raise
-            self._report(f"not all objects of {self.launch.source} could be created: {error}")
-        return not self.supervisor.failed
+            self._refuse(self.launch.source, error)
+        return None if self.supervisor.failed else steps
+
+    async def _steps(
+        self, pec: NodePlace, account: Administrator, before: RunPlan | None
+    ) -> tuple[Step, ...]:
+        """The changes and removals to carry out; those of a first plan are only additions."""
+        if before is None or pec.name in self.supervisor.failed:
+            return ()
+        plan, remove = self.launch.plan, self.launch.remove
+        nodes = [node for node in self.nodes if node.name in _names(before)]
+
+        def compared() -> tuple[Step, ...]:
+            with self.launch.connect(pec, account) as directory:
+                there = replace(self.nodes, nodes=tuple(nodes))
+                present = read_present(plan, before, there, self.run, directory)
+            return compare(plan, before, present, remove=remove).steps
+
+        return await asyncio.to_thread(compared)
+
+    async def _change(
+        self, steps: Sequence[Step], account: Administrator, before: RunPlan | None
+    ) -> None:
+        """Brings the objects of the plan into the directory, and carries out the other steps."""
+        launch = self.launch
+        filling = Filling(launch.plan, self.nodes, account, launch.connect, self._refuse)
+        await asyncio.to_thread(filling.fill)
+        await asyncio.to_thread(filling.carry_out, steps)
+        change_accounts(self.run, launch.plan, steps, launch.base)
+        if exchange := Exchange.among(steps, self.nodes):
+            await exchange.carry_out(self.supervisor, account, launch.connect)
+            self.supervisor.use(self._placed(before, {c.place.name for c in self._running}))
+        for step in steps:
+            if step.kind is EntryKind.SERVER and step.action is Action.REMOVE:
+                await self._remove(step.name)
+
+    async def _remove(self, server: str) -> None:
+        """Takes a server out whose machine the directory has no more; its files are kept."""
+        place = self.nodes.named(server)
+        await self.supervisor.stop(place.name)
+        home = Path(place.home)
+        home.rename(
+            home.with_name(f"{home.name}.removed-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+        )
+        left = tuple(node for node in self.nodes if node.name != place.name)
+        self.supervisor.use(replace(self.nodes, nodes=left))
+
+    def _refuse(self, name: str, error: Exception) -> None:
+        self._refused.append(f"{name}: {error}")
+        self._report(f"{self.launch.source}: {name} is refused: {error}")
 
     async def _set_up_role(
         self, role: ServerRole, pec: NodePlace, account: Administrator, before: Set[str]
@@ -222,11 +309,11 @@ class RunningEnterprise:
             except (MqisError, OSError) as error:
                 if not before:
                     raise
-                self.supervisor.give_up(server.name, self._refused(server, error))
+                self.supervisor.give_up(server.name, self._why_not(server, error))
                 del of_role[server.name]
         await self._start(of_role.values())
 
-    def _refused(self, server: ServerPlan, error: Exception) -> str:
+    def _why_not(self, server: ServerPlan, error: Exception) -> str:
         number = self.launch.plan.servers.index(server) + 1
         values = f'name = "{server.name}", site = "{server.site}", role = "{server.role}"'
         return f"{self.launch.source}: server[{number}] ({values}): {error}"
@@ -234,6 +321,28 @@ class RunningEnterprise:
     def _join(self, server: ServerPlan, pec: NodePlace, account: Administrator) -> None:
         with self.launch.connect(pec, account) as directory:
             join_server(self.launch.plan, self.nodes, server, directory)
+
+    async def _apply_file(self, request: Mapping[str, Any]) -> list[str]:
+        """Applies the plan that a command names; returns what servers have refused.
+
+        The digest is that of the plan that somebody has seen and agreed to.
+        """
+        path = Path(request["file"])
+        text = path.read_text(encoding="utf-8-sig")
+        if sha256(text.encode()).hexdigest() != request["digest"]:
+            raise NodesError(f"{path}: the file has changed meanwhile; run 'mqis up' again")
+        plan = load_plan(path)
+        await self.apply(
+            replace(
+                self.launch,
+                plan=plan,
+                text=text,
+                base=path.parent,
+                source=str(request["source"]),
+                remove=bool(request["remove"]),
+            )
+        )
+        return [*self._refused, *(f"{n}: {r}" for n, r in self.supervisor.failed.items())]
 
     # --- down -------------------------------------------------------------------------------------
 
@@ -286,64 +395,10 @@ def make_run_directory(run: Path) -> None:
         )
 
 
-def _set_up_before(kept: Path) -> frozenset[str]:
-    """The servers of the plan that was carried out; none before the first one was."""
-    if not kept.exists():
-        return frozenset()
-    return frozenset(server.name for server in load_plan(kept).servers)
+def _names(plan: RunPlan | None) -> frozenset[str]:
+    return frozenset() if plan is None else frozenset(server.name for server in plan.servers)
 
 
 def _is_lost(node: NodePlace, before: Set[str]) -> bool:
     """True for an authority that had a directory; a backup without one just joins again."""
     return node.name in before and node.role != ServerRole.BSC and not is_member(node)
-
-
-def _roles(run: Path, plan: RunPlan) -> dict[str, ServerRole]:
-    """The present roles: a server may have been promoted since the plan was written."""
-    present: dict[str, ServerRole] = {}
-    for server in plan.servers:
-        with suppress(ConfigError, ValueError):  # reported when the server starts
-            present[server.name] = ServerRole(read(_config_of(run, server)).server.role.value)
-    led = {s.site for s in plan.servers if present.get(s.name) is ServerRole.PSC}
-
-    def role_of(server: ServerPlan) -> ServerRole:
-        if server.name in present:
-            return present[server.name]
-        replaced = server.role is ServerRole.PSC and server.site in led
-        return ServerRole.BSC if replaced else server.role
-
-    return {server.name: role_of(server) for server in plan.servers}
-
-
-def _config_of(run: Path, server: ServerPlan) -> Path:
-    return run / SERVERS / server.name / "mqis.toml"
-
-
-def _node(run: Path, server: ServerPlan, role: ServerRole, place: ServerPorts) -> NodePlace:
-    config, ports = _config_of(run, server), place.ports
-    home = config.parent
-    return NodePlace(
-        name=server.name,
-        role=role.value,
-        site=server.site,
-        address=place.address,
-        rpc_port=ports.rpc,
-        mapper_port=ports.mapper,
-        queue_port=ports.queue,
-        discovery_port=ports.discovery,
-        monitor_port=ports.monitor,
-        home=str(home),
-        config=str(config),
-        store=str(home / "directory.db"),
-        journal=str(home / "journal"),
-        log=str(home / "log"),
-    )
-
-
-def _place_of(node: NodePlace) -> ServerPorts:
-    return ServerPorts(
-        node.address,
-        Ports(
-            node.rpc_port, node.mapper_port, node.queue_port, node.discovery_port, node.monitor_port
-        ),
-    )

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from mqis.config.checks import about, as_flag, as_ipv4, as_text, between, one_of
+from mqis.config.checks import about, as_flag, as_ipv4, as_port, as_text, between, one_of
 from mqis.config.file import ConfigError, override
 from mqis.config.sections import Config
 from mqis.protocol.directory.objects import name_key
@@ -110,6 +110,19 @@ class ServerPlan:
     routing: bool = field(
         default=False,
         metadata=about(as_flag, "True if it forwards messages of other machines, and is a gate."),
+    )
+    rpc_port: int = field(default=0, metadata=about(as_port, "Its RPC port. 0: a free one."))
+    mapper_port: int = field(
+        default=0, metadata=about(as_port, "The port of its endpoint mapper. 0: a free one.")
+    )
+    queue_port: int = field(
+        default=0, metadata=about(as_port, "Its port for messages. 0: a free one.")
+    )
+    discovery_port: int = field(
+        default=0, metadata=about(as_port, "Its UDP port for discovery. 0: a free one.")
+    )
+    monitor_port: int = field(
+        default=0, metadata=about(as_port, "Its port for monitoring. 0: a free one.")
     )
 
 
@@ -213,7 +226,7 @@ class RunPlan:
 
 
 #: Key of the file -> field of ``RunPlan``, and the type of one entry.
-_LISTS: dict[str, tuple[str, type[Any]]] = {
+LISTS: dict[str, tuple[str, type[Any]]] = {
     "site": ("sites", SitePlan),
     "link": ("links", LinkPlan),
     "server": ("servers", ServerPlan),
@@ -221,6 +234,89 @@ _LISTS: dict[str, tuple[str, type[Any]]] = {
     "queue": ("queues", QueuePlan),
     "account": ("accounts", AccountPlan),
 }
+
+
+class EntryKind(StrEnum):
+    """The kinds of entries, in the order in which they are made; each needs those before it."""
+
+    OPTIONS = "options"
+    ACCOUNT = "account"
+    SITE = "site"
+    SERVER = "server"
+    MACHINE = "machine"
+    QUEUE = "queue"
+    LINK = "link"
+
+
+#: The ports of a server: keys of its entry, and fields of ``NodePlace``.
+PORTS = ("rpc_port", "mapper_port", "queue_port", "discovery_port", "monitor_port")
+#: The attributes that two files, or a file and a directory, are compared by.
+_COMPARED: Mapping[EntryKind, tuple[str, ...]] = {
+    EntryKind.ACCOUNT: ("administrator",),
+    EntryKind.SITE: (),
+    EntryKind.SERVER: ("site", "role", "routing", *PORTS),
+    EntryKind.MACHINE: ("site", "address"),
+    EntryKind.QUEUE: ("label", "transactional", "journal"),
+    EntryKind.LINK: ("cost", "description"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the file, as it is compared and shown."""
+
+    kind: EntryKind
+    key: str
+    name: str
+    attributes: Mapping[str, object]
+
+    @property
+    def summary(self) -> str:
+        """The attributes that are set, for people."""
+        told = []
+        for key, value in self.attributes.items():
+            if value is True:
+                told.append(key)
+            elif value not in ("", False):
+                told.append(f"{key} {value}")
+        return ", ".join(told)
+
+
+def entries_of(plan: RunPlan, kind: EntryKind) -> dict[str, Entry]:
+    """The entries of one kind by their keys, in the order of the file."""
+    if kind is EntryKind.OPTIONS:
+        options = plan.options.items()
+        values = {f"{section}.{key}": v for section, keys in options for key, v in keys.items()}
+        return {"": Entry(kind, "", "every server", values)} if values else {}
+    found = (entry_of(plan, kind, item) for item in items_of(plan, kind))
+    return {entry.key: entry for entry in found}
+
+
+def items_of(plan: RunPlan, kind: EntryKind) -> tuple[Any, ...]:
+    items: tuple[Any, ...] = getattr(plan, LISTS[kind.value][0])
+    return items
+
+
+def entry_of(plan: RunPlan, kind: EntryKind, item: Any) -> Entry:
+    name = _entry_name(plan, item)
+    values = {key: getattr(item, key) for key in _COMPARED[kind]}
+    if isinstance(item, ServerPlan):  # a port that is not set is assigned
+        values = {k: v for k, v in values.items() if k not in PORTS or v}
+    key = link_key(item.sites) if isinstance(item, LinkPlan) else name_key(name)
+    return Entry(kind, key, name, values)
+
+
+def _entry_name(plan: RunPlan, item: Any) -> str:
+    if isinstance(item, LinkPlan):
+        return " - ".join(item.sites)
+    if isinstance(item, AccountPlan):
+        return f"{plan.domain_of(item)}\\{item.name}"
+    return str(item.path if isinstance(item, QueuePlan) else item.name)
+
+
+def link_key(sites: Iterable[str]) -> str:
+    """A link is known by its two sites, in any order."""
+    return " - ".join(sorted(map(name_key, sites)))
 
 
 def load_plan(path: Path) -> RunPlan:
@@ -236,9 +332,14 @@ def load_plan(path: Path) -> RunPlan:
     return parse_plan(content, str(path))
 
 
-def parse_plan(content: dict[str, Any], source: str = DEFAULT_NAME) -> RunPlan:
-    """Checks parsed TOML and returns the plan; raises ``ConfigError`` with the key."""
-    _refuse_unknown(content, ["enterprise", *_LISTS, "options"], source, "")
+def parse_plan(
+    content: dict[str, Any], source: str = DEFAULT_NAME, *, consistent: bool = True
+) -> RunPlan:
+    """Checks parsed TOML and returns the plan; raises ``ConfigError`` with the key.
+
+    Unless ``consistent``, only each entry is checked, and not whether they fit together.
+    """
+    _refuse_unknown(content, ["enterprise", *LISTS, "options"], source, "")
     if "enterprise" not in content:
         raise ConfigError(
             f"{source}: enterprise: this section is missing; write [enterprise] with a name"
@@ -247,12 +348,12 @@ def parse_plan(content: dict[str, Any], source: str = DEFAULT_NAME) -> RunPlan:
         "enterprise": _entry(EnterprisePlan, content["enterprise"], source, "enterprise"),
         "options": _options(content.get("options", {}), source),
     }
-    for key, (name, kind) in _LISTS.items():
+    for key, (name, kind) in LISTS.items():
         values[name] = _entries(kind, content.get(key, []), source, key)
     if not values["accounts"]:
         values["accounts"] = (AccountPlan("admin", administrator=True),)
     plan = RunPlan(**values)
-    for key, problem in _problems(plan):
+    for key, problem in _problems(plan) if consistent else ():
         raise ConfigError(f"{source}: {key}: {problem}")
     return plan
 

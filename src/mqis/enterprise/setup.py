@@ -15,43 +15,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mqis.admin.join import Directory, FoundObject, Wanted, join
+from mqis.admin.join import Directory, Wanted, join
 from mqis.config.file import ConfigError
 from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
-from mqis.enterprise.plan import AccountPlan, RunPlan, ServerPlan
+from mqis.enterprise.difference import Action, Step
+from mqis.enterprise.plan import AccountPlan, EntryKind, RunPlan, ServerPlan
 from mqis.files import make_private_directory, write_whole
-from mqis.protocol.directory.lookup_query import SortKey
-from mqis.protocol.directory.restrictions import Restriction
+from mqis.protocol.directory.sources import Source
 from mqis.protocol.replication.server import Role
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.accounts import AccountsFile
-from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 
 PASSWORDS = "passwords"
 
 
-class Changing(Directory, Protocol):
+class Changing(Source, Directory, Protocol):
     """The calls of a directory server that setting up needs."""
-
-    def id_of(self, object_type: ObjectType, name: str) -> Guid | None: ...
-
-    def lookup(
-        self,
-        object_type: ObjectType,
-        columns: Sequence[PropId],
-        restrictions: Sequence[Restriction],
-        sort: Sequence[SortKey],
-    ) -> Sequence[FoundObject]: ...
 
     def set(
         self, object_type: ObjectType, name: str, properties: dict[int, PropVariant]
     ) -> None: ...
+
+    def delete(self, object_type: ObjectType, name: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +68,24 @@ def make_accounts(run: Path, plan: RunPlan, base: Path) -> None:
         groups = [ADMINISTRATORS] if account.administrator else []
         secret = _given_password(account, base) or _new_password(run, account)
         file.add(account.name, secret, domain=domain, groups=groups)
+
+
+def change_accounts(run: Path, plan: RunPlan, steps: Sequence[Step], base: Path) -> None:
+    """Carries out the steps that change or remove accounts; an account keeps its identifier."""
+    file = AccountsFile(run / ACCOUNTS)
+    wanted = {f"{plan.domain_of(account)}\\{account.name}": account for account in plan.accounts}
+    for step in steps:
+        if step.kind is not EntryKind.ACCOUNT or step.action is Action.ADD:
+            continue
+        domain, _, name = step.name.partition("\\")
+        old = file.remove(name, domain)
+        if step.action is Action.CHANGE:
+            account = wanted[step.name]
+            groups = old.groups - {ADMINISTRATORS}
+            if account.administrator:
+                groups |= {ADMINISTRATORS}
+            secret = _given_password(account, base) or _first_line(password_of(run, account))
+            file.add(name, secret, domain=domain, sid=old.sid, groups=groups)
 
 
 def administrator(run: Path, plan: RunPlan, base: Path) -> Administrator:

@@ -47,6 +47,8 @@ class Supervision:
     #: True once the whole plan is carried out.
     complete: bool
     servers: Mapping[str, Supervised]
+    #: Objects of the plan that a server refused, each with the reason.
+    refused: tuple[str, ...] = ()
 
 
 def load_states(run: Path) -> Supervision | None:
@@ -57,7 +59,8 @@ def load_states(run: Path) -> Supervision | None:
             name: Supervised(ProcessState(known["state"]), known["since"], known["reason"])
             for name, known in content["servers"].items()
         }
-        return Supervision(content["control"], content["complete"], servers)
+        refused = tuple(content.get("refused", ()))
+        return Supervision(content["control"], content["complete"], servers, refused)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -120,6 +120,7 @@ class Supervisor:
         self._control = control
         self._command = command
         self._complete = False
+        self._refused: tuple[str, ...] = ()
         self._enterprise = nodes.enterprise
         self.children = {node.name: Child(replace(node, pid=None, restarts=0)) for node in nodes}
         self._news = asyncio.Condition()
@@ -142,14 +143,34 @@ class Supervisor:
                 name: Supervised(child.state, child.since, child.reason)
                 for name, child in self.children.items()
             },
+            self._refused,
         )
 
     def child(self, name: str) -> Child:
         return self.children[self.nodes.named(name).name]
 
-    def completed(self) -> None:
-        """Notes that the whole plan is carried out."""
+    def completed(self, refused: Sequence[str] = ()) -> None:
+        """Notes that the plan is carried out, but for what servers have refused."""
         self._complete = True
+        self._refused = tuple(refused)
+        self._save()
+
+    def use(self, nodes: Nodes) -> None:
+        """Takes new servers and new addresses of known ones; those that are gone must be stopped.
+
+        A server that runs keeps its process, and needs a restart to take a new address.
+        """
+        known = self.children
+        self.children = {}
+        for node in nodes:
+            child = known.get(node.name)
+            if child is None:
+                child = Child(replace(node, pid=None, restarts=0))
+            else:
+                before = child.place
+                child.place = replace(node, pid=before.pid, restarts=before.restarts)
+            self.children[node.name] = child
+        self._complete = False
         self._save()
 
     # --- commands ---------------------------------------------------------------------------------
@@ -186,6 +207,18 @@ class Supervisor:
                 _signal(child.process, signal.SIGKILL)
             await task
         self._enter(child, ProcessState.STOPPED)
+
+    async def restart(self, name: str) -> None:
+        """Stops a server that runs and starts it again; returns when it is ready or given up."""
+        await self.stop(name)
+        self.start(name)
+        await self.settled([name])
+
+    def reread(self, name: str) -> None:
+        """Lets a server that runs take the live keys of its configuration."""
+        process = self.child(name).process
+        if process is not None:
+            _signal(process, signal.SIGHUP)
 
     async def kill(self, name: str, *, stay: bool = False) -> int:
         """Kills a server; it is restarted unless ``stay``. Returns its process number."""

@@ -53,7 +53,7 @@ from mqis.server.hosts import HostResolver
 from mqis.server.identity import server_name
 from mqis.server.logon import AuditedAuthenticator, LiveAccounts
 from mqis.server.loss import ways_back
-from mqis.server.monitoring.service import start_monitoring
+from mqis.server.monitoring.service import MonitoringService, start_monitoring
 from mqis.server.monitoring.sources import Sources
 from mqis.server.notification import start_notifier
 from mqis.server.replication import ReplicationService, start_replication
@@ -145,6 +145,7 @@ class DirectoryServer:
         self._accounts = LiveAccounts(Path(config.security.accounts))
         self._directory: DirectoryContext | None = None
         self._replication: ReplicationService | None = None
+        self._monitoring: MonitoringService | None = None
         #: The addresses of queue managers, of a server that does not replicate.
         self._resolver: HostResolver | None = None
         self._started = False
@@ -178,6 +179,8 @@ class DirectoryServer:
             directory.reconfigure(_settings(result.config, old.own_site, old.port))
         if self._replication is not None:
             self._replication.reread(result.config)
+        if self._monitoring is not None:
+            self._monitoring.reread(result.config.monitoring)
         if self._resolver is not None:
             self._resolver.use(result.config.hosts.entries)
         return result
@@ -192,7 +195,7 @@ class DirectoryServer:
             await asyncio.to_thread(find_place, config, store)
         writer = GroupCommitWriter(store)
         sources = Sources(config, config.server.name or _host_name(), store, writer)
-        monitoring = await self._monitor(sources) if config.monitoring.enabled else None
+        self._monitoring = await self._monitor(sources) if config.monitoring.enabled else None
         if replicates:
             self._replication = await self._replicate(sources)
         else:
@@ -253,7 +256,7 @@ class DirectoryServer:
             config.server.role.value,
             None if replication is None else replication.port,
             () if replication is None else tuple(await replication.owned()),
-            monitoring,
+            None if self._monitoring is None else self._monitoring.port,
         )
 
     def _readers(self, store: Store) -> StoreReaders | None:
@@ -288,7 +291,7 @@ class DirectoryServer:
             await asyncio.to_thread(store.examine)
         return store
 
-    async def _monitor(self, sources: Sources) -> int:
+    async def _monitor(self, sources: Sources) -> MonitoringService:
         section = self.config.monitoring
         try:
             return await start_monitoring(section, sources, self._stack)

@@ -65,6 +65,21 @@ def test_two_lives_at_one_moment_share_no_number(lost: tuple[Enterprise, MemoryS
     assert set(first) & set(second) == set()
 
 
+def test_a_life_that_begins_a_second_later_goes_on_above(
+    lost: tuple[Enterprise, MemoryStore],
+) -> None:
+    """Chance does not undo what the clock tells, or the older life would count."""
+    enterprise, backup = lost
+    for chance in range(8):
+        here, there = enterprise.clone(), enterprise.clone()
+        for place in (here, there):
+            place.lose(lambda parcel: "psc" in (parcel.machine, parcel.sender))
+            place.nodes["psc"].lives += chance
+        there.nodes["psc"].lives += 100
+        there.now += 1.5
+        assert max(life(here, backup, "first")) < min(life(there, backup, "second"))
+
+
 def test_a_clock_without_sense_does_not_use_up_the_numbers(
     lost: tuple[Enterprise, MemoryStore],
 ) -> None:

@@ -54,8 +54,8 @@ def monitored(work: Callable[[int, Sources, Ailing], Awaitable[None]]) -> None:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(writer.close)
             section = replace(MonitoringSection(), enabled=True, port=0)
-            port = await start_monitoring(section, sources, stack)
-            await work(port, sources, store)
+            service = await start_monitoring(section, sources, stack)
+            await work(service.port, sources, store)
 
     asyncio.run(run())
 

@@ -41,7 +41,8 @@ _MIN, _MAX = SequenceNumber.MIN, SequenceNumber.MAX
 #: The scale of numbers by the clock: from 2020 on, and below ``max_jump`` whatever the clock says.
 #: No authority makes so many changes in a second, so the clock stays ahead of its numbers.
 _FIRST_SECOND, _LAST_S, _NUMBERS_PER_SECOND = 1_577_836_800.0, float(1 << 31), 1 << 20
-#: The random bytes that are added, worth 16 seconds: two lives by one wrong clock part too.
+#: The random bytes that are added: two lives by one wrong clock part too. To a number by the clock
+#: less than a second is added, so that a life that begins a second later has higher numbers.
 _CHANCE_BYTES = 3
 #: Such numbers come from a server that has taken office by its clock (earlier versions counted four
 #: numbers a second). Lower ones may have been counted from zero, by a PEC that set up the site
@@ -260,7 +261,10 @@ def _behind_used_numbers(work: Work, own: _Copy, others: list[_Copy]) -> Sequenc
     seconds = min(max(0.0, work.at.unix - _FIRST_SECOND), _LAST_S)
     by_clock = SequenceNumber(int(seconds * _NUMBERS_PER_SECOND))
     chance = int.from_bytes(work.entropy.guid().raw[:_CHANCE_BYTES], "big")
-    return max(_highest(own, others) + work.settings.restore_jump, by_clock) + chance
+    jumped = _highest(own, others) + work.settings.restore_jump
+    if jumped > by_clock:
+        return jumped + chance
+    return by_clock + chance % _NUMBERS_PER_SECOND
 
 
 def _highest(own: _Copy, others: list[_Copy]) -> SequenceNumber:

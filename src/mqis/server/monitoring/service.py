@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from http import HTTPStatus
-from itertools import cycle
+from itertools import count
 from typing import TYPE_CHECKING
 
 from mqis.config.logs import details
@@ -40,16 +40,19 @@ COMPARE_S = 2.0
 
 async def start_monitoring(
     section: MonitoringSection, sources: Sources, stack: AsyncExitStack
-) -> int:
-    """Starts an endpoint; returns its port; raises ``OSError`` if it cannot listen."""
+) -> MonitoringService:
+    """Starts an endpoint; raises ``OSError`` if it cannot listen."""
     service = MonitoringService(sources, section)
     stack.push_async_callback(service.close)
-    port = await service.listen(section.listen, section.port)
-    log.info("monitoring", extra=details(address=section.listen, port=port))
-    return port
+    service.port = await service.listen(section.listen, section.port)
+    log.info("monitoring", extra=details(address=section.listen, port=service.port))
+    return service
 
 
 class MonitoringService:
+    #: The port that it listens at.
+    port = 0
+
     def __init__(self, sources: Sources, section: MonitoringSection) -> None:
         self._sources = sources
         self._section = section
@@ -73,9 +76,12 @@ class MonitoringService:
         self._tasks.append(asyncio.create_task(self._observe_lag()))
         if section.verify_s:
             self._tasks.append(asyncio.create_task(self._verify(section.verify_s)))
-        if section.peers:
-            self._tasks.append(asyncio.create_task(self._compare(section.peers)))
+        self._tasks.append(asyncio.create_task(self._compare()))
         return bound
+
+    def reread(self, section: MonitoringSection) -> None:
+        """Takes the live keys."""
+        self._section = section
 
     async def close(self) -> None:
         await self._server.close()
@@ -106,13 +112,14 @@ class MonitoringService:
             await loop.run_in_executor(self._slow, self._verify_once)
             await asyncio.sleep(every_s)
 
-    async def _compare(self, peers: tuple[str, ...]) -> None:
+    async def _compare(self) -> None:
         """Compares this server's copies with those of one peer after the other."""
         loop = asyncio.get_running_loop()
-        for peer in cycle(peers):
-            found = await loop.run_in_executor(self._slow, fetch, peer)
-            if isinstance(found, ServerStatus):
-                await loop.run_in_executor(self._thread, self._compare_with, found)
+        for turn in count():
+            if peers := self._section.peers:
+                found = await loop.run_in_executor(self._slow, fetch, peers[turn % len(peers)])
+                if isinstance(found, ServerStatus):
+                    await loop.run_in_executor(self._thread, self._compare_with, found)
             await asyncio.sleep(COMPARE_S)
 
     # --- in the thread ----------------------------------------------------------------------------

@@ -1,0 +1,199 @@
+"""The difference between an enterprise file and an enterprise that exists.
+
+Three things are compared: the file, the file as it was carried out last, and what is there. What
+the file has changed since is a step to carry out. What commands have changed since (a promotion,
+the cost of a link) is drift: it stays as it is, and 'mqis up --adopt' writes it into the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mqis.enterprise.plan import Entry, EntryKind, RunPlan, entries_of
+
+#: The value of each attribute of an entry, as the file would have it.
+Attributes = Mapping[str, object]
+#: What is there, by kind and by the key of an entry.
+Present = Mapping[EntryKind, Mapping[str, "Existing"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """An entry as it is: its name for people, and its attributes."""
+
+    name: str
+    attributes: Attributes
+
+
+class Action(StrEnum):
+    ADD = "add"
+    CHANGE = "change"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step to carry out; ``entry`` is that of the new file, or the removed one of the old."""
+
+    action: Action
+    kind: EntryKind
+    name: str
+    entry: Entry
+    #: The attributes that change, with their values before; empty if the entry is new or removed.
+    before: Attributes
+    #: True if the entry was carried out once, and a command has deleted it since.
+    deleted: bool = False
+
+    @property
+    def detail(self) -> str:
+        if self.before:
+            new = self.entry.attributes
+            return ", ".join(
+                f"{key} {_shown(old)} -> {_shown(new[key])}" for key, old in self.before.items()
+            )
+        if self.deleted:
+            return "deleted since by a command; it is made again"
+        return "" if self.action is Action.REMOVE else self.entry.summary
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A difference that a command has made; it is left alone."""
+
+    kind: EntryKind
+    name: str
+    #: The entry of the file; None if the file has none.
+    entry: Entry | None
+    #: The attributes that differ, as they are now; those of an entry that the file lacks: all.
+    now: Attributes
+
+    @property
+    def adoptable(self) -> bool:
+        """A site of the file needs a server of it, and an account its password."""
+        return self.kind not in (EntryKind.SITE, EntryKind.ACCOUNT)
+
+    @property
+    def detail(self) -> str:
+        if self.entry is None:
+            return "not in the file"
+        known = self.entry.attributes
+        return ", ".join(
+            f"{key} is {_shown(value)}, in the file {_shown(known[key])}"
+            for key, value in self.now.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    steps: tuple[Step, ...]
+    #: Entries that the file had and has no more; only --remove takes them away.
+    left: tuple[Step, ...]
+    drift: tuple[Drift, ...]
+
+    @property
+    def needs_consent(self) -> bool:
+        """New entries do no harm; whoever changes or removes one is asked."""
+        return any(step.action is not Action.ADD or step.deleted for step in self.steps)
+
+
+#: Attributes that no server can change, and what to do instead.
+_LASTING = {
+    (EntryKind.SERVER, "site"): "a server stays in its site: remove it, and add another one there",
+    (EntryKind.MACHINE, "site"): "a machine stays in its site: remove it and add it again",
+    (EntryKind.QUEUE, "transactional"): "a queue stays as it was made: remove it and add it again",
+}
+
+
+def impossible(difference: Difference) -> list[str]:
+    """The steps that cannot be carried out, in words; nothing should be changed then."""
+    told = []
+    by_site: dict[object, list[Step]] = {}
+    for step in difference.steps:
+        for key in step.before:
+            if (step.kind, key) in _LASTING:
+                told.append(f"{step.kind} {step.name}: {step.detail}: {_LASTING[step.kind, key]}")
+            if key == "role":
+                by_site.setdefault(step.entry.attributes["site"], []).append(step)
+        if step.action is Action.REMOVE and (reason := _not_removable(step)):
+            told.append(f"{step.kind} {step.name}: {reason}")
+    for site, steps in by_site.items():
+        if sorted(str(step.entry.attributes["role"]) for step in steps) != ["bsc", "psc"]:
+            names = ", ".join(f"{step.name} ({step.detail})" for step in steps)
+            told.append(
+                f"roles in {site}: {names}: only a PSC and a backup of its site can change their "
+                "roles, with each other; a PEC cannot"
+            )
+    return told
+
+
+def _not_removable(step: Step) -> str:
+    if step.kind is EntryKind.SERVER and step.entry.attributes["role"] != "bsc":
+        return "only a backup can be removed; let a backup take its role first"
+    if step.kind is EntryKind.SITE:
+        return "a site is deleted by 'mqis delete site', after its servers and machines"
+    return ""
+
+
+def compare(
+    plan: RunPlan, before: RunPlan | None, present: Present, *, remove: bool = False
+) -> Difference:
+    """Returns the steps in the order in which they can be carried out: removals come last."""
+    steps: list[Step] = []
+    gone: list[Step] = []
+    drift: list[Drift] = []
+    for kind in EntryKind:
+        wanted, known = entries_of(plan, kind), entries_of(before, kind) if before else {}
+        there = present.get(kind, {})
+        for key, entry in wanted.items():
+            found = _step(kind, entry, known.get(key), there.get(key))
+            steps += [] if found is None else [found]
+            drift += _drift(kind, entry, known.get(key), there.get(key))
+        for key in there.keys() - wanted.keys():
+            if key in known:
+                now = Entry(kind, key, there[key].name, there[key].attributes)
+                gone.append(Step(Action.REMOVE, kind, now.name, now, {}))
+            else:
+                drift.append(Drift(kind, there[key].name, None, there[key].attributes))
+    gone.reverse()  # queues before machines before sites
+    order = [*steps, *(gone if remove else ())]
+    named = sorted(drift, key=lambda found: (list(EntryKind).index(found.kind), found.name))
+    return Difference(tuple(order), () if remove else tuple(gone), tuple(named))
+
+
+def _step(
+    kind: EntryKind, entry: Entry, known: Entry | None, there: Existing | None
+) -> Step | None:
+    if there is None:
+        return Step(Action.ADD, kind, entry.name, entry, {}, deleted=known is not None)
+    changed = {
+        key: there.attributes[key]
+        for key, value in entry.attributes.items()
+        if key in there.attributes
+        and value != there.attributes[key]
+        and (known is None or known.attributes.get(key) != value)
+    }
+    return Step(Action.CHANGE, kind, there.name, entry, changed) if changed else None
+
+
+def _drift(
+    kind: EntryKind, entry: Entry, known: Entry | None, there: Existing | None
+) -> Iterator[Drift]:
+    if there is None or known is None:
+        return
+    now = {
+        key: there.attributes[key]
+        for key, value in entry.attributes.items()
+        if key in there.attributes
+        and value != there.attributes[key]
+        and known.attributes.get(key) == value
+    }
+    if now:
+        yield Drift(kind, there.name, entry, now)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if value != "" else "none"

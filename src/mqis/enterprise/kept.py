@@ -1,0 +1,69 @@
+"""The plan that was carried out last, as a run directory keeps it.
+
+``enterprise.toml`` is the file of the last 'mqis up'. Entries that it has no more, and that nobody
+has removed yet, are in ``left.toml``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from mqis.enterprise.difference import Action, Step
+from mqis.enterprise.plan import EntryKind, RunPlan, entries_of, entry_of, items_of, parse_plan
+from mqis.files import write_whole
+
+PLAN, LEFT = "enterprise.toml", "left.toml"
+
+
+def carried_out(run: Path) -> RunPlan | None:
+    """The plan that was carried out last, with what was left of earlier ones; None: none was."""
+    kept = run / PLAN
+    if not kept.exists():
+        return None
+    content = _content(kept)
+    if (run / LEFT).exists():
+        for key, entries in _content(run / LEFT).items():
+            content[key] = [*content.get(key, ()), *entries]
+    return parse_plan(content, str(kept), consistent=False)
+
+
+def keep(run: Path, text: str, plan: RunPlan, before: RunPlan | None, done: Sequence[Step]) -> None:
+    """Notes that a plan was carried out by these steps."""
+    left = {} if before is None else _left(plan, before, done)
+    write_whole(run / LEFT, tomlkit.dumps(left))  # first: an entry in both files does no harm
+    write_whole(run / PLAN, text)
+
+
+def _left(plan: RunPlan, before: RunPlan, done: Sequence[Step]) -> Mapping[str, Any]:
+    removed = {(s.kind, s.entry.key) for s in done if s.action is Action.REMOVE}
+    found: dict[str, list[dict[str, object]]] = {}
+    for kind in EntryKind:
+        if kind is EntryKind.OPTIONS:
+            continue
+        wanted = entries_of(plan, kind)
+        for item in items_of(before, kind):
+            key = entry_of(before, kind, item).key
+            if key not in wanted and (kind, key) not in removed:
+                found.setdefault(kind.value, []).append(_table(item))
+    return found
+
+
+def _table(item: Any) -> dict[str, object]:
+    return {field.name: _plain(getattr(item, field.name)) for field in fields(item)}
+
+
+def _plain(value: object) -> object:
+    """A value as TOML has it: a role is a text, two sites are a list."""
+    if isinstance(value, str):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _content(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8-sig"))

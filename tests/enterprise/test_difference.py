@@ -1,0 +1,348 @@
+"""The difference between an enterprise file and what is there, and its way into the file."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqis.enterprise.adopting import adopt
+from mqis.enterprise.difference import Action, Difference, Existing, Present, compare, impossible
+from mqis.enterprise.kept import LEFT, PLAN, carried_out, keep
+from mqis.enterprise.plan import EntryKind, RunPlan, entries_of, parse_plan
+
+FILE = """\
+[enterprise]
+name = "Acme"
+
+[[site]]
+name = "Delft"
+
+[[site]]
+name = "Leiden"
+
+# two offices
+[[link]]
+sites = ["Delft", "Leiden"]
+cost = 7                        # leased
+
+[[server]]
+name = "del-dir1"
+site = "Delft"
+role = "pec"
+
+[[server]]
+name = "lei-dir1"
+site = "Leiden"
+role = "psc"
+
+[[server]]
+name = "lei-dir2"
+site = "Leiden"
+role = "bsc"
+
+[[machine]]
+name = "app1"
+site = "Delft"
+
+[[queue]]
+path = 'app1\\orders'
+label = "Orders"
+
+[[account]]
+name = "admin"
+administrator = true
+
+[options.log]
+level = "info"
+"""
+
+
+def plan_of(text: str) -> RunPlan:
+    return parse_plan(tomllib.loads(text))
+
+
+def present_of(plan: RunPlan) -> dict[EntryKind, dict[str, Existing]]:
+    """What is there after a plan was carried out."""
+    return {
+        kind: {
+            key: Existing(e.name, dict(e.attributes)) for key, e in entries_of(plan, kind).items()
+        }
+        for kind in EntryKind
+    }
+
+
+BEFORE = plan_of(FILE)
+
+
+def difference(old: str, new: str, present: Present | None = None, **options: Any) -> Difference:
+    assert old in FILE or not old
+    changed = plan_of(FILE.replace(old, new) if old else FILE + new)
+    return compare(changed, BEFORE, present or present_of(BEFORE), **options)
+
+
+def told(found: Difference) -> list[tuple[str, str, str, str]]:
+    return [(s.action.value, s.kind.value, s.name, s.detail) for s in found.steps]
+
+
+def test_the_same_file_makes_no_difference() -> None:
+    assert difference("", "") == Difference((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "step"),
+    [
+        ("cost = 7", "cost = 9", ("change", "link", "Delft - Leiden", "cost 7 -> 9")),
+        (
+            'label = "Orders"',
+            'label = ""',
+            ("change", "queue", "app1\\orders", "label Orders -> none"),
+        ),
+        (
+            'label = "Orders"',
+            'label = "Orders"\njournal = true',
+            ("change", "queue", "app1\\orders", "journal no -> yes"),
+        ),
+        (
+            'level = "info"',
+            'level = "debug"',
+            ("change", "options", "every server", "log.level info -> debug"),
+        ),
+        (
+            "",
+            "[[machine]]\nname = 'desk1'\nsite = 'Leiden'\naddress = '10.0.0.9'\n",
+            ("add", "machine", "desk1", "site Leiden, address 10.0.0.9"),
+        ),
+        (
+            "",
+            "[[server]]\nname = 'lei-dir3'\nsite = 'Leiden'\nrole = 'bsc'\nrouting = true\n",
+            ("add", "server", "lei-dir3", "site Leiden, role bsc, routing"),
+        ),
+        ("", "[[account]]\nname = 'clerk'\n", ("add", "account", "ACME\\clerk", "")),
+    ],
+)
+def test_what_the_file_changes_is_a_step(old: str, new: str, step: tuple[str, ...]) -> None:
+    if "account" in step:  # the list of accounts is not the last part of the file
+        old, new = "[options.log]", f"{new}[options.log]"
+    elif not old:
+        old, new = "[[account]]", f"{new}[[account]]"
+    found = difference(old, new)
+    assert told(found) == [step]
+    assert found.needs_consent == (step[0] != "add")
+    assert not found.drift
+    assert not impossible(found)
+
+
+def test_names_are_the_same_in_any_case_and_sites_in_any_order() -> None:
+    assert not difference('["Delft", "Leiden"]', '["LEIDEN", "delft"]').steps
+    assert not difference("app1\\orders", "APP1\\Orders").steps
+
+
+def test_a_port_that_the_file_sets_is_compared_and_one_that_it_does_not_set_is_not() -> None:
+    present = present_of(BEFORE)
+    key = "lei-dir2"
+    there = present[EntryKind.SERVER][key]
+    present[EntryKind.SERVER][key] = Existing(
+        there.name, {**there.attributes, "rpc_port": 2879, "queue_port": 1801}
+    )
+    text = 'name = "lei-dir2"\n'
+    found = difference(text, f"{text}rpc_port = 2990\n", present)
+    assert told(found) == [("change", "server", "lei-dir2", "rpc_port 2879 -> 2990")]
+    assert not difference(text, f"{text}rpc_port = 2879\n", present).steps
+
+
+def test_what_commands_have_changed_is_drift_and_stays() -> None:
+    present = present_of(BEFORE)
+    present[EntryKind.LINK]["delft - leiden"] = Existing(
+        "Delft - Leiden", {"cost": 50, "description": ""}
+    )
+    present[EntryKind.SERVER]["lei-dir1"] = Existing("lei-dir1", {"role": "bsc"})
+    present[EntryKind.SITE]["utrecht"] = Existing("Utrecht", {})
+    found = difference("", "", present)
+    assert not found.steps
+    assert [(d.kind.value, d.name, d.detail) for d in found.drift] == [
+        ("site", "Utrecht", "not in the file"),
+        ("server", "lei-dir1", "role is bsc, in the file psc"),
+        ("link", "Delft - Leiden", "cost is 50, in the file 7"),
+    ]
+    # A file that changes the same key has decided.
+    assert told(difference("cost = 7", "cost = 8", present)) == [
+        ("change", "link", "Delft - Leiden", "cost 50 -> 8")
+    ]
+    assert not [d for d in difference("cost = 7", "cost = 8", present).drift if d.kind == "link"]
+
+
+def test_what_a_command_has_deleted_is_made_again_after_a_question() -> None:
+    present = present_of(BEFORE)
+    del present[EntryKind.QUEUE]["app1\\orders"]
+    found = difference("", "", present)
+    assert told(found) == [
+        ("add", "queue", "app1\\orders", "deleted since by a command; it is made again")
+    ]
+    assert found.needs_consent
+
+
+WITHOUT = "[[queue]]\npath = 'app1\\orders'\nlabel = \"Orders\"\n"
+
+
+def test_what_the_file_has_no_more_stays_unless_it_shall_go() -> None:
+    found = difference(WITHOUT, "")
+    assert not found.steps
+    assert [(s.kind.value, s.name) for s in found.left] == [("queue", "app1\\orders")]
+    gone = difference(WITHOUT, "", remove=True)
+    assert told(gone) == [("remove", "queue", "app1\\orders", "")]
+    assert gone.needs_consent
+    assert not gone.left
+
+
+def test_removals_come_last_and_what_depends_on_others_first() -> None:
+    text = FILE.replace(WITHOUT, "").replace('[[machine]]\nname = "app1"\nsite = "Delft"\n', "")
+    text = text.replace("cost = 7", "cost = 8")
+    found = compare(plan_of(text), BEFORE, present_of(BEFORE), remove=True)
+    assert [(s.action.value, s.kind.value) for s in found.steps] == [
+        ("change", "link"),
+        ("remove", "queue"),
+        ("remove", "machine"),
+    ]
+
+
+SERVER2 = '[[server]]\nname = "lei-dir2"\nsite = "Leiden"\nrole = "bsc"\n'
+
+
+@pytest.mark.parametrize(
+    ("changes", "remove", "reason"),
+    [
+        ([('name = "app1"\nsite = "Delft"', 'name = "app1"\nsite = "Leiden"')], False, "stays in"),
+        (
+            [('label = "Orders"', 'label = "Orders"\ntransactional = true')],
+            False,
+            "a queue stays as it was made",
+        ),
+        (
+            [
+                (
+                    'name = "lei-dir1"\nsite = "Leiden"\nrole = "psc"',
+                    SERVER2.split("\n", 1)[1][:-1],
+                ),
+                (SERVER2, ""),
+            ],
+            True,
+            "",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is(
+    changes: list[tuple[str, str]], remove: bool, reason: str
+) -> None:
+    text = FILE
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    if not reason:  # a site without an authority is no plan at all
+        with pytest.raises(Exception, match="exactly one server"):
+            plan_of(text)
+        return
+    found = compare(plan_of(text), BEFORE, present_of(BEFORE), remove=remove)
+    (said,) = impossible(found)
+    assert reason in said
+
+
+def test_two_servers_of_a_site_exchange_their_roles_and_others_do_not() -> None:
+    both = FILE.replace('role = "psc"', 'role = "x"').replace('role = "bsc"', 'role = "psc"')
+    found = compare(plan_of(both.replace('role = "x"', 'role = "bsc"')), BEFORE, present_of(BEFORE))
+    assert [s.detail for s in found.steps] == ["role psc -> bsc", "role bsc -> psc"]
+    assert not impossible(found)
+    pec = FILE.replace('role = "pec"', 'role = "x"').replace('role = "psc"', 'role = "pec"')
+    found = compare(plan_of(pec.replace('role = "x"', 'role = "psc"')), BEFORE, present_of(BEFORE))
+    assert all("a PEC cannot" in text for text in impossible(found))
+    assert len(impossible(found)) == 2
+
+
+def test_only_a_backup_can_be_removed_whatever_its_role_was_in_the_file() -> None:
+    present = present_of(BEFORE)
+    text = FILE.replace(SERVER2, "")
+    found = compare(plan_of(text), BEFORE, present, remove=True)
+    assert told(found) == [("remove", "server", "lei-dir2", "")]
+    assert not impossible(found)
+    there = present[EntryKind.SERVER]["lei-dir2"]
+    promoted = Existing("lei-dir2", {**there.attributes, "role": "psc"})
+    present[EntryKind.SERVER]["lei-dir2"] = promoted
+    (said,) = impossible(compare(plan_of(text), BEFORE, present, remove=True))
+    assert said.startswith("server lei-dir2: only a backup can be removed")
+
+
+# --- the file, and what a run directory keeps of it ----------------------------------------------
+
+
+def test_drift_is_written_into_the_file_and_the_rest_of_it_stays(tmp_path: Path) -> None:
+    path = tmp_path / "enterprise.toml"
+    path.write_text(FILE, "utf-8")
+    path.chmod(0o640)
+    present = present_of(BEFORE)
+    link = {"cost": 50, "description": ""}
+    present[EntryKind.LINK]["delft - leiden"] = Existing("Delft - Leiden", link)
+    present[EntryKind.SERVER]["lei-dir1"] = Existing("lei-dir1", {"role": "bsc"})
+    present[EntryKind.SERVER]["lei-dir2"] = Existing("lei-dir2", {"role": "psc"})
+    present[EntryKind.SITE]["utrecht"] = Existing("Utrecht", {})
+    del present[EntryKind.QUEUE]["app1\\orders"]
+    written = adopt(path, compare(BEFORE, BEFORE, present))
+    assert written == [
+        "server lei-dir1: role = bsc",
+        "server lei-dir2: role = psc",
+        "link Delft - Leiden: cost = 50",
+        "queue app1\\orders: taken out",
+    ]
+    text = path.read_text("utf-8")
+    assert "# two offices\n" in text
+    assert "cost = 50                        # leased\n" in text
+    now = plan_of(text)
+    assert not now.queues
+    assert [(s.name, s.role.value) for s in now.servers[1:]] == [
+        ("lei-dir1", "bsc"),
+        ("lei-dir2", "psc"),
+    ]
+    assert path.stat().st_mode & 0o777 == 0o640
+    after = compare(now, BEFORE, present)
+    assert [d.kind for d in after.drift] == [EntryKind.SITE]
+    assert not after.steps
+    assert adopt(path, after) == []
+    assert path.read_text("utf-8") == text
+
+
+def test_a_link_that_a_command_has_made_is_written_too(tmp_path: Path) -> None:
+    text = FILE.replace("# two offices\n[[link]]\n", "[[x]]\n").replace("[[x]]", "[[link]]")
+    start, end = text.index("[[link]]"), text.index("[[server]]")
+    text = text[:start] + text[end:]
+    path = tmp_path / "enterprise.toml"
+    path.write_text(text, "utf-8")
+    present = present_of(BEFORE)
+    plan = plan_of(text)
+    assert adopt(path, compare(plan, plan, present)) == ["link Delft - Leiden: added"]
+    (link,) = plan_of(path.read_text("utf-8")).links
+    assert (link.sites, link.cost, link.description) == (("Delft", "Leiden"), 7, "")
+
+
+def test_what_was_left_alone_is_remembered_until_it_is_removed(tmp_path: Path) -> None:
+    assert carried_out(tmp_path) is None
+    keep(tmp_path, FILE, BEFORE, None, ())
+    assert carried_out(tmp_path) == BEFORE
+    shorter = FILE.replace(WITHOUT, "").replace(SERVER2, "")
+    keep(tmp_path, shorter, plan_of(shorter), BEFORE, ())
+    assert (tmp_path / PLAN).read_text("utf-8") == shorter
+    known = carried_out(tmp_path)
+    assert known is not None
+    assert [s.name for s in known.servers] == ["del-dir1", "lei-dir1", "lei-dir2"]
+    assert known.queues == BEFORE.queues
+    found = compare(plan_of(shorter), known, present_of(BEFORE), remove=True)
+    queue = [step for step in found.steps if step.kind is EntryKind.QUEUE]
+    assert [step.action for step in queue] == [Action.REMOVE]
+    keep(tmp_path, shorter, plan_of(shorter), known, queue)
+    known = carried_out(tmp_path)
+    assert known is not None
+    assert [s.name for s in known.servers] == ["del-dir1", "lei-dir1", "lei-dir2"]
+    assert not known.queues
+    # It is in the file again, so it is left no more.
+    keep(tmp_path, FILE, BEFORE, known, ())
+    assert tomllib.loads((tmp_path / LEFT).read_text("utf-8")) == {}
