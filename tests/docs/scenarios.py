@@ -252,7 +252,7 @@ SCENARIOS = (
     ),
     Scenario(
         "operations",
-        [("docs/operations.md", "mqis up --example")],
+        [("docs/operations.md", "mqis up --example"), ("docs/operations.md", "mqis up --detach")],
         before=_DOWN,
         printed=[
             "Meridian is up: 5 servers ready after ",
@@ -263,6 +263,10 @@ SCENARIOS = (
             "chi-dir1 is ready, process ",
             "ber-dir2 ended (SIGKILL); starting it again",
             "Meridian is down",
+            "cost 10 -> 15",
+            "Meridian is up: 1 step carried out",
+            "left alone: queue C14\\orders: label is Changed, in the file Incoming orders",
+            "queue C14\\orders: label = Changed",
         ],
     ),
     Scenario(

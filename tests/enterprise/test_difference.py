@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from mqis.enterprise.adopting import adopt
-from mqis.enterprise.difference import Action, Difference, Existing, Present, compare, impossible
+from mqis.enterprise.difference import (
+    Action,
+    PlanDifference,
+    Present,
+    PresentEntry,
+    compare,
+    impossible,
+)
 from mqis.enterprise.kept import LEFT, PLAN, carried_out, keep
 from mqis.enterprise.plan import EntryKind, RunPlan, entries_of, parse_plan
 
@@ -64,11 +71,12 @@ def plan_of(text: str) -> RunPlan:
     return parse_plan(tomllib.loads(text))
 
 
-def present_of(plan: RunPlan) -> dict[EntryKind, dict[str, Existing]]:
+def present_of(plan: RunPlan) -> dict[EntryKind, dict[str, PresentEntry]]:
     """What is there after a plan was carried out."""
     return {
         kind: {
-            key: Existing(e.name, dict(e.attributes)) for key, e in entries_of(plan, kind).items()
+            key: PresentEntry(e.name, dict(e.attributes))
+            for key, e in entries_of(plan, kind).items()
         }
         for kind in EntryKind
     }
@@ -77,18 +85,20 @@ def present_of(plan: RunPlan) -> dict[EntryKind, dict[str, Existing]]:
 BEFORE = plan_of(FILE)
 
 
-def difference(old: str, new: str, present: Present | None = None, **options: Any) -> Difference:
+def difference(
+    old: str, new: str, present: Present | None = None, **options: Any
+) -> PlanDifference:
     assert old in FILE or not old
     changed = plan_of(FILE.replace(old, new) if old else FILE + new)
     return compare(changed, BEFORE, present or present_of(BEFORE), **options)
 
 
-def told(found: Difference) -> list[tuple[str, str, str, str]]:
+def told(found: PlanDifference) -> list[tuple[str, str, str, str]]:
     return [(s.action.value, s.kind.value, s.name, s.detail) for s in found.steps]
 
 
 def test_the_same_file_makes_no_difference() -> None:
-    assert difference("", "") == Difference((), (), ())
+    assert difference("", "") == PlanDifference((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -144,7 +154,7 @@ def test_a_port_that_the_file_sets_is_compared_and_one_that_it_does_not_set_is_n
     present = present_of(BEFORE)
     key = "lei-dir2"
     there = present[EntryKind.SERVER][key]
-    present[EntryKind.SERVER][key] = Existing(
+    present[EntryKind.SERVER][key] = PresentEntry(
         there.name, {**there.attributes, "rpc_port": 2879, "queue_port": 1801}
     )
     text = 'name = "lei-dir2"\n'
@@ -155,11 +165,11 @@ def test_a_port_that_the_file_sets_is_compared_and_one_that_it_does_not_set_is_n
 
 def test_what_commands_have_changed_is_drift_and_stays() -> None:
     present = present_of(BEFORE)
-    present[EntryKind.LINK]["delft - leiden"] = Existing(
+    present[EntryKind.LINK]["delft - leiden"] = PresentEntry(
         "Delft - Leiden", {"cost": 50, "description": ""}
     )
-    present[EntryKind.SERVER]["lei-dir1"] = Existing("lei-dir1", {"role": "bsc"})
-    present[EntryKind.SITE]["utrecht"] = Existing("Utrecht", {})
+    present[EntryKind.SERVER]["lei-dir1"] = PresentEntry("lei-dir1", {"role": "bsc"})
+    present[EntryKind.SITE]["utrecht"] = PresentEntry("Utrecht", {})
     found = difference("", "", present)
     assert not found.steps
     assert [(d.kind.value, d.name, d.detail) for d in found.drift] == [
@@ -267,7 +277,7 @@ def test_only_a_backup_can_be_removed_whatever_its_role_was_in_the_file() -> Non
     assert told(found) == [("remove", "server", "lei-dir2", "")]
     assert not impossible(found)
     there = present[EntryKind.SERVER]["lei-dir2"]
-    promoted = Existing("lei-dir2", {**there.attributes, "role": "psc"})
+    promoted = PresentEntry("lei-dir2", {**there.attributes, "role": "psc"})
     present[EntryKind.SERVER]["lei-dir2"] = promoted
     (said,) = impossible(compare(plan_of(text), BEFORE, present, remove=True))
     assert said.startswith("server lei-dir2: only a backup can be removed")
@@ -282,10 +292,10 @@ def test_drift_is_written_into_the_file_and_the_rest_of_it_stays(tmp_path: Path)
     path.chmod(0o640)
     present = present_of(BEFORE)
     link = {"cost": 50, "description": ""}
-    present[EntryKind.LINK]["delft - leiden"] = Existing("Delft - Leiden", link)
-    present[EntryKind.SERVER]["lei-dir1"] = Existing("lei-dir1", {"role": "bsc"})
-    present[EntryKind.SERVER]["lei-dir2"] = Existing("lei-dir2", {"role": "psc"})
-    present[EntryKind.SITE]["utrecht"] = Existing("Utrecht", {})
+    present[EntryKind.LINK]["delft - leiden"] = PresentEntry("Delft - Leiden", link)
+    present[EntryKind.SERVER]["lei-dir1"] = PresentEntry("lei-dir1", {"role": "bsc"})
+    present[EntryKind.SERVER]["lei-dir2"] = PresentEntry("lei-dir2", {"role": "psc"})
+    present[EntryKind.SITE]["utrecht"] = PresentEntry("Utrecht", {})
     del present[EntryKind.QUEUE]["app1\\orders"]
     written = adopt(path, compare(BEFORE, BEFORE, present))
     assert written == [

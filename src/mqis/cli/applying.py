@@ -16,7 +16,7 @@ from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
 from mqis.enterprise.adopting import adopt
 from mqis.enterprise.control import LOCK, ask
-from mqis.enterprise.difference import Action, Difference, compare, impossible
+from mqis.enterprise.difference import Action, PlanDifference, compare, impossible
 from mqis.enterprise.kept import carried_out
 from mqis.enterprise.launch import Launch
 from mqis.enterprise.plan import ServerRole
@@ -28,7 +28,7 @@ from mqis.wire.errors import MqisError
 _STYLES = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "red"}
 
 
-def planned_change(what: Launch) -> Difference | None:
+def planned_change(what: Launch) -> PlanDifference | None:
     """The difference that the file makes; None before the enterprise is founded, or if its PEC
     cannot be read (which is told when that starts)."""
     before = carried_out(what.run)
@@ -59,7 +59,7 @@ def _directory(what: Launch, pec: NodePlace) -> Iterator[Source]:
         store.close()
 
 
-def write_adopted(path: Path, change: Difference | None, *, json: bool) -> None:
+def write_adopted(path: Path, change: PlanDifference | None, *, json: bool) -> None:
     """Writes what commands have changed into the file."""
     told = [] if change is None else adopt(path, change)
     if json:
@@ -70,7 +70,9 @@ def write_adopted(path: Path, change: Difference | None, *, json: bool) -> None:
     say(f"{path}: {counted(len(told), 'change')} written" if told else f"{path}: nothing to adopt")
 
 
-def agreed_to(change: Difference, what: Launch, *, yes: bool, dry_run: bool, json: bool) -> bool:
+def agreed_to(
+    change: PlanDifference, what: Launch, *, yes: bool, dry_run: bool, json: bool
+) -> bool:
     """Shows a difference and asks; returns False if that was all that was wanted."""
     bad = impossible(change)
     if json and dry_run:
@@ -88,7 +90,7 @@ def agreed_to(change: Difference, what: Launch, *, yes: bool, dry_run: bool, jso
     return True
 
 
-def apply_live(change: Difference, what: Launch, path: Path, *, json: bool) -> None:
+def apply_live(change: PlanDifference, what: Launch, path: Path, *, json: bool) -> None:
     """Lets the supervisor carry out the file; returns when it is done."""
     refused: list[str] = []
     if change.steps:
@@ -118,7 +120,7 @@ def apply_live(change: Difference, what: Launch, path: Path, *, json: bool) -> N
 # --- output ---------------------------------------------------------------------------------------
 
 
-def _show(change: Difference, what: Launch) -> None:
+def _show(change: PlanDifference, what: Launch) -> None:
     if change.steps:
         made = table("", "what", "name", "detail")
         for step in change.steps:
@@ -133,7 +135,7 @@ def _show(change: Difference, what: Launch) -> None:
         say(f"'mqis up --adopt' writes into {what.source} what commands have changed", "dim")
 
 
-def _as_json(change: Difference) -> dict[str, object]:
+def _as_json(change: PlanDifference) -> dict[str, object]:
     return {
         "steps": [
             {"action": s.action, "kind": s.kind, "name": s.name, "detail": s.detail}

@@ -9,13 +9,13 @@ from typing import Any
 import tomlkit
 from tomlkit.items import AoT, Table
 
-from mqis.enterprise.difference import Difference, Drift
+from mqis.enterprise.difference import Drift, PlanDifference
 from mqis.enterprise.plan import EntryKind, link_key
 from mqis.files import write_whole
 from mqis.protocol.directory.objects import name_key
 
 
-def adopt(path: Path, difference: Difference) -> list[str]:
+def adopt(path: Path, difference: PlanDifference) -> list[str]:
     """Changes the file; returns what was written, one line each."""
     document = tomlkit.parse(path.read_text(encoding="utf-8-sig"))
     told = [_take(document, drift) for drift in difference.drift if drift.adoptable]

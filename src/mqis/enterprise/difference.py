@@ -16,11 +16,11 @@ from mqis.enterprise.plan import Entry, EntryKind, RunPlan, entries_of
 #: The value of each attribute of an entry, as the file would have it.
 Attributes = Mapping[str, object]
 #: What is there, by kind and by the key of an entry.
-Present = Mapping[EntryKind, Mapping[str, "Existing"]]
+Present = Mapping[EntryKind, Mapping[str, "PresentEntry"]]
 
 
 @dataclass(frozen=True, slots=True)
-class Existing:
+class PresentEntry:
     """An entry as it is: its name for people, and its attributes."""
 
     name: str
@@ -86,7 +86,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PlanDifference:
     steps: tuple[Step, ...]
     #: Entries that the file had and has no more; only --remove takes them away.
     left: tuple[Step, ...]
@@ -106,7 +106,7 @@ _LASTING = {
 }
 
 
-def impossible(difference: Difference) -> list[str]:
+def impossible(difference: PlanDifference) -> list[str]:
     """The steps that cannot be carried out, in words; nothing should be changed then."""
     told = []
     by_site: dict[object, list[Step]] = {}
@@ -138,7 +138,7 @@ def _not_removable(step: Step) -> str:
 
 def compare(
     plan: RunPlan, before: RunPlan | None, present: Present, *, remove: bool = False
-) -> Difference:
+) -> PlanDifference:
     """Returns the steps in the order in which they can be carried out: removals come last."""
     steps: list[Step] = []
     gone: list[Step] = []
@@ -159,11 +159,11 @@ def compare(
     gone.reverse()  # queues before machines before sites
     order = [*steps, *(gone if remove else ())]
     named = sorted(drift, key=lambda found: (list(EntryKind).index(found.kind), found.name))
-    return Difference(tuple(order), () if remove else tuple(gone), tuple(named))
+    return PlanDifference(tuple(order), () if remove else tuple(gone), tuple(named))
 
 
 def _step(
-    kind: EntryKind, entry: Entry, known: Entry | None, there: Existing | None
+    kind: EntryKind, entry: Entry, known: Entry | None, there: PresentEntry | None
 ) -> Step | None:
     if there is None:
         return Step(Action.ADD, kind, entry.name, entry, {}, deleted=known is not None)
@@ -178,7 +178,7 @@ def _step(
 
 
 def _drift(
-    kind: EntryKind, entry: Entry, known: Entry | None, there: Existing | None
+    kind: EntryKind, entry: Entry, known: Entry | None, there: PresentEntry | None
 ) -> Iterator[Drift]:
     if there is None or known is None:
         return

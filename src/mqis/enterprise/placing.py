@@ -28,19 +28,20 @@ def place_servers(
     A server that the plan has no more stays until somebody removes it. ``running``: the names of
     servers that hold their ports already.
     """
-    servers = _with_left(plan, before)
+    servers = all_servers(plan, before)
     known: dict[str, ServerPorts] = {}
     if (run / FILE).exists():
         known = {node.name: _place_of(node) for node in load_nodes(run)}
     fixed = {server.name: _fixed_ports(server) for server in servers}
     names = [server.name for server in servers]
     assigned = assign(run, names, known, own=own_addresses, fixed=fixed, running=running)
-    roles = _roles(run, servers)
+    roles = present_roles(run, servers)
     at = (_node(run, s, roles[s.name], assigned.places[s.name]) for s in servers)
     return Nodes(plan.enterprise.name, tuple(at)), assigned.notes
 
 
-def _with_left(plan: RunPlan, before: RunPlan | None) -> tuple[ServerPlan, ...]:
+def all_servers(plan: RunPlan, before: RunPlan | None) -> tuple[ServerPlan, ...]:
+    """The servers of a plan, and those of the one before that it has no more."""
     known = {name_key(server.name) for server in plan.servers}
     older = () if before is None else before.servers
     return (*plan.servers, *(s for s in older if name_key(s.name) not in known))
@@ -51,7 +52,7 @@ def _fixed_ports(server: ServerPlan) -> dict[str, int]:
     return {port: number for port, number in found.items() if number}
 
 
-def _roles(run: Path, servers: Sequence[ServerPlan]) -> dict[str, ServerRole]:
+def present_roles(run: Path, servers: Sequence[ServerPlan]) -> dict[str, ServerRole]:
     """The present roles: a server may have been promoted since the plan was written."""
     present: dict[str, ServerRole] = {}
     for server in servers:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
 from mqis.enterprise.configs import is_member
-from mqis.enterprise.difference import Existing, Present
+from mqis.enterprise.difference import Present, PresentEntry
+from mqis.enterprise.placing import all_servers, present_roles
 from mqis.enterprise.plan import (
     PORTS,
     Entry,
@@ -28,10 +29,6 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.security.sid import ADMINISTRATORS
 
-_MACHINE = (PropId.QM_SITE_ID, PropId.QM_ADDRESS, PropId.QM_SERVICE)
-_QUEUE = (PropId.Q_LABEL, PropId.Q_TRANSACTION, PropId.Q_JOURNAL)
-_LINK = (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2, PropId.L_ACTUAL_COST, PropId.L_DESCRIPTION)
-
 
 def read_present(
     plan: RunPlan, before: RunPlan, nodes: Nodes, run: Path, source: Source
@@ -46,31 +43,34 @@ def read_present(
         record.id: record.path or str(record.id)
         for record in source.lookup(ObjectType.SITE, (PropId.S_PATHNAME,), (), ())
     }
-    links = source.lookup(ObjectType.ROUTINGLINK, _LINK, (), ())
-    members = [node for node in nodes if is_member(node)]
+    links = source.lookup(
+        ObjectType.ROUTINGLINK, (*_ends(), PropId.L_ACTUAL_COST, PropId.L_DESCRIPTION), (), ()
+    )
+    roles = present_roles(run, all_servers(plan, before))
+    # One that has lost its directory is still a server of the enterprise.
+    known = entries_of(before, EntryKind.SERVER)
+    members = [node for node in nodes if name_key(node.name) in known or is_member(node)]
     return {
         # Carrying out the file has written them into every configuration.
-        EntryKind.OPTIONS: {k: Existing(e.name, e.attributes) for k, e in options.items()},
+        EntryKind.OPTIONS: {k: PresentEntry(e.name, e.attributes) for k, e in options.items()},
         EntryKind.ACCOUNT: _accounts(named[EntryKind.ACCOUNT], run),
-        EntryKind.SITE: {name_key(name): Existing(name, {}) for name in sites.values()},
-        EntryKind.SERVER: {
-            name_key(node.name): Existing(node.name, _server(node, source)) for node in members
-        },
-        EntryKind.MACHINE: {
-            key: Existing(entry.name, {"site": _site(found, sites), "address": _address(found)})
-            for key, entry in named[EntryKind.MACHINE].items()
-            if (found := _get(source, ObjectType.MACHINE, entry.name, _MACHINE)) is not None
-        },
-        EntryKind.QUEUE: {
-            key: Existing(entry.name, _queue(found))
-            for key, entry in named[EntryKind.QUEUE].items()
-            if (found := _get(source, ObjectType.QUEUE, entry.name, _QUEUE)) is not None
-        },
+        EntryKind.SITE: {name_key(name): PresentEntry(name, {}) for name in sites.values()},
+        EntryKind.SERVER: {name_key(node.name): _server(node, roles, source) for node in members},
+        EntryKind.MACHINE: _existing(named[EntryKind.MACHINE], _machine(source, sites)),
+        EntryKind.QUEUE: _existing(named[EntryKind.QUEUE], _queue(source)),
         EntryKind.LINK: dict(_link(record, sites) for record in links),
     }
 
 
-def _get(source: Source, kind: ObjectType, name: str, chosen: Sequence[PropId]) -> Record | None:
+def _existing(
+    named: Mapping[str, Entry], read: Callable[[str], dict[str, object] | None]
+) -> dict[str, PresentEntry]:
+    """The entries that the directory has; ``read`` returns the attributes of one, or None."""
+    found = {key: (entry.name, read(entry.name)) for key, entry in named.items()}
+    return {k: PresentEntry(name, v) for k, (name, v) in found.items() if v is not None}
+
+
+def _get(source: Source, kind: ObjectType, name: str, *chosen: PropId) -> Record | None:
     return None if source.id_of(kind, name) is None else source.get(kind, name, chosen)
 
 
@@ -79,25 +79,41 @@ def _value(record: Record, propid: PropId) -> object:
     return None if held is None else held.value
 
 
-def _accounts(named: Mapping[str, Entry], run: Path) -> dict[str, Existing]:
+def _accounts(named: Mapping[str, Entry], run: Path) -> dict[str, PresentEntry]:
     file = AccountsFile(run / ACCOUNTS)
     found = {}
     for key, entry in named.items() if file.path.exists() else ():
         domain, _, name = entry.name.partition("\\")
         account = file.find(domain, name)
         if account is not None:
-            found[key] = Existing(entry.name, {"administrator": ADMINISTRATORS in account.groups})
+            found[key] = PresentEntry(
+                entry.name, {"administrator": ADMINISTRATORS in account.groups}
+            )
     return found
 
 
-def _server(node: NodePlace, source: Source) -> dict[str, object]:
+def _server(node: NodePlace, roles: Mapping[str, ServerRole], source: Source) -> PresentEntry:
     ports = {port: getattr(node, port) for port in PORTS}
-    values = {"site": node.site, "role": ServerRole(node.role), **ports}
-    machine = _get(source, ObjectType.MACHINE, node.name, _MACHINE)
+    role = roles.get(node.name, ServerRole(node.role))
+    values = {"site": node.site, "role": role, **ports}
+    machine = _get(source, ObjectType.MACHINE, node.name, PropId.QM_SERVICE)
     if machine is not None:
         bits = _value(machine, PropId.QM_SERVICE)
         values["routing"] = bool(isinstance(bits, int) and bits & ServiceBits.ROUTING)
-    return values
+    return PresentEntry(node.name, values)
+
+
+def _machine(
+    source: Source, sites: Mapping[Guid, str]
+) -> Callable[[str], dict[str, object] | None]:
+    def read(name: str) -> dict[str, object] | None:
+        wanted = PropId.QM_SITE_ID, PropId.QM_ADDRESS
+        found = _get(source, ObjectType.MACHINE, name, *wanted)
+        if found is None:
+            return None
+        return {"site": _site(found, sites), "address": _address(found)}
+
+    return read
 
 
 def _site(machine: Record, sites: Mapping[Guid, str]) -> str:
@@ -114,19 +130,30 @@ def _address(machine: Record) -> str:
     return str(listed[0]).removeprefix("IP ") if listed else ""
 
 
-def _queue(record: Record) -> dict[str, object]:
-    return {
-        "label": _value(record, PropId.Q_LABEL) or "",
-        "transactional": _value(record, PropId.Q_TRANSACTION) == 1,
-        "journal": _value(record, PropId.Q_JOURNAL) == 1,
-    }
+def _queue(source: Source) -> Callable[[str], dict[str, object] | None]:
+    def read(name: str) -> dict[str, object] | None:
+        wanted = PropId.Q_LABEL, PropId.Q_TRANSACTION, PropId.Q_JOURNAL
+        found = _get(source, ObjectType.QUEUE, name, *wanted)
+        if found is None:
+            return None
+        return {
+            "label": _value(found, PropId.Q_LABEL) or "",
+            "transactional": _value(found, PropId.Q_TRANSACTION) == 1,
+            "journal": _value(found, PropId.Q_JOURNAL) == 1,
+        }
+
+    return read
 
 
-def _link(record: Record, sites: Mapping[Guid, str]) -> tuple[str, Existing]:
-    ends = [_value(record, propid) for propid in (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2)]
+def _ends() -> tuple[PropId, PropId]:
+    return PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2
+
+
+def _link(record: Record, sites: Mapping[Guid, str]) -> tuple[str, PresentEntry]:
+    ends = [_value(record, propid) for propid in _ends()]
     names = [sites.get(end, str(end)) if isinstance(end, Guid) else "?" for end in ends]
     values = {
         "cost": _value(record, PropId.L_ACTUAL_COST),
         "description": _value(record, PropId.L_DESCRIPTION) or "",
     }
-    return link_key(names), Existing(" - ".join(names), values)
+    return link_key(names), PresentEntry(" - ".join(names), values)
