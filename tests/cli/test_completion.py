@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,7 +13,9 @@ import typer
 from mqis.cli.completing import FILES, VARIABLE, completions, split_line
 from mqis.cli.main import app
 from mqis.cli.registry import COMMANDS
+from mqis.config.nodes import Nodes, save_nodes
 from tests.cli.commands import process, run
+from tests.enterprise.test_supervisor import place
 
 
 def offered(line: str) -> list[str]:
@@ -91,3 +94,18 @@ def test_names_of_commands_load_no_command() -> None:
 
 def test_a_shell_that_has_no_script() -> None:
     assert run("completion", "tcsh").exit_code == 2
+
+
+def test_servers_of_the_run_directory_are_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQIS_RUN", str(tmp_path))
+    assert offered("mqis stop ") == []
+    places = [place(tmp_path / name, name, role) for name, role in _SERVERS.items()]
+    save_nodes(tmp_path, Nodes("Acme", tuple(places)))
+    assert offered("mqis stop ") == list(_SERVERS)
+    assert offered("mqis get queue x --server lei") == ["lei-dir1", "lei-dir2"]
+    assert offered("mqis promote lei-dir2") == ["lei-dir2"]
+
+
+_SERVERS = {"del-dir1": "pec", "lei-dir1": "psc", "lei-dir2": "bsc"}

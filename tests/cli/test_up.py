@@ -168,6 +168,28 @@ def test_a_change_at_a_backup_reaches_everybody(
         assert run("get", "queue", "app1\\hello", "--server", acme.address(server)).exit_code == 0
 
 
+def test_servers_are_known_by_their_names(acme: Acme, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host of the same name is not asked; a port or another name is taken as it is."""
+    monkeypatch.setenv("MQIS_RUN", str(acme.run))
+    wanted = run("get", "site", "Leiden", "--server", acme.address("lei-dir2"), "--json").stdout
+    assert json.loads(wanted)["path"] == "Leiden"
+    assert run("get", "site", "Leiden", "--server", "LEI-dir2", "--json").stdout == wanted
+    unknown = str(run("get", "site", "Leiden", "--server", "lei-dir2:1").exception)
+    assert "lei-dir2" in unknown
+    monkeypatch.setenv("MQIS_SERVER", "lei-dir2")
+    assert run("get", "site", "Leiden", "--json").stdout == wanted
+    assert "2 sites" in run("lookup", "site").output
+    assert "checked " in run("check").output
+    assert "a route for all" in run("routes", "--stuck").output
+    # A store that is named counts, and so does another server.
+    store = load_nodes(acme.run).named("del-dir1").store
+    held = json.loads(run("get", "site", "Leiden", "--store", store, "--json").stdout)
+    assert held["seq"]
+    assert json.loads(wanted)["seq"] is None
+    other = str(run("get", "site", "Leiden", "--server", "127.0.0.1:1").exception)
+    assert "127.0.0.1:1" in other
+
+
 def test_one_that_is_killed_comes_back(acme: Acme) -> None:
     before = load_nodes(acme.run).named("lei-dir2")
     told = run("kill", "LEI-DIR2", "--run", acme.run).stdout

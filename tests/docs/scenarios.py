@@ -48,7 +48,7 @@ _DELETED = (
 _CHANGED = (
     "export MQIS_PASSWORD_FILE=$PWD/mqis-run/passwords/admin\n"
     "export MQIS_USER='MERIDIAN\\admin' began=$(date -u +%FT%T.%6N)\n"
-    "mqis create queue 'C14\\testq' label=Test --server \"$(mqis where ber-dir2)\"\n"
+    "mqis create queue 'C14\\testq' label=Test --server ber-dir2\n"
     "mqis trace 'C14\\testq' > trace.txt\n"
     "change=$(awk '/^change/ {print $2}' trace.txt)\n"
     "request=$(awk '/^request/ {print $2}' trace.txt)"

@@ -58,4 +58,4 @@ def jobs(estate: StoryEstate) -> tuple[StoryJob, ...]:
 
 
 def _at(server: str) -> str:
-    return f'--server "$(mqis where {server})"'
+    return f"--server {server}"

@@ -43,7 +43,7 @@ class Planted:
 def remove_gate(shell: StoryShell, estate: StoryEstate) -> None:
     """Somebody has set the gates of a site to none."""
     shell.run(
-        f'mqis set site {estate.gateless.name} gates= --server "$(mqis where {estate.pec})"',
+        f"mqis set site {estate.gateless.name} gates= --server {estate.pec}",
     )
 
 
@@ -115,7 +115,7 @@ def _named(view: View, kind: ObjectType, path: str) -> DirectoryObject:
 def delete_by_mistake(shell: StoryShell, estate: StoryEstate) -> None:
     """Bob deletes nearly all machines of a site, with their queues."""
     for machine in estate.deleted_machines:
-        server = f'--server "$(mqis where {estate.slipped.psc})"'
+        server = f"--server {estate.slipped.psc}"
         shell.run(f"mqis delete machine {machine} --yes {server}", user="bob")
 
 

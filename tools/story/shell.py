@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -15,11 +14,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from mqis.cli.main import app
-from mqis.config.nodes import load_nodes
 from mqis.wire.errors import MqisError
 from tools.story.commands import RUN
-
-_WHERE = re.compile(r"\$\(mqis where ([\w-]+)\)")
 
 
 class StoryError(Exception):
@@ -62,15 +58,11 @@ class StoryShell:
         return CommandOutput(command, *done)
 
     def _expanded(self, command: str) -> str:
-        """Replaces variables and ``$(mqis where SERVER)``, as a shell would."""
-        text = _WHERE.sub(lambda found: self._where(found[1]), command)
+        """Replaces variables, as a shell would."""
+        text = command
         for name, value in self.variables.items():
             text = text.replace(f"${name}", value)
         return text
-
-    def _where(self, server: str) -> str:
-        node = load_nodes(self.run_directory).named(server)
-        return f"{node.address}:{node.rpc_port}"
 
     def _environment(self, user: str) -> dict[str, str]:
         password = self.run_directory / "passwords" / user

@@ -217,7 +217,7 @@ class Story:
         path = f"{self.estate.lost.machines[0]}\\after"
         create = f"mqis create queue '{path}' label=After --server"
         judging.wait_until(
-            lambda: "" if self._try(f'{create} "$(mqis where {backup})"') else "refused",
+            lambda: "" if self._try(f"{create} {backup}") else "refused",
             "the new PSC decides",
         )
         self._work.expected[path] = "After"

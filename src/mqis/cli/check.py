@@ -67,7 +67,7 @@ def check(
     also says what its input cannot show. Exit status 0 if nothing was found, 1 if something was, 2
     if a copy cannot be read.
     """
-    if sum(map(bool, (sources, store, run, access.is_wanted))) > 1:
+    if sum(map(bool, (sources, store, run, access.is_given))) > 1:
         raise typer.BadParameter("FILE or STORE, --store, --run and --server exclude each other")
     try:
         report = _together(sources or (), run) or _report(sources, store, config, access)
@@ -97,7 +97,7 @@ def _report(
     config: Path | None,
     access: OptionalLogonOptions,
 ) -> HygieneReport:
-    if access.is_wanted:
+    if access.is_wanted(sources, store, config):
         with connected(access.login()) as remote:
             return check_server(remote)
     source = sources[0] if sources else None

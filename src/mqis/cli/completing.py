@@ -14,6 +14,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from mqis.cli.parameters import choices, is_path
@@ -144,6 +145,8 @@ def _values(typed: _Typed, parameter: Any, partial: str) -> Iterator[Completion]
         yield from ((name, "") for name in names if name.startswith(partial.lower()))
     elif parameter.name in _PROPERTIES:
         yield from _properties(typed, parameter.name, partial)
+    elif parameter.name in _SERVERS:
+        yield from _servers(partial)
     elif is_place(parameter):
         yield FILES, ""
 
@@ -152,6 +155,24 @@ def is_place(parameter: Any) -> bool:
     """True for a parameter that names a file, a directory or a store."""
     metavar = parameter.metavar or ""
     return is_path(parameter) or metavar == "STORE" or "FILE" in metavar
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+#: Parameters that take the name of a server of the run directory.
+_SERVERS: Final = frozenset({"server", "server_name"})
+
+
+def _servers(partial: str) -> Iterator[Completion]:
+    from mqis.config.nodes import DEFAULT_RUN, RUN, NodesError, load_nodes  # noqa: PLC0415
+
+    try:
+        nodes = load_nodes(Path(os.environ.get(RUN, DEFAULT_RUN)))
+    except NodesError:
+        return
+    for node in nodes:
+        if node.name.startswith(partial.lower()):
+            yield node.name, f"{node.role} of {node.site}"
 
 
 # --- properties -----------------------------------------------------------------------------------

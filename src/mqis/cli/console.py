@@ -13,6 +13,7 @@ from mqis.cli.enterprise import DEFAULT_RUN
 from mqis.cli.login import MapperPortOption, VerifyOption
 from mqis.cli.options import JsonOption, opened, refuse_passwords
 from mqis.cli.output import cell, error_console, say
+from mqis.config.nodes import RUN
 
 
 def console(
@@ -22,7 +23,7 @@ def console(
         typer.Option(
             "--run",
             metavar="DIRECTORY",
-            envvar="MQIS_RUN",
+            envvar=RUN,
             help="The run directory of 'mqis up'. Default: ./mqis-run, unless a store or a "
             "server is named.",
             show_default=False,

@@ -59,13 +59,13 @@ def kill(
 def where(
     server: ServerArgument, *, run: RunOption = DEFAULT_RUN, json: JsonOption = False
 ) -> None:
-    """Print the address of a server, for the option --server of other commands."""
+    """Print the address of a server, for other programs; --server of commands takes its name."""
     node = load_nodes(run).named(server)
-    address = f"{node.address}:{node.rpc_port}"
     if json:
-        print_json({"server": node.name, "address": address, "mapper_port": node.mapper_port})
+        facts = {"address": node.rpc_address, "mapper_port": node.mapper_port}
+        print_json({"server": node.name, **facts})
     else:
-        print(address)
+        print(node.rpc_address)
 
 
 def down(*, run: RunOption = DEFAULT_RUN, json: JsonOption = False) -> None:

@@ -74,7 +74,7 @@ def diff(
 
     The exit status is 0 if there are none, 1 if there are some, and 2 in case of trouble.
     """
-    if access.is_wanted:
+    if access.is_given:
         raise typer.BadParameter("write a server as server:HOST[:PORT], in the place of A or B")
     servers = ServerSides(access, permissions, run)
     types = frozenset(name.object_type for name in kind or ())

@@ -16,7 +16,7 @@ RunOption = Annotated[
     typer.Option(
         "--run",
         metavar="DIRECTORY",
-        envvar="MQIS_RUN",
+        envvar=nodes.RUN,
         help="The directory in which the enterprise keeps its files.",
     ),
 ]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from mqis.cli.credentials import MAPPER_PORT, PASSWORD_FILE, Login, password, split_user
+from mqis.config.nodes import DEFAULT_RUN, FILE, RUN, load_nodes
 from mqis.protocol.authentication import AuthLevel, AuthType
 
 if TYPE_CHECKING:
     from mqis.client.remote import Remote
+
+
+#: Names the server of commands without --server.
+SERVER = "MQIS_SERVER"
 
 
 class ProtectionLevel(StrEnum):
@@ -44,9 +51,10 @@ ServerOption = Annotated[
     list[str] | None,
     typer.Option(
         "--server",
-        metavar="HOST[:PORT]",
-        help="A directory server. May be repeated: the next one is tried if it does not answer. "
-        "Without a port, its endpoint mapper is asked for it.",
+        metavar="HOST[:PORT]|NAME",
+        help="A directory server: its host, or its name in the run directory of 'mqis up' "
+        "($MQIS_RUN, else ./mqis-run). May be repeated: the next one is tried if it does not "
+        "answer. Without a port, its endpoint mapper is asked for it. Default: $MQIS_SERVER.",
         show_default=False,
     ),
 ]
@@ -94,7 +102,7 @@ VerifyOption = Annotated[
 class LogonOptions:
     """The options of a command that needs a user."""
 
-    _MISSING: ClassVar = "name a directory server with --server HOST[:PORT]"
+    _MISSING: ClassVar = f"name a directory server with --server HOST[:PORT] or ${SERVER}"
 
     server: ServerOption = None
     mapper_port: MapperPortOption = MAPPER_PORT
@@ -115,8 +123,9 @@ class LogonOptions:
         return Login(servers, self.mapper_port, domain, name, level, provider, self.verify)
 
     def servers(self) -> tuple[str, ...]:
-        words = [word.strip() for text in self.server or () for word in text.split(",")]
-        return tuple(word for word in words if word)
+        given = self.server or [os.environ.get(SERVER, "")]
+        words = [word.strip() for text in given for word in text.split(",")]
+        return tuple(_address(word) for word in words if word)
 
     @property
     def is_nobody(self) -> bool:
@@ -133,12 +142,19 @@ class OptionalLogonOptions(LogonOptions):
     discover: DiscoverOption = False
 
     @property
-    def is_wanted(self) -> bool:
-        """True if the command is to use a server instead of reading a store."""
+    def is_given(self) -> bool:
+        """True if an option names a server."""
         return bool(self.server) or self.discover
 
+    def is_wanted(self, *others: object) -> bool:
+        """Returns whether the command is to use a server instead of reading a store.
+
+        $MQIS_SERVER counts if the command line names none of ``others``, such as a store.
+        """
+        return self.is_given or (bool(os.environ.get(SERVER)) and not any(others))
+
     def servers(self) -> tuple[str, ...]:
-        found = super().servers()
+        found = super().servers() if self.server or not self.discover else ()
         if self.discover:
             from mqis.cli.discover import discovered  # noqa: PLC0415
 
@@ -148,6 +164,17 @@ class OptionalLogonOptions(LogonOptions):
     @property
     def is_nobody(self) -> bool:
         return self.anonymous or super().is_nobody
+
+
+def _address(word: str) -> str:
+    """The address of a server of the run directory that has this name; any other word as it is."""
+    run = Path(os.environ.get(RUN, DEFAULT_RUN))
+    if ":" in word or not (run / FILE).is_file():
+        return word
+    for node in load_nodes(run):
+        if node.name.lower() == word.lower():
+            return node.rpc_address
+    return word
 
 
 @contextmanager

@@ -118,9 +118,7 @@ def promote(
 
 def _replace(replacing: Replacing, account: LogonOptions, *, json: bool, dry_run: bool) -> None:
     pec = replacing.pec
-    access = (
-        account if account.server else replace(account, server=[f"{pec.address}:{pec.rpc_port}"])
-    )
+    access = account if account.server else replace(account, server=[pec.rpc_address])
     with connected(access.login()) as remote:
         if dry_run:
             _show(replacing.planned(remote), json=json, dry_run=True)

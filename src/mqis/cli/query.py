@@ -70,7 +70,7 @@ def source(
     store: str | None, config: Path | None, access: OptionalLogonOptions
 ) -> Iterator[Source]:
     """Connects to a server if the options ask for one, else opens the store."""
-    if access.is_wanted:
+    if access.is_wanted(store, config):
         if store is not None:
             raise typer.BadParameter("--store and --server exclude each other")
         with connected(access.login()) as remote:

@@ -77,13 +77,13 @@ def opened_as(
     access: OptionalLogonOptions,
 ) -> Iterator[T]:
     """Opens the file, server or store that the options name, else the configured store."""
-    if sum(given is not None for given in (directory, store, access.is_wanted or None)) > 1:
+    if sum(given is not None for given in (directory, store, access.is_given or None)) > 1:
         raise typer.BadParameter("--directory, --store and --server exclude each other")
     if directory is not None and is_sqlite_file(directory):
         directory, store = None, str(directory)
     if directory is not None:
         yield readers.of_export(directory)
-    elif access.is_wanted:
+    elif access.is_wanted(store, config):
         with connected(access.login()) as remote:
             yield readers.of_server(remote)
     else:

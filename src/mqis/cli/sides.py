@@ -43,7 +43,7 @@ class ServerSides:
             with stored_side(place.store, label) as side:
                 yield side
             return
-        address = name if place is None else _address(place)
+        address = name if place is None else place.rpc_address
         with self._asked(address, label) as side:
             yield side
 
@@ -65,11 +65,6 @@ class ServerSides:
         if not (self.run / NODES).is_file():
             return None
         return next((n for n in load_nodes(self.run) if n.name.lower() == name.lower()), None)
-
-
-def _address(place: NodePlace) -> str:
-    host = f"[{place.address}]" if ":" in place.address else place.address
-    return f"{host}:{place.rpc_port}"
 
 
 @contextmanager

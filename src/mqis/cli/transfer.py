@@ -141,12 +141,12 @@ def export(
     if ldif.ldif is None and Path(file).suffix.casefold() == ".ldif":
         ldif = replace(ldif, ldif=Path(file))
     if ldif.ldif is not None:
-        if access.is_wanted:
+        if access.is_given:
             raise typer.BadParameter("LDIF is written from a store, not from a server's directory")
         with opened(store_url(store, config)) as source, progress_bar("exporting") as progress:
             _write_ldif(source, ldif, progress, json=json)
         return
-    if access.is_wanted:
+    if access.is_wanted(store, config):
         if store is not None:
             raise typer.BadParameter("--store and --server exclude each other")
         with connected(access.login()) as remote, progress_bar("exporting") as progress:

@@ -20,6 +20,8 @@ FILE = "nodes.json"
 ACCOUNTS = "accounts.toml"
 #: The run directory of commands that name none.
 DEFAULT_RUN = "mqis-run"
+#: The variable that names another one.
+RUN = "MQIS_RUN"
 _FORMAT, _VERSION = "mqis nodes", 1
 
 
@@ -47,6 +49,12 @@ class NodePlace:
     log: str
     pid: int | None = None
     restarts: int = 0
+
+    @property
+    def rpc_address(self) -> str:
+        """The address for the option --server of commands."""
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{host}:{self.rpc_port}"
 
     @property
     def monitor_url(self) -> str:
