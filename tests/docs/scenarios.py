@@ -270,6 +270,20 @@ SCENARIOS = (
         ],
     ),
     Scenario(
+        "backups",
+        [
+            ("", "mqis up --example > enterprise.toml; mqis up --detach"),
+            ("docs/operations.md", "mqis backup backups/"),
+        ],
+        before=_DOWN,
+        printed=[
+            "5 backups there",
+            "5 backups intact",
+            "next: mqis start chi-dir1",
+            "chi-dir1 is ready",
+        ],
+    ),
+    Scenario(
         "recovery",
         [
             ("docs/operations.md", "mkdir delft"),

@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
+from mqis.admin.backup.archive import Archive
+from mqis.admin.backup.collection import StoredBackup, backups_in, prune
 from mqis.admin.backup.manifest import Manifest
 from mqis.admin.backup.restoring import RestorePlan, RestoreRequest, plan_restore
 from mqis.admin.backup.restoring import restore as put_back
-from mqis.admin.backup.taking import take_backup
-from mqis.cli.options import ConfigOption, JsonOption, configuration
+from mqis.admin.backup.taking import Taken, take_backup
+from mqis.cli.options import ConfigOption, JsonOption
 from mqis.cli.output import cell, console, counted, print_json, say, table
-from mqis.config.file import DEFAULT_NAME
+from mqis.config.file import DEFAULT_NAME, load
+from mqis.config.nodes import load_nodes
 
 
 def backup(
@@ -27,6 +30,32 @@ def backup(
         ),
     ],
     *,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run",
+            metavar="DIRECTORY",
+            help="The run directory of 'mqis up': back up all its servers into DIR.",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep",
+            metavar="N",
+            min=1,
+            help="Then delete all but the newest N backups of each server in DIR.",
+            show_default=False,
+        ),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Only list the backups in DIR.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Only read all backups in DIR; exit status 1 if one is damaged."
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     config: ConfigOption = None,
     without_keys: Annotated[
@@ -38,21 +67,76 @@ def backup(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Back up one server while it runs: store, configuration, accounts and signing key.
+    """Back up one server while it runs, or all of 'mqis up': store, configuration, accounts and
+    signing key.
 
     The copy is consistent. It is checked and read back before the file gets its final name. A file
     that exists is not replaced without --force. Anyone who can read the backup can act as this
     server and log on as its users: keep its mode at 0600.
     """
-    file = Path(DEFAULT_NAME) if config is None else config
-    taken = take_backup(configuration(config), target, file, secrets=not without_keys, force=force)
-    manifest = taken.manifest
-    if json:
-        print_json({"file": str(taken.path), "bytes": taken.size, **manifest.to_json()})
+    if list_ or check:
+        _list(Path(target), verify=check, json=json)
         return
-    objects = ", ".join(counted(n, kind) for kind, n in manifest.objects.items())
-    say(f"wrote {taken.path}: {manifest.server} of {manifest.enterprise}, {objects or 'empty'}")
-    _tell_secrets(manifest)
+    files = [Path(DEFAULT_NAME) if config is None else config]
+    if run is not None:
+        files = [Path(node.config) for node in load_nodes(run)]
+    into_directory = Path(target).is_dir() or target.endswith("/")
+    if (run is not None or keep is not None) and not into_directory:
+        raise typer.BadParameter("with --run and --keep, name a directory: DIR/ makes it")
+    taken = [
+        take_backup(load(file), target, file, secrets=not without_keys, force=force)
+        for file in files
+    ]
+    pruned = [] if keep is None else list(prune(Path(target), keep))
+    if json:
+        _print_taken(taken, pruned, several=run is not None)
+        return
+    for one in taken:
+        manifest = one.manifest
+        objects = ", ".join(counted(n, kind) for kind, n in manifest.objects.items())
+        say(f"wrote {one.path}: {manifest.server} of {manifest.enterprise}, {objects or 'empty'}")
+    for path in pruned:
+        say(f"deleted {path}")
+    _tell_secrets(taken[0].manifest)
+
+
+def _print_taken(taken: list[Taken], pruned: list[Path], *, several: bool) -> None:
+    facts = [{"file": str(t.path), "bytes": t.size, **t.manifest.to_json()} for t in taken]
+    deleted = [str(path) for path in pruned]
+    print_json(
+        {"backups": facts, "deleted": deleted} if several else {**facts[0], "deleted": deleted}
+    )
+
+
+def _list(directory: Path, *, verify: bool, json: bool) -> None:
+    found = backups_in(directory, verify=verify)
+    damaged = [backup for backup in found if backup.fault]
+    if json:
+        print_json([_stored_as_json(backup) for backup in found])
+    else:
+        made = table("server", "role", "taken", "bytes", "file")
+        for backup in found:
+            manifest = backup.manifest
+            texts = ("?", "", backup.fault)
+            if manifest is not None:
+                texts = manifest.server, manifest.role, manifest.created
+            made.add_row(*map(cell, texts), f"{backup.size:,}", cell(backup.path.name))
+        console().print(made)
+        intact = "intact" if verify else "there"
+        text = f"{counted(len(found) - len(damaged), 'backup')} {intact}"
+        say(f"{text}, {len(damaged)} damaged" if damaged else text, "red" if damaged else "green")
+    if damaged:
+        raise typer.Exit(1)
+
+
+def _stored_as_json(backup: StoredBackup) -> dict[str, object]:
+    manifest = {} if backup.manifest is None else backup.manifest.to_json()
+    return {
+        "file": str(backup.path),
+        "bytes": backup.size,
+        "fault": backup.fault or None,
+        **manifest,
+    }
 
 
 def restore(
@@ -61,14 +145,25 @@ def restore(
     ],
     *,
     config: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--config",
             "-c",
             metavar="FILE",
-            help="Where to write the configuration; it names the places of the other files.",
+            help="Where to write the configuration; it names the places of the other files. "
+            "Default: that of the server in --run, else ./mqis.toml.",
+            show_default=False,
         ),
-    ] = Path(DEFAULT_NAME),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run",
+            metavar="DIRECTORY",
+            help="The run directory of 'mqis up' that the server belongs to.",
+            show_default=False,
+        ),
+    ] = None,
     store_only: Annotated[
         bool,
         typer.Option(
@@ -95,13 +190,23 @@ def restore(
     The store is marked as restored. 'mqis serve' then compares it with the other servers before it
     accepts changes, and removes the mark when it has caught up.
     """
-    plan = plan_restore(file, RestoreRequest(config, store_only, force, allow_outside))
+    place = _place_of(file, config, run)
+    plan = plan_restore(file, RestoreRequest(place, store_only, force, allow_outside))
     if not dry_run:
         put_back(plan)
     if json:
         print_json(_as_json(plan, done=not dry_run))
         return
     _show(plan, done=not dry_run)
+
+
+def _place_of(file: Path, config: Path | None, run: Path | None) -> Path:
+    """The configuration to restore; in a run directory it is the one of the backup's server."""
+    if config is not None and run is not None:
+        raise typer.BadParameter("--config and --run exclude each other")
+    if run is not None:
+        return Path(load_nodes(run).named(Archive(file).manifest.server).config)
+    return Path(DEFAULT_NAME) if config is None else config
 
 
 def _as_json(plan: RestorePlan, *, done: bool) -> dict[str, object]:

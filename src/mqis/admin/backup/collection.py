@@ -1,0 +1,65 @@
+"""A directory of backups: what it holds, whether each is intact, and how many are kept."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mqis.admin.backup.archive import Archive, explained
+from mqis.admin.backup.manifest import BackupError, Manifest
+from mqis.admin.backup.taking import SUFFIX
+from mqis.protocol.directory.objects import name_key
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBackup:
+    """A file of the directory. Of one that cannot be read there is no manifest, but a reason."""
+
+    path: Path
+    size: int
+    manifest: Manifest | None
+    fault: str = ""
+
+    @property
+    def age_key(self) -> tuple[str, str]:
+        """The later the backup, the higher."""
+        return ("" if self.manifest is None else self.manifest.created), self.path.name
+
+
+def backups_in(directory: Path, *, verify: bool = False) -> list[StoredBackup]:
+    """The backups of a directory by server, the newest first; ``verify`` reads each as a whole."""
+    with explained(directory):
+        paths = sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
+    found = sorted((_stored(path, verify=verify) for path in paths), key=lambda b: b.age_key)
+    found.reverse()
+    return sorted(found, key=lambda b: "" if b.manifest is None else name_key(b.manifest.server))
+
+
+def _stored(path: Path, *, verify: bool) -> StoredBackup:
+    size = path.stat().st_size
+    try:
+        archive = Archive(path)
+        if verify:
+            archive.verify()
+    except BackupError as error:
+        return StoredBackup(path, size, None, str(error).removeprefix(f"{path}: "))
+    return StoredBackup(path, size, archive.manifest)
+
+
+def prune(directory: Path, keep: int) -> Iterator[Path]:
+    """Deletes all but the newest backups of each server of an enterprise; yields their paths.
+
+    A file that cannot be read is nobody's, and stays.
+    """
+    by_server: defaultdict[tuple[str, str], list[StoredBackup]] = defaultdict(list)
+    for backup in backups_in(directory):
+        if backup.manifest is not None:
+            owner = name_key(backup.manifest.enterprise), name_key(backup.manifest.server)
+            by_server[owner].append(backup)
+    for backups in by_server.values():
+        for old in backups[keep:]:
+            with explained(old.path):
+                old.path.unlink()
+            yield old.path
