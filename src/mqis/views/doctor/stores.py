@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqis.config.stores import file_of
+from mqis.findings import Area, Finding
 from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainFinding, ChainState
@@ -18,7 +19,7 @@ from mqis.storage.journal.belonging import belonging_fault
 from mqis.storage.journal.checking import StoreEnd, check_journal, server_id_of
 from mqis.storage.journal.files import segments, snapshots
 from mqis.storage.schema import VERSION
-from mqis.views.doctor.findings import Area, Finding, Patient
+from mqis.views.doctor.patient import Patient
 
 _STORE, _JOURNAL, _CLOCK = Area("store"), Area("journal"), Area("clock")
 _MB = 1 << 20
