@@ -6,9 +6,18 @@ The keys of JSON are those that programs know from each command.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Annotated
+
+import typer
 
 from mqis.cli.output import cell, console, counted, say, table
-from mqis.findings import CheckReport, Gravity
+from mqis.findings import CheckReport, Finding, Gravity, worst
+from mqis.protocol.activedirectory.estate.findings import ldif_of
+from mqis.protocol.hygiene.checks import finding_row
 
 STYLES = {
     Gravity.OK: "green",
@@ -16,6 +25,85 @@ STYLES = {
     Gravity.WARNING: "yellow",
     Gravity.ERROR: "bold red",
 }
+
+LimitOption = Annotated[
+    int, typer.Option("--limit", "-n", min=1, help="Show this many findings of each check.")
+]
+
+# --- mqis check, mqis estate check ----------------------------------------------------------------
+
+
+def show_report(report: CheckReport, limit: int) -> None:
+    """Prints the findings in a table for each check, and what the input cannot show.
+
+    Findings of one check stand together and have one explanation. ``limit`` caps each table.
+    """
+    counts = ((number, kind.removesuffix("s")) for kind, number in report.counts.items())
+    parts = [counted(number, kind) for number, kind in counts if number]
+    say(f"checked {', '.join(parts) or 'nothing'}")
+    for check, group in groupby(report.findings, attrgetter("check")):
+        _show_check(check, list(group), limit)
+    say("")
+    if not report.findings:
+        say("no faults found", "green")
+    elif any(found.repair for found in report.findings):
+        say("--ldif FILE writes the repairs; read them, then: ldapmodify -f FILE", "dim")
+    for unread in report.unreadable:
+        say(f"cannot read: {unread}", "yellow")
+    for unknown in report.limits:
+        what = f"{unknown.check}: " if unknown.check else ""
+        left = f" ({unknown.left_out} left out)" if unknown.left_out else ""
+        say(f"cannot tell: {what}{unknown.reason}{left}; {unknown.advice}", "yellow")
+
+
+def _show_check(check: str, found: list[Finding], limit: int) -> None:
+    first = found[0]
+    say("")
+    say(f"{check}, {counted(len(found), 'finding')}: {first.what}", STYLES[worst(found)])
+    if first.why:
+        say(f"users see: {first.why}", "dim")
+    shown = table("object" if first.objects else "where", "detail", "what to do")
+    for one in found[:limit]:
+        shown.add_row(cell(one.where), cell(one.detail), cell(one.todo))
+    console().print(shown)
+    if len(found) > limit:
+        say(f"and {len(found) - limit} more: --limit {len(found)}", "dim")
+
+
+def check_json(report: CheckReport) -> dict[str, object]:
+    unknown = [asdict(limit) | {"check": limit.check or None} for limit in report.limits]
+    return {
+        "clean": not report.findings,
+        "objects": report.counts,
+        "findings": [finding_row(found) for found in report.findings],
+        "unknown": unknown,
+    }
+
+
+def estate_json(report: CheckReport) -> dict[str, object]:
+    return {
+        "checked": datetime.now(UTC).isoformat(),
+        "clean": not report.findings,
+        "objects": report.counts,
+        "findings": [
+            {
+                "check": found.check,
+                "explanation": found.what,
+                "symptom": found.why,
+                "where": found.where,
+                "detail": found.detail,
+                "advice": found.todo,
+                "ldif": ldif_of(found) or None,
+            }
+            for found in report.findings
+        ],
+        "unknown": [
+            {"check": limit.check, "reason": limit.reason, "advice": limit.advice}
+            for limit in report.limits
+        ],
+        "unreadable": list(report.unreadable),
+    }
+
 
 # --- mqis doctor ----------------------------------------------------------------------------------
 
