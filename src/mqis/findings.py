@@ -87,6 +87,15 @@ class Finding:
         return self.gravity is Gravity.ERROR
 
     @property
+    def count(self) -> int:
+        """The number of segments, records or changes that it is about; 0 if that is not known."""
+        return 0 if self.first is None or self.last is None else self.last - self.first + 1
+
+    def covers(self, number: int) -> bool:
+        """Returns whether the segment, record or change is among them."""
+        return self.first is not None and 0 <= number - self.first < self.count
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the objects."""
         return tuple(each.name or each.id for each in self.objects)

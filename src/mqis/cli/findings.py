@@ -18,6 +18,7 @@ from mqis.cli.output import cell, console, counted, say, table
 from mqis.findings import CheckReport, Finding, Gravity, worst
 from mqis.protocol.activedirectory.estate.findings import ldif_of
 from mqis.protocol.hygiene.checks import finding_row
+from mqis.storage.journal.checking import JournalCheck
 
 STYLES = {
     Gravity.OK: "green",
@@ -140,3 +141,42 @@ def doctor_json(report: CheckReport) -> dict[str, object]:
         for f in report.findings
     ]
     return {"server": report.server, "findings": findings}
+
+
+# --- mqis journal check ---------------------------------------------------------------------------
+
+
+def show_journal(result: JournalCheck, faults: Sequence[Finding]) -> None:
+    """Prints a line for each finding, those first that count as faults."""
+    for fault in faults:
+        say(f"{fault.check}: {fault}", "red")
+    for notice in (finding for finding in result.findings if finding not in faults):
+        say(f"{notice.check}: {notice}", STYLES[Gravity.NOTE])
+    if result.sealed_lsn:
+        say(f"sealed: records up to {result.sealed_lsn}; the last segment is still open")
+    if faults:
+        say(counted(len(faults), "fault"), STYLES[Gravity.ERROR])
+    else:
+        told = counted(result.segments, "segment")
+        say(f"ok: {counted(result.records, 'record')} in {told}", STYLES[Gravity.OK])
+
+
+def journal_json(result: JournalCheck, faults: Sequence[Finding]) -> dict[str, object]:
+    return {
+        "ok": not faults,
+        "faults": [str(fault) for fault in faults],
+        "notices": [str(finding) for finding in result.findings if finding not in faults],
+        "findings": [
+            {
+                "state": finding.check,
+                "fault": finding.is_fault,
+                "file": finding.where,
+                "segments": [finding.first, finding.last],
+                "text": finding.what,
+            }
+            for finding in result.findings
+        ],
+        "segments": result.segments,
+        "records": result.records,
+        "sealed_lsn": result.sealed_lsn,
+    }

@@ -11,7 +11,7 @@ from mqis.config.stores import file_of
 from mqis.findings import Area, Finding
 from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.errors import StorageError
-from mqis.protocol.journal import ChainFinding, ChainState
+from mqis.protocol.journal import ChainState
 from mqis.protocol.ports import Store
 from mqis.runtime.node.members import Members
 from mqis.server.restoremark import mark_of
@@ -92,7 +92,7 @@ def _time(path: Path) -> Iterator[Finding]:
         yield _CLOCK.error(f"{path} was written {ahead:.0f} s from now", todo)
 
 
-def _journal_faults(patient: Patient, directory: Path) -> tuple[ChainFinding, ...]:
+def _journal_faults(patient: Patient, directory: Path) -> tuple[Finding, ...]:
     """The faults of the journal, by the store and the keys that the directory has of its server."""
     server, store = server_id_of(directory), patient.store
     if server is None or store is None:
@@ -127,7 +127,7 @@ def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
         yield _JOURNAL.error(str(error), "check owner and mode of the directory")
         return
     # The end of a growing segment is torn while it is being written.
-    serious = [f for f in faults if not (patient.running and f.state is ChainState.TORN)]
+    serious = [f for f in faults if not (patient.running and f.check == ChainState.TORN)]
     if serious:
         check = f"mqis journal check {directory} --config {patient.file}"
         todo = f"'{check}' lists all; what is damaged cannot be repaired"
