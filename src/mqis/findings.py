@@ -73,6 +73,8 @@ class Finding:
     #: The reason why it hurts: the symptom that users see.
     why: str = ""
     objects: tuple[Subject, ...] = ()
+    #: The number of all objects, where ``objects`` has only some of them.
+    count: int = 0
     #: The first and the last of the segments, records or changes that it is about.
     first: int | None = None
     last: int | None = None
@@ -87,13 +89,13 @@ class Finding:
         return self.gravity is Gravity.ERROR
 
     @property
-    def count(self) -> int:
+    def length(self) -> int:
         """The number of segments, records or changes that it is about; 0 if that is not known."""
         return 0 if self.first is None or self.last is None else self.last - self.first + 1
 
     def covers(self, number: int) -> bool:
         """Returns whether the segment, record or change is among them."""
-        return self.first is not None and 0 <= number - self.first < self.count
+        return self.first is not None and 0 <= number - self.first < self.length
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ The keys of JSON are those that programs know from each command.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import groupby
@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.output import cell, console, counted, say, table
+from mqis.cli.output import cell, console, counted, print_warning, say, table
 from mqis.findings import CheckReport, Finding, Gravity, worst
 from mqis.protocol.activedirectory.estate.findings import ldif_of
 from mqis.protocol.hygiene.checks import finding_row
@@ -143,7 +143,14 @@ def doctor_json(report: CheckReport) -> dict[str, object]:
     return {"server": report.server, "findings": findings}
 
 
-# --- mqis journal check ---------------------------------------------------------------------------
+# --- mqis store check, mqis journal check ---------------------------------------------------------
+
+
+def show_faults(faults: Sequence[str]) -> None:
+    """Prints a line for each fault of a store, and their number."""
+    for fault in faults:
+        say(fault, "red")
+    say(counted(len(faults), "fault"), STYLES[Gravity.ERROR])
 
 
 def show_journal(result: JournalCheck, faults: Sequence[Finding]) -> None:
@@ -180,3 +187,18 @@ def journal_json(result: JournalCheck, faults: Sequence[Finding]) -> dict[str, o
         "records": result.records,
         "sealed_lsn": result.sealed_lsn,
     }
+
+
+# --- remarks of imports and exports ---------------------------------------------------------------
+
+
+def show_notes(notes: Iterable[Finding]) -> None:
+    """Prints the remarks on stderr, one a line."""
+    for note in notes:
+        print_warning(f"{note.count} x {note}")
+
+
+def notes_json(notes: Iterable[Finding]) -> dict[str, object]:
+    """The key ``notes``; nothing if there are none."""
+    told = [{"what": n.what, "count": n.count, "examples": n.names} for n in notes]
+    return {"notes": told} if told else {}

@@ -86,7 +86,7 @@ class JournalChain:
             return False
         listed = {segment.number for segment in self.segments} | set(self.unreadable)
         present = sum(map(finding.covers, listed))
-        return present == finding.count
+        return present == finding.length
 
 
 def unreadable_numbers(

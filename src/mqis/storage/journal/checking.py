@@ -214,7 +214,7 @@ class _Check:
         if finding.check != ChainState.MISSING:
             return False
         between = [number for number in self._unreadable if finding.covers(number)]
-        return len(between) == finding.count
+        return len(between) == finding.length
 
     def unreadable_findings(self) -> Iterator[Finding]:
         """Compares segments without a readable header with the seals of those behind them."""
