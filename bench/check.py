@@ -7,7 +7,7 @@ from bench.measure import Sample, once
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
 from mqis.admin.transfer import export_file
-from mqis.protocol.hygiene.examining import HygieneReport
+from mqis.findings import CheckReport
 from mqis.views.hygiene.copies import check_export, check_view
 
 #: The aim: an administrator waits at most so long.
@@ -31,13 +31,13 @@ def _run(run: Run) -> Results:
 BENCH = Bench("check", "the hygiene of 100,000 queues", _run)
 
 
-def _checked(large: Large) -> HygieneReport:
+def _checked(large: Large) -> CheckReport:
     with large.backend.store.read() as view:
         return check_view(view)
 
 
-def _objects(report: HygieneReport) -> int:
-    return report.objects.total()
+def _objects(report: CheckReport) -> int:
+    return sum(report.counts.values())
 
 
 def _row(table: str, name: str, sample: Sample) -> Row:

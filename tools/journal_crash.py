@@ -142,8 +142,8 @@ def chain_faults(directory: Path) -> Iterator[str]:
     """Describes all findings, torn ends aside: unsigned segments, too, would be a fault."""
     key = MachineKey.open(directory / "signing.key").public
     for finding in check_journal(directory / "journal", [key]).findings:
-        if finding.state is not ChainState.TORN:
-            yield f"{finding.state.value}: {finding}"
+        if finding.check != ChainState.TORN:
+            yield f"{finding.check}: {finding}"
 
 
 def examine(directory: Path, acknowledged: int) -> Iterator[str]:

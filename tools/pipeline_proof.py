@@ -250,7 +250,7 @@ def _judged_alone(made: Manifest, exports: Path) -> Judged:
     return Judged.of(
         f"hygiene, {name} alone",
         [tuple(row[key] for key in _HYGIENE) for row in made["hygiene"]],
-        [(row.check, row.type, row.id) for row in found],
+        [(one.check, one.objects[0].type, one.objects[0].id) for one in found],
     )
 
 

@@ -14,14 +14,15 @@ import mqis
 PACKAGE = Path(mqis.__file__).parent
 
 # What each layer may import besides itself. Add a line before adding a package.
-_BELOW = {"runtime", "storage", "places", "files", "protocol", "wire"}
+_BELOW = {"runtime", "storage", "places", "files", "protocol", "findings", "wire"}
 LAYERS: dict[str, set[str]] = {
     "wire": set(),
-    "protocol": {"wire"},
+    "findings": {"wire"},
+    "protocol": {"wire", "findings"},
     "files": set(),
     "places": {"files", "wire"},
     "runtime": {"wire", "protocol"},
-    "storage": {"wire", "protocol", "files", "places"},
+    "storage": {"wire", "findings", "protocol", "files", "places"},
     "sim": {"wire", "protocol", "storage"},
     "testing": {"wire", "protocol", "runtime"},
     "client": {"wire", "protocol", "files", "runtime"},
@@ -32,7 +33,7 @@ LAYERS: dict[str, set[str]] = {
     "views": {"enterprise", "server", "config"} | _BELOW,
     "lab": _BELOW,
     "web": {"views", "config", "client", "runtime"},
-    "pipeline": {"wire", "protocol", "files", "places"},
+    "pipeline": {"wire", "findings", "protocol", "files", "places"},
     "cli": {"web", "pipeline", "sim", "lab", "views", "enterprise", "admin", "server", "config"}
     | {"client"}
     | _BELOW,

@@ -1,4 +1,4 @@
-"""No I/O, no clock, no randomness in ``wire`` and ``protocol``: a look at every syntax tree."""
+"""No I/O, no clock, no randomness in ``wire``, ``findings`` and ``protocol``: every syntax tree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ CLOCK_CALLS = frozenset({"now", "today", "utcnow"})
 
 OWN_PACKAGES = {
     "mqis.wire": ("mqis.wire",),
-    "mqis.protocol": ("mqis.wire", "mqis.protocol"),
+    "mqis.findings": ("mqis.wire", "mqis.findings"),
+    "mqis.protocol": ("mqis.wire", "mqis.findings", "mqis.protocol"),
 }
 # Bulk shortest paths are the one calculation that wants arrays.
 ARRAYS = frozenset({"numpy", "scipy"})
@@ -105,10 +106,11 @@ def problems(source: str, module: str, *, is_package: bool = False) -> list[str]
 
 
 def pure_modules() -> list[tuple[str, Path]]:
-    """Dotted name and file of every module of the two layers."""
+    """Dotted name and file of every module of these layers; one of them is a module itself."""
     found = []
     for layer in OWN_PACKAGES:
-        for path in sorted((SOURCE / Path(*layer.split("."))).rglob("*.py")):
+        place = SOURCE / Path(*layer.split("."))
+        for path in sorted([*place.rglob("*.py"), *place.parent.glob(f"{place.name}.py")]):
             parts = path.relative_to(SOURCE).with_suffix("").parts
             found.append((".".join(parts).removesuffix(".__init__"), path))
     return found
@@ -123,9 +125,9 @@ def test_module_is_pure(module: str, path: Path) -> None:
     assert problems(source, module, is_package=path.name == "__init__.py") == []
 
 
-def test_both_layers_are_looked_at() -> None:
+def test_all_layers_are_looked_at() -> None:
     names = {name for name, _ in MODULES}
-    assert {"mqis.wire", "mqis.wire.reader", "mqis.protocol"} <= names
+    assert {"mqis.wire", "mqis.wire.reader", "mqis.findings", "mqis.protocol"} <= names
 
 
 @pytest.mark.parametrize("forbidden", sorted(FORBIDDEN_MODULES))

@@ -11,10 +11,11 @@ from mqis.enterprise.collect import compare
 from mqis.enterprise.polling import Polled
 from mqis.enterprise.roster import Roster, RosterEntry
 from mqis.enterprise.status import EnterpriseStatus, Lag
+from mqis.findings import Gravity
 from mqis.server.monitoring.fetching import fetch
 from mqis.server.monitoring.replicas import Distance
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
-from mqis.server.monitoring.verdict import FindingKind, Grade
+from mqis.server.monitoring.verdict import FindingKind
 from tests.enterprise.monitors import closing_monitors
 from tests.enterprise.test_status import polled
 
@@ -52,18 +53,18 @@ def test_equal_means_number_and_contents() -> None:
     found = status(copy("a"), copy("b"))
     assert found.rows[0].cells[1].text == "equal"
     assert found.summary == "Every replica is equal to its authority"
-    assert found.verdict.grade is Grade.GREEN
+    assert found.verdict.gravity is Gravity.OK
 
 
 def test_other_contents_under_the_same_number_are_an_alarm() -> None:
     found = status(copy("a"), copy("b", digest=TWO), copy("c"))
     (finding,) = found.verdict.findings
-    assert (finding.grade, finding.kind, finding.servers) == (
-        Grade.RED,
+    assert (finding.gravity, finding.check, finding.names) == (
+        Gravity.ERROR,
         FindingKind.CONTENTS,
         ("b",),
     )
-    assert finding.text == "b: Delft has the same last number as at a, but different contents"
+    assert finding.what == "b: Delft has the same last number as at a, but different contents"
     assert "'mqis diff --replicated server:b server:a'" in finding.todo
     assert [cell.lag for cell in found.rows[0].cells] == [Lag.AUTHORITY, Lag.DIFFERS, Lag.IN_STEP]
     assert found.rows[0].cells[1].text == "contents differ"
@@ -73,7 +74,7 @@ def test_other_contents_under_the_same_number_are_an_alarm() -> None:
 def test_under_other_numbers_contents_are_not_compared() -> None:
     found = status(copy("a"), copy("b", digest=TWO, last_seq=number(19)))
     assert found.summary == "b: 1 change behind"
-    assert found.verdict.grade is Grade.AMBER
+    assert found.verdict.gravity is Gravity.WARNING
 
 
 def test_a_server_of_an_earlier_version_is_in_step() -> None:
@@ -87,21 +88,21 @@ def test_queues_of_the_site_alone() -> None:
     first = copy("a", site_only=1, site_digest=ONE, own_site=True)
     away = status(first, copy("b", digest=TWO))
     assert away.summary == "b: Delft may differ from the one at a"
-    assert away.verdict.grade is Grade.AMBER
+    assert away.verdict.gravity is Gravity.WARNING
     within = status(first, copy("b", own_site=True, site_digest=TWO))
-    assert within.verdict.grade is Grade.RED
+    assert within.verdict.gravity is Gravity.ERROR
     assert status(first, copy("b", site_digest=TWO)).converged
 
 
 def test_without_an_authority_either_copy_may_be_wrong() -> None:
     found = status(copy("b", own_site=True), copy("c", digest=TWO, own_site=True))
-    red = [f for f in found.verdict.findings if f.grade is Grade.RED]
-    assert [f.servers for f in red] == [("b", "c")]
+    red = [f for f in found.verdict.findings if f.gravity is Gravity.ERROR]
+    assert [f.names for f in red] == [("b", "c")]
 
 
 def test_two_authorities_with_other_contents() -> None:
     found = status(copy("a"), copy("b", authority=True, digest=TWO))
-    assert [f.servers for f in found.verdict.findings] == [("a", "b")]
+    assert [f.names for f in found.verdict.findings] == [("a", "b")]
 
 
 # --- stores at rest -------------------------------------------------------------------------------
@@ -110,13 +111,13 @@ def test_two_authorities_with_other_contents() -> None:
 def test_one_store_at_rest_proves_nothing() -> None:
     found = status(at_rest("a"))
     assert found.summary == "a: a store at rest, compared with no other copy"
-    assert found.verdict.grade is Grade.AMBER
+    assert found.verdict.gravity is Gravity.WARNING
 
 
 def test_two_stores_at_rest_are_compared() -> None:
-    assert status(at_rest("a"), at_rest("b")).verdict.grade is Grade.GREEN
+    assert status(at_rest("a"), at_rest("b")).verdict.gravity is Gravity.OK
     found = status(at_rest("a"), at_rest("b", digest=TWO))
-    assert found.verdict.grade is Grade.RED
+    assert found.verdict.gravity is Gravity.ERROR
     assert "different contents" in found.summary
 
 
@@ -160,7 +161,7 @@ def test_the_problems_of_a_server_are_everybodys() -> None:
     told = replace(sick.status, problems=("the journal is not written; the log says why",))
     found = status(copy("a"), replace(sick, status=told))
     assert found.summary == "b: the journal is not written; the log says why"
-    assert found.verdict.grade is Grade.RED
+    assert found.verdict.gravity is Gravity.ERROR
 
 
 def test_a_server_that_does_not_serve_yet_is_starting() -> None:
@@ -168,12 +169,12 @@ def test_a_server_that_does_not_serve_yet_is_starting() -> None:
     assert new.status is not None
     found = status(copy("a"), replace(new, status=replace(new.status, serving=False)))
     assert found.summary == "b is starting"
-    assert found.verdict.grade is Grade.AMBER
+    assert found.verdict.gravity is Gravity.WARNING
 
 
 def test_the_gravest_comes_first() -> None:
     found = status(copy("a"), copy("b", last_seq=number(19)), polled("c", None))
-    assert [f.grade for f in found.verdict.findings] == [Grade.RED, Grade.AMBER]
+    assert [f.gravity for f in found.verdict.findings] == [Gravity.ERROR, Gravity.WARNING]
 
 
 def test_the_role_of_the_directory_wins() -> None:

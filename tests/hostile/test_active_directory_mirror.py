@@ -8,8 +8,8 @@ from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.admin.activedirectory.mirror.round import MirrorInterrupted
 from mqis.cli.estate import repairs_of
-from mqis.protocol.activedirectory.estate.examining import EstateReport
-from mqis.protocol.activedirectory.estate.findings import EstateCheck, EstateFinding
+from mqis.findings import CheckReport
+from mqis.protocol.activedirectory.estate.findings import EstateCheck, finding
 from mqis.protocol.activedirectory.mirror.cursor import read_cursor
 from mqis.protocol.ldap.errors import LdapError
 from mqis.runtime.ldap.binding import BindMethod
@@ -114,8 +114,8 @@ def test_two_servers_in_one_round_are_the_state_of_none() -> None:
 @pytest.mark.parametrize("name", [f"CN=a,{OU}", f"CN=a{RECORD},{OU}"], ids=["text", "name"])
 def test_a_name_adds_no_record_to_the_repairs(name: str) -> None:
     text = f"x{RECORD}\n\n# y"
-    finding = EstateFinding(EstateCheck.NO_COMPUTER, name, text, "", (DeleteEntry(name),))
-    written = repairs_of(EstateReport((finding,), (), {}))
+    fault = finding(EstateCheck.NO_COMPUTER, name, text, "", (DeleteEntry(name),))
+    written = repairs_of(CheckReport((fault,)))
     records = list(read_ldif(written.encode().splitlines(keepends=True), "repairs"))
     assert records == [DeleteEntry(name)]
 
@@ -124,5 +124,5 @@ def test_a_name_adds_no_record_to_the_repairs(name: str) -> None:
 def test_a_damaged_entry_spoils_no_finding() -> None:
     bad = made(f"CN=msmq,CN=BAD,{OU}", "mSMQConfiguration", objectGUID=b"short")
     report = examined([bad, *sound(), *faults()["open_queue"]])
-    assert [finding.check for finding in report.findings] == [EstateCheck.OPEN_QUEUE]
+    assert [each.check for each in report.findings] == [EstateCheck.OPEN_QUEUE.label]
     assert bad.name in report.unreadable[0]

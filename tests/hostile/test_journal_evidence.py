@@ -107,7 +107,7 @@ def test_a_changed_record_with_a_right_checksum(journal: Path) -> None:
     edit_record(journal / segment_name(2))
     assert found(journal) == [("tampered", segment_name(2))]
     (fault,) = check_journal(journal, [own().public]).faults
-    assert "this is no disk error" in fault.text
+    assert "this is no disk error" in fault.what
 
 
 @pytest.mark.parametrize("offset", [30, -40])
@@ -120,7 +120,7 @@ def test_a_flipped_byte_in_the_middle(journal: Path, offset: int) -> None:
     states = [state for state, file in found(journal) if file == segment_name(3)]
     assert sorted(set(states)) == ["corrupt", "tampered"]
     faults = check_journal(journal, [own().public]).faults
-    assert any("perhaps the disk failed" in fault.text for fault in faults)
+    assert any("perhaps the disk failed" in fault.what for fault in faults)
 
 
 def test_the_first_and_the_last_sealed_segment_are_covered(journal: Path) -> None:
@@ -153,8 +153,8 @@ def test_a_removed_segment_is_hidden_by_other_numbers(journal: Path) -> None:
         edit_header(path, lambda s: replace(s.header, number=s.header.number - 1).to_bytes())
     assert ("tampered", segment_name(3)) in found(journal)
     faults = check_journal(journal, [own().public]).faults
-    assert any((f.first, f.last) == (3, 4) and "signature" in f.text for f in faults)
-    assert segment_name(2) not in {f.source for f in faults}, "it is as the server left it"
+    assert any((f.first, f.last) == (3, 4) and "signature" in f.what for f in faults)
+    assert segment_name(2) not in {f.where for f in faults}, "it is as the server left it"
 
 
 def test_a_segment_is_duplicated_over_another(journal: Path) -> None:
@@ -267,7 +267,7 @@ def test_retention_is_told_from_removal(journal: Path) -> None:
     assert len(retain(journal, 1)) == 2
     assert found(journal) == []
     (notice,) = check_journal(journal, [own().public]).notices
-    assert (notice.state.value, notice.first, notice.last) == ("pruned", 1, 2)
+    assert (notice.check, notice.first, notice.last) == ("pruned", 1, 2)
 
 
 def test_a_running_server_does_not_seal_what_others_wrote(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.cli.estate import repairs_of
-from mqis.protocol.activedirectory.estate.examining import EstateReport
+from mqis.findings import CheckReport
 from mqis.wire.ldap.changes import AddEntry
 from tests.estate.planted import faults, sound
 from tests.interop.samba_domain import PASSWORD, USER, load_entries, samba_domain
@@ -40,7 +40,7 @@ def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield directory
 
 
-def examined(domain: Path) -> EstateReport:
+def examined(domain: Path) -> CheckReport:
     options = ConnectingOptions(
         ("ldaps://127.0.0.1",),
         USER,
@@ -55,8 +55,8 @@ def examined(domain: Path) -> EstateReport:
 
 def test_planted_faults_are_found_and_the_repairs_mend_them(domain: Path) -> None:
     report = examined(domain)
-    assert sorted(finding.check.label for finding in report.findings) == sorted(possible())
-    assert (report.untold, report.unreadable) == ((), ())
+    assert sorted(finding.check for finding in report.findings) == sorted(possible())
+    assert (report.limits, report.unreadable) == ((), ())
     repairs = domain / "repairs.ldif"
     repairs.write_text(repairs_of(report), "utf-8")
     command = ["ldapmodify", "-x", "-H", "ldaps://127.0.0.1", "-D", USER, "-w", PASSWORD]
@@ -68,4 +68,4 @@ def test_planted_faults_are_found_and_the_repairs_mend_them(domain: Path) -> Non
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {finding.check.label for finding in examined(domain).findings} == BY_HAND
+    assert {finding.check for finding in examined(domain).findings} == BY_HAND

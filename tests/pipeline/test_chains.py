@@ -63,7 +63,7 @@ def with_digests(segment: SegmentFile, row: dict[str, object]) -> SegmentFile:
 
 def found(directory: Path, keys: Iterable[RsaPublicKey] = KEYS) -> Found:
     findings = chain(directory).findings(list(keys))
-    return [(f.kind.value, Path(f.file or "").name, f.first, f.last) for f in findings]
+    return [(f.check, Path(f.where).name, f.first, f.last) for f in findings]
 
 
 def name(number: int) -> str:
@@ -133,7 +133,7 @@ def test_two_journals_of_a_server_are_two_chains(place: Path, tmp_path: Path) ->
     assert found(tmp_path) == []
     tamper(tmp_path / "aside", "psc1")
     (finding,) = chain(tmp_path).findings(KEYS)
-    assert finding.file == str(tmp_path / "aside" / name(1))
+    assert finding.where == str(tmp_path / "aside" / name(1))
 
 
 def test_a_journal_without_signatures(tmp_path: Path) -> None:

@@ -128,8 +128,8 @@ def state(server: str, partition: bytes, owner: str, last: int = 5) -> ExportedP
 def test_an_export_under_another_name() -> None:
     states = [state("psc2", P, "psc1"), state("psc2", Q, "psc2")]
     (found,) = misnamed(states, {("psc2.jsonl", P)}, ())
-    assert found.server == "psc2"
-    assert "an export of psc1" in found.explanation
+    assert found.names[0] == "psc2"
+    assert "an export of psc1" in found.what
     # It has what it owns itself, or what it owned once.
     assert not list(misnamed(states, {("psc2.jsonl", Q)}, ()))
     assert not list(misnamed(states, {("psc2.jsonl", P), ("psc2.jsonl", Q)}, ()))
@@ -139,7 +139,7 @@ def test_an_export_under_another_name() -> None:
 def test_an_older_export() -> None:
     states = [state("psc1", P, "psc1", 300), state("psc2", P, "psc1", 200)]
     (found,) = older(states, {("psc1", P): 300, ("psc2", P): 300})
-    assert found.server == "psc2"
+    assert found.names[0] == "psc2"
     # The server has not got the changes: its export is as new as the others, and it is behind.
     assert not list(older(states, {("psc1", P): 300, ("psc2", P): 200}))
     # The journal goes on, and no other export does.
@@ -152,7 +152,7 @@ HOUR = 3600 * 1_000_000
 
 
 def told(*messages: tuple[str, str, int, int]) -> list[tuple[str, str]]:
-    return [(f.server, f.kind.value) for f in wrong_clocks(SentAndReceived(*m) for m in messages)]
+    return [(f.names[0], f.check) for f in wrong_clocks(SentAndReceived(*m) for m in messages)]
 
 
 def test_a_clock_that_is_ahead() -> None:
@@ -188,10 +188,10 @@ def test_three_wrong_clocks_of_five_accuse_nobody() -> None:
     star = [message for message in mesh if "d" in message[:2]]
     for messages in (mesh, star):
         found = list(wrong_clocks(SentAndReceived(*message) for message in messages))
-        assert [(f.server, f.kind.value) for f in found] == [
+        assert [(f.names[0], f.check) for f in found] == [
             (server, "clocks_disagree") for server in everybody
         ]
-        texts = {f.server: f.explanation for f in found}
+        texts = {f.names[0]: f.what for f in found}
         assert texts["d"] == (
             "its clock is 0:59:59 ahead of a, b and c, at least, and agrees with e; fewer than two "
             "thirds of 5 servers agree, so none of them is called wrong"
@@ -213,14 +213,12 @@ def test_several_wrong_clocks_are_told_if_most_agree() -> None:
 
     mesh = [(x, y, at(x), at(y)) for x in "abcdef" for y in "abcdef" if x != y]
     (one, other) = wrong_clocks(SentAndReceived(*message) for message in mesh)
-    assert [(f.server, f.kind.value) for f in (one, other)] == [
+    assert [(f.names[0], f.check) for f in (one, other)] == [
         ("a", "clock_ahead"),
         ("b", "clock_behind"),
     ]
-    assert (
-        one.explanation == "its clock is 1:00:00 ahead of those of 4 servers that agree, at least"
-    )
-    assert other.explanation.startswith("its clock is 3:00:00 behind those of 4 servers")
+    assert one.what == "its clock is 1:00:00 ahead of those of 4 servers that agree, at least"
+    assert other.what.startswith("its clock is 3:00:00 behind those of 4 servers")
 
 
 def test_a_clock_that_was_set_between_two_messages() -> None:

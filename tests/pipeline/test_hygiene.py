@@ -46,6 +46,6 @@ def test_planted_faults_and_nothing_else(
     assert limits == ({"duplicate_id", "no_gate", None} if exports == ONE else set())
     if exports == ONE:
         report = check_export(directory / ONE)
-        assert [(f.check, f.id, f.detail, f.explanation) for f in report.findings] == [
+        assert [(f.check, f.objects[0].id, f.detail, f.what) for f in report.findings] == [
             (row.check, row.id, row.detail, row.explanation) for row in rows
         ]

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from mqis.cli.tour.reading import read_page
+from mqis.findings import Gravity
 from mqis.pipeline.report.content import ReportContent
-from mqis.pipeline.report.findings import Urgency, findings
+from mqis.pipeline.report.findings import findings
 from mqis.pipeline.report.page import headings, html_page
 from mqis.pipeline.report.wording import ADVICE, CAUSES, TABLES, duration, number_of
 from mqis.pipeline.transforms.causes import Cause
@@ -88,16 +89,16 @@ def with_rows(**tables: list[dict[str, Any]]) -> ReportContent:
 
 def test_all_is_well() -> None:
     made = findings(WELL)
-    assert [found.urgency for found in made] == [Urgency.FINE] * 3
-    assert made[0].sentence == "All 5 servers hold the same directory."
-    assert not any(found.action for found in made)
+    assert [found.gravity for found in made] == [Gravity.OK] * 3
+    assert made[0].what == "All 5 servers hold the same directory."
+    assert not any(found.todo for found in made)
 
 
 def test_the_tour_reads_the_page_as_it_is() -> None:
     """Its ticks about the report rest on what it reads here."""
     page = read_page(html_page(WELL))
     assert (page.verdict, page.tone) == ("In order", "good")
-    assert page.sentences == [finding.sentence for finding in findings(WELL)]
+    assert page.sentences == [finding.what for finding in findings(WELL)]
     assert page.tiles["differences"] == "0"
     gap = {"kind": "gap", "server": "a", "certain": True}
     page = read_page(html_page(with_rows(gaps=[gap])))
@@ -116,39 +117,37 @@ def test_the_most_urgent_comes_first_whatever_else_there_is() -> None:
         errors=[{"file": "x"}],
     )
     made = findings(replace(content, cut_pairs=2))
-    assert [found.urgency for found in made] == [Urgency.ACT] * 3
-    assert made[0].sentence.startswith("The journal of ams-dir1 is not what the server wrote")
-    assert made[1].sentence == (
+    assert [found.gravity for found in made] == [Gravity.ERROR] * 3
+    assert made[0].what.startswith("The journal of ams-dir1 is not what the server wrote")
+    assert made[1].what == (
         "3 differences between servers, 2 of them on ber-dir2; most often the change was lost on "
         "the way."
     )
-    assert made[1].action.startswith("between ams-dir1 and ber-dir2: see that")
-    assert made[2].sentence.startswith("2 pairs of sites, out of 6, cannot")
+    assert made[1].todo.startswith("between ams-dir1 and ber-dir2: see that")
+    assert made[2].what.startswith("2 pairs of sites, out of 6, cannot")
 
 
 def test_single_rules() -> None:
     (worst, *_) = findings(with_rows(what_if=[failure(3), failure(1)]))
-    assert worst.sentence == (
+    assert worst.what == (
         "If link A - B fails, 3 pairs of sites are cut off; 1 other failure would do the same."
     )
-    assert worst.action == "add a second link for the sites of link A - B"
+    assert worst.todo == "add a second link for the sites of link A - B"
     (open_, *_) = findings(with_rows(hygiene=[finding("writable"), finding("writable")]))
-    assert open_.sentence == (
+    assert open_.what == (
         "2 objects need attention; most often (2) everyone may send to the queue."
     )
-    assert open_.action == "start with queue app1\\orders"
+    assert open_.todo == "start with queue app1\\orders"
     (slow, *_) = findings(with_rows(lag=[way(90_000.0)]))
-    assert slow.sentence == (
-        "Changes take up to 90.0 s from ams-dir1 to chi-dir1, in 95 of 100 cases."
-    )
+    assert slow.what == ("Changes take up to 90.0 s from ams-dir1 to chi-dir1, in 95 of 100 cases.")
     gap = {"kind": "gap", "server": "ber-dir2", "certain": True}
     (skipped, *_) = findings(with_rows(gaps=[gap, {**gap, "certain": False}]))
-    assert skipped.sentence == "Replicas skipped changes in 1 place, most often ber-dir2."
+    assert skipped.what == "Replicas skipped changes in 1 place, most often ber-dir2."
     margin = {"psc": "ber-dir1", "authority": "ams-dir1", "margin": -3}
     (purged, *_) = findings(with_rows(margins=[margin]))
-    assert purged.sentence.startswith("ber-dir1 missed changes")
+    assert purged.what.startswith("ber-dir1 missed changes")
     (unread, *_) = findings(with_rows(errors=[{}], evidence=[evidence("missing_end")]))
-    assert "1 place could not be read and 1 journal or export" in unread.sentence
+    assert "1 place could not be read and 1 journal or export" in unread.what
 
 
 def test_a_server_that_was_healed_is_told_and_is_no_fault() -> None:
@@ -159,9 +158,9 @@ def test_a_server_that_was_healed_is_told_and_is_no_fault() -> None:
         {"server": "psc", "peer": "pec", "already_purged": 0, "sync0_rounds": 1},
     ]
     (healed,) = findings(ReportContent(MOMENT, tables={"rounds": rounds}))
-    assert healed.urgency is Urgency.FINE
-    assert healed.action == ""
-    assert healed.sentence == (
+    assert healed.gravity is Gravity.OK
+    assert healed.todo == ""
+    assert healed.what == (
         "bsc missed changes that psc had purged, and has copied everything since "
         "(2 full synchronisations)."
     )
@@ -171,8 +170,8 @@ def test_a_server_that_was_healed_is_told_and_is_no_fault() -> None:
 
 def test_differences_of_the_input_alone_are_no_alarm() -> None:
     (doubtful, *_) = findings(with_rows(divergence=[difference("export_older")]))
-    assert doubtful.urgency is Urgency.LOOK
-    assert "cannot be judged" in doubtful.sentence
+    assert doubtful.gravity is Gravity.WARNING
+    assert "cannot be judged" in doubtful.what
 
 
 def test_no_tables_no_sentences() -> None:
@@ -269,9 +268,9 @@ def test_limits_of_the_check_are_told() -> None:
     text = Page(html_page(content)).text
     for word in ("no gate", "gates are not replicated", "what to do", "export the PEC"):
         assert word in text
-    sentences = [found.sentence for found in findings(content)]
+    sentences = [found.what for found in findings(content)]
     assert sum("as far as the exports show" in sentence for sentence in sentences) == 1
-    assert "as far as" not in " ".join(found.sentence for found in findings(WELL))
+    assert "as far as" not in " ".join(found.what for found in findings(WELL))
 
 
 def test_paper_shows_every_row() -> None:

@@ -49,7 +49,7 @@ def archiver_of(server: DirectoryServer) -> Archiver:
 
 def doctor_about_archive(home: Path) -> list[str]:
     return [
-        f"{f.severity.name} {f.what}" for f in examine(home / "mqis.toml") if f.area == "archive"
+        f"{f.gravity.name} {f.what}" for f in examine(home / "mqis.toml") if f.check == "archive"
     ]
 
 

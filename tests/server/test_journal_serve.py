@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mqis.config.file import load
+from mqis.findings import Gravity
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.signer import MachineKey, SigningKeyError, read_public_key
@@ -17,7 +18,6 @@ from mqis.server.directory_server import DirectoryServer
 from mqis.storage.journal.files import segments
 from mqis.storage.sqlite import SqliteStore
 from mqis.views.doctor.examination import examine
-from mqis.views.doctor.findings import Severity
 from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -142,7 +142,7 @@ def test_changes_around_the_journal_are_missed(home: Path) -> None:
 
 def _journal_errors(home: Path) -> list[str]:
     findings = examine(home / "mqis.toml")
-    return [f.what for f in findings if f.area == "journal" and f.severity is Severity.ERROR]
+    return [f.what for f in findings if f.check == "journal" and f.gravity is Gravity.ERROR]
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,15 @@ import pytest
 from mqis.config.file import load, override
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.stores import open_store
+from mqis.findings import Finding, Gravity
 from mqis.protocol.replication.server import Role, Server
 from mqis.runtime.authentication.clock import clock_difference_s
 from mqis.server.accounts import AccountsFile
 from mqis.server.identity import identify
 from mqis.views.doctor import peers
 from mqis.views.doctor.examination import examine, examine_run
-from mqis.views.doctor.findings import Finding, Severity
 from mqis.views.doctor.health import check_server
-from mqis.views.doctor.neighbours import KnownNeighbour
+from mqis.views.doctor.patient import KnownNeighbour
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.security.sid import ADMINISTRATORS
@@ -32,14 +32,14 @@ from tests.enterprise.monitors import told as monitor_answer
 from tests.server.enterprises import Site, create, until
 
 
-def told(findings: list[Finding], severity: Severity) -> list[str]:
-    return [f"{f.area}: {f.what}" for f in findings if f.severity is severity]
+def told(findings: list[Finding], gravity: Gravity) -> list[str]:
+    return [f"{f.check}: {f.what}" for f in findings if f.gravity is gravity]
 
 
 def errors(home: Path) -> list[str]:
     findings = examine(home / "mqis.toml")
-    assert all(f.todo for f in findings if f.severity in (Severity.WARNING, Severity.ERROR))
-    return told(findings, Severity.ERROR)
+    assert all(f.todo for f in findings if f.gravity in (Gravity.WARNING, Gravity.ERROR))
+    return told(findings, Gravity.ERROR)
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def test_two_servers_that_run(tmp_path: Path) -> None:
                 known = {"pec1": pec.ready.port}
                 file = site.homes["psc2"] / "mqis.toml"
                 found = await asyncio.to_thread(examine, file, known)
-                assert told(found, Severity.ERROR) == []
-                well = "\n".join(told(found, Severity.OK))
+                assert told(found, Gravity.ERROR) == []
+                well = "\n".join(told(found, Gravity.OK))
                 assert f"ports: TCP 127.0.0.1 {psc.ready.queue_port} (replication.port) is" in well
                 assert "keys: the directory has this server's key" in well
                 assert "keys: the directory has the keys of 1 other servers" in well
@@ -98,8 +98,8 @@ def who(site: Site, name: str) -> Server:
 
 def test_a_server_that_does_not_run_has_free_ports(home: Path) -> None:
     findings = examine(home / "mqis.toml")
-    assert told(findings, Severity.ERROR) == []
-    assert sum("is free" in text for text in told(findings, Severity.OK)) == 2
+    assert told(findings, Gravity.ERROR) == []
+    assert sum("is free" in text for text in told(findings, Gravity.OK)) == 2
 
 
 # --- and not --------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_what_is_wrong_is_found(home: Path, harm: Callable[[Path], object], expe
 def test_an_old_store_is_not_changed(home: Path) -> None:
     with closing(sqlite3.connect(home / "d.db")) as database:
         database.execute("PRAGMA user_version=1")
-    found = told(examine(home / "mqis.toml"), Severity.WARNING)
+    found = told(examine(home / "mqis.toml"), Gravity.WARNING)
     assert any("schema version 1, this mqis has" in text for text in found)
     with closing(sqlite3.connect(home / "d.db")) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (1,)
@@ -181,8 +181,8 @@ def test_servers_that_cannot_be_reached_and_keys_that_are_missing(tmp_path: Path
 
 def test_a_clock_that_is_far_off_is_an_error() -> None:
     other = KnownNeighbour("pec1", Guid(b"y" * 16), "pec")
-    levels = [peers._clock(other, apart).severity for apart in (0.1, -20.0, 400.0)]
-    assert levels == [Severity.OK, Severity.WARNING, Severity.ERROR]
+    levels = [peers._clock(other, apart).gravity for apart in (0.1, -20.0, 400.0)]
+    assert levels == [Gravity.OK, Gravity.WARNING, Gravity.ERROR]
 
 
 # --- a run directory ------------------------------------------------------------------------------
@@ -211,9 +211,9 @@ def test_a_run_directory_tells_who_is_behind(tmp_path: Path) -> None:
     save_nodes(tmp_path, Nodes("Acme", tuple(places)))
     reports = examine_run(tmp_path)
     assert [report.server for report in reports] == ["pec1", "psc2", ""]
-    late = told(list(reports[-1].findings), Severity.WARNING)
+    late = told(list(reports[-1].findings), Gravity.WARNING)
     assert "health: psc2: 3 changes behind" in late
-    down = told(list(reports[-1].findings), Severity.ERROR)
+    down = told(list(reports[-1].findings), Gravity.ERROR)
     assert down == ["health: pec1, psc2 do not answer"]
 
 
@@ -225,13 +225,13 @@ def test_the_verdict_of_a_running_server(home: Path) -> None:
     with closing_monitors() as monitors:
         values = {"monitoring": {"enabled": True, "port": monitors.add(answer)}}
         config = override(config, values, "test")
-        assert told(check_server(config), Severity.OK) == [
+        assert told(check_server(config), Gravity.OK) == [
             "health: One server, with the only copy of the directory"
         ]
         answer["problems"] = ["the journal is not written; the log says why"]
         (finding,) = check_server(config)
-    assert (finding.severity, finding.what) == (
-        Severity.ERROR,
+    assert (finding.gravity, finding.what) == (
+        Gravity.ERROR,
         "pec1: the journal is not written; the log says why",
     )
     assert check_server(config) == [], "whether it runs is another finding"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from mqis.findings import Finding, Gravity
 from mqis.protocol.activedirectory.schema import needed_names
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.views.doctor.examination import examine
-from mqis.views.doctor.findings import Finding, Severity
 from tests.runtime.activedirectory.estate import Estate
 from tests.waiting import in_time
 
@@ -26,12 +26,12 @@ def findings(home: Path, schema: tuple[str, ...] = needed_names(), **keys: str) 
             return await asyncio.to_thread(examine, home / "mqis.toml")
 
     found = asyncio.run(in_time(run()))
-    return [finding for finding in found if finding.area == "active directory"]
+    return [finding for finding in found if finding.check == "active directory"]
 
 
 def test_a_directory_that_answers(tmp_path: Path) -> None:
     connection, place = findings(tmp_path)
-    assert (connection.severity, place.severity) == (Severity.OK, Severity.OK)
+    assert (connection.gravity, place.gravity) == (Gravity.OK, Gravity.OK)
     assert "answers" in connection.what
     assert place.what.startswith("the account reads 1 machines and 2 queues")
     assert place.what.endswith("in Berlin")
@@ -40,13 +40,13 @@ def test_a_directory_that_answers(tmp_path: Path) -> None:
 def test_a_schema_without_a_class(tmp_path: Path) -> None:
     rest = tuple(name for name in needed_names() if name != "mSMQSiteLink")
     _, error, _ = findings(tmp_path, rest)
-    assert error.severity is Severity.ERROR
+    assert error.gravity is Gravity.ERROR
     assert "the schema does not show mSMQSiteLink; extend it" in error.what
 
 
 def test_a_directory_that_does_not(tmp_path: Path) -> None:
     (error,) = findings(tmp_path, url="ldap://127.0.0.1:1")
-    assert error.severity is Severity.ERROR
+    assert error.gravity is Gravity.ERROR
     assert "127.0.0.1:1" in error.what
 
 
@@ -55,6 +55,6 @@ def test_a_password_that_others_read_and_a_wrong_one(tmp_path: Path) -> None:
     password.write_text("secret")
     password.chmod(0o644)
     warning, error = findings(tmp_path, user="mqis", password_file=str(password))
-    assert warning.severity is Severity.WARNING
+    assert warning.gravity is Gravity.WARNING
     assert warning.todo == f"chmod 600 {password}"
-    assert error.severity is Severity.ERROR
+    assert error.gravity is Gravity.ERROR

@@ -16,12 +16,12 @@ import pytest
 from mqis.config.file import default_toml, override, read
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.enterprise.collect import Collector
+from mqis.findings import Gravity
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.server.monitoring import service
 from mqis.storage.sqlite import SqliteStore
 from mqis.testing.ports import free_ports
 from mqis.views.console.places import Places
-from mqis.views.doctor.findings import Severity
 from mqis.views.doctor.health import check_run
 from mqis.web.serving import running_console
 from mqis.web.settings import ConsoleSettings
@@ -54,10 +54,10 @@ class Enterprise:
         status = await asyncio.to_thread(Collector.of_run(self.run).collect)
         doctor = await asyncio.to_thread(check_run, self.run)
         page = (await asyncio.to_thread(self.console.get, "/replication")).html
-        worst = "red" if any(f.severity is Severity.ERROR for f in doctor) else "green"
+        worst = "red" if any(f.gravity is Gravity.ERROR for f in doctor) else "green"
         style = page.partition('<p class="note ')[2].partition('"')[0]
         return {
-            "status": status.verdict.grade,
+            "status": status.verdict.gravity.colour,
             "doctor": worst,
             "console": _GRADES[style],
             **{name: await self.health(name) for name in self.ports},
@@ -177,7 +177,7 @@ async def _other_contents(both: Enterprise) -> None:
     await both.become(pec1="green")
     status = await asyncio.to_thread(Collector.of_run(both.run).collect)
     (finding,) = status.verdict.findings
-    assert finding.text == (
+    assert finding.what == (
         "psc2: Delft has the same last number as at pec1, but different contents"
     )
     assert "mqis diff --replicated server:psc2 server:pec1" in finding.todo
@@ -187,7 +187,7 @@ async def _other_contents(both: Enterprise) -> None:
     assert "server:psc2 -> server:pec1: 1 changed" in shown.stdout
     assert f"~ {QUEUE}\n      label: other -> orders" in shown.stdout
     _, answer = await fetch(both.ports["psc2"], "/health")
-    assert json.loads(answer)["problems"] == [finding.text]
+    assert json.loads(answer)["problems"] == [finding.what]
     page = await asyncio.to_thread(both.console.get, "/replication")
     assert "contents differ" in page.html
     assert "mqis diff --replicated server:psc2 server:pec1" in page.html

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mqis.cli.findings import LimitOption, check_json, show_report
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import (
     ConfigOption,
@@ -19,10 +18,10 @@ from mqis.cli.options import (
     refuse_password,
     store_url,
 )
-from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
+from mqis.cli.output import print_error, print_json
 from mqis.cli.spread import spread
 from mqis.config.nodes import load_nodes
-from mqis.protocol.hygiene.examining import HygieneReport
+from mqis.findings import CheckReport
 from mqis.views.hygiene.copies import check_export, check_server, check_view, is_store
 from mqis.views.hygiene.together import check_run, check_sources
 from mqis.wire.errors import MqisError
@@ -52,9 +51,7 @@ def check(
     sources: SourcesArgument = None,
     *,
     run: CheckRunOption = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="Show this many findings of each check.")
-    ] = 20,
+    limit: LimitOption = 20,
     store: StoreOption = None,
     config: ConfigOption = None,
     json: JsonOption = False,
@@ -75,14 +72,14 @@ def check(
         print_error(str(error))
         raise typer.Exit(2) from None
     if json:
-        print_json(_as_json(report))
+        print_json(check_json(report))
     else:
-        _show(report, limit)
-    if report.findings:
+        show_report(report, limit)
+    if report.failed:
         raise typer.Exit(1)
 
 
-def _together(sources: Sequence[str], run: Path | None) -> HygieneReport | None:
+def _together(sources: Sequence[str], run: Path | None) -> CheckReport | None:
     """The report on several copies; None if one is named at most."""
     if run is not None:
         return check_run(load_nodes(run))
@@ -96,7 +93,7 @@ def _report(
     store: str | None,
     config: Path | None,
     access: OptionalLogonOptions,
-) -> HygieneReport:
+) -> CheckReport:
     if access.is_wanted(sources, store, config):
         with connected(access.login()) as remote:
             return check_server(remote)
@@ -106,57 +103,3 @@ def _report(
     url = store_url(refuse_password(source) or store, config)
     with opened(url) as found, found.read() as view:
         return check_view(view)
-
-
-# --- output ---------------------------------------------------------------------------------------
-
-
-def _as_json(report: HygieneReport) -> dict[str, object]:
-    return {
-        "clean": not report.findings,
-        "objects": {kind.label: number for kind, number in sorted(report.objects.items())},
-        "findings": [
-            {
-                "check": found.check,
-                "explanation": found.explanation,
-                "type": found.type,
-                "id": found.id,
-                "path": found.path,
-                "detail": found.detail,
-                "advice": found.advice,
-            }
-            for found in report.findings
-        ],
-        "unknown": [
-            {
-                "check": limit.check or None,
-                "reason": limit.reason,
-                "advice": limit.advice,
-                "left_out": limit.left_out,
-            }
-            for limit in report.limits
-        ],
-    }
-
-
-def _show(report: HygieneReport, limit: int) -> None:
-    parts = [counted(number, kind.label) for kind, number in sorted(report.objects.items())]
-    say(f"checked {', '.join(parts) or 'nothing'}")
-    for name, group in groupby(report.findings, attrgetter("check")):
-        found = list(group)
-        say("")
-        say(f"{name}, {counted(len(found), 'finding')}: {found[0].explanation}", "bold red")
-        shown = table("object", "detail", "what to do")
-        for one in found[:limit]:
-            subject = f"{one.type} {one.path or one.id}"
-            shown.add_row(cell(subject), cell(one.shown_detail), cell(one.advice))
-        console().print(shown)
-        if len(found) > limit:
-            say(f"and {len(found) - limit} more: --limit {len(found)}", "dim")
-    say("")
-    if not report.findings:
-        say("no faults found", "green")
-    for unknown in report.limits:
-        what = f"{unknown.check}: " if unknown.check else ""
-        left = f" ({unknown.left_out} left out)" if unknown.left_out else ""
-        say(f"cannot tell: {what}{unknown.reason}{left}; {unknown.advice}", "yellow")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -13,13 +10,15 @@ import typer
 
 from mqis.admin.activedirectory.estate.sources import addresses_of, check_directory, check_ldif
 from mqis.admin.activedirectory.estate.stored import check_stored
+from mqis.cli.findings import LimitOption, estate_json, show_report
 from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
 from mqis.cli.localpaths import refuse_uri
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
-from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
+from mqis.cli.output import print_error, print_json
 from mqis.cli.spread import spread
 from mqis.files import output_file
-from mqis.protocol.activedirectory.estate.examining import EstateReport
+from mqis.findings import CheckReport
+from mqis.protocol.activedirectory.estate.findings import ldif_of
 from mqis.wire.errors import MqisError
 
 _VERSION = "version: 1\n"
@@ -45,9 +44,7 @@ def check(
         ),
     ] = None,
     *,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="Show this many findings of each check.")
-    ] = 20,
+    limit: LimitOption = 20,
     resolve: Annotated[
         bool, typer.Option("--resolve", help="Ask DNS for the addresses of computers.")
     ] = False,
@@ -80,10 +77,10 @@ def check(
         print_error(str(error))
         raise typer.Exit(2) from None
     if json:
-        print_json(_as_json(report))
+        print_json(estate_json(report))
     else:
-        _show(report, limit)
-    if report.findings:
+        show_report(report, limit)
+    if report.failed:
         raise typer.Exit(1)
 
 
@@ -94,7 +91,7 @@ def _report(
     access: LdapLogonOptions,
     *,
     resolve: bool,
-) -> EstateReport:
+) -> CheckReport:
     resolver = addresses_of if resolve else None
     if source is None:
         with opened(store_url(store, config)) as found, found.read() as view:
@@ -105,66 +102,12 @@ def _report(
     return check_ldif(Path(source), resolver)
 
 
-def repairs_of(report: EstateReport) -> str:
+def repairs_of(report: CheckReport) -> str:
     """The repairs of all findings as one LDIF file, each after a comment that says what it is."""
     parts = [_VERSION]
     for finding in report.findings:
         if finding.repair:
-            what = f"{finding.check.label}: {finding.where}: {finding.detail}"
+            what = f"{finding.check}: {finding.where}: {finding.detail}"
             comment = " ".join(what.split())  # one line: a name may contain line feeds
-            parts.append(f"\n# {comment}{finding.ldif.removeprefix(_VERSION)}")
+            parts.append(f"\n# {comment}{ldif_of(finding).removeprefix(_VERSION)}")
     return "".join(parts)
-
-
-# --- output ---------------------------------------------------------------------------------------
-
-
-def _as_json(report: EstateReport) -> dict[str, object]:
-    return {
-        "checked": datetime.now(UTC).isoformat(),
-        "clean": not report.findings,
-        "objects": report.counts,
-        "findings": [
-            {
-                "check": found.check.label,
-                "explanation": found.check.explanation,
-                "symptom": found.check.symptom,
-                "where": found.where,
-                "detail": found.detail,
-                "advice": found.advice,
-                "ldif": found.ldif or None,
-            }
-            for found in report.findings
-        ],
-        "unknown": [
-            {"check": limit.check.label, "reason": limit.reason, "advice": limit.advice}
-            for limit in report.untold
-        ],
-        "unreadable": list(report.unreadable),
-    }
-
-
-def _show(report: EstateReport, limit: int) -> None:
-    counts = ((number, label.removesuffix("s")) for label, number in report.counts.items())
-    parts = [counted(number, label) for number, label in counts if number]
-    say(f"checked {', '.join(parts) or 'nothing'}")
-    for check_, group in groupby(report.findings, attrgetter("check")):
-        found = list(group)
-        say("")
-        say(f"{check_.label}, {counted(len(found), 'finding')}: {check_.explanation}", "bold red")
-        say(f"users see: {check_.symptom}", "dim")
-        shown = table("where", "detail", "what to do")
-        for one in found[:limit]:
-            shown.add_row(cell(one.where), cell(one.detail), cell(one.advice))
-        console().print(shown)
-        if len(found) > limit:
-            say(f"and {len(found) - limit} more: --limit {len(found)}", "dim")
-    say("")
-    if not report.findings:
-        say("no faults found", "green")
-    elif any(found.repair for found in report.findings):
-        say("--ldif FILE writes the repairs; read them, then: ldapmodify -f FILE", "dim")
-    for unread in report.unreadable:
-        say(f"cannot read: {unread}", "yellow")
-    for unknown in report.untold:
-        say(f"cannot tell: {unknown.check.label}: {unknown.reason}; {unknown.advice}", "yellow")

@@ -9,17 +9,19 @@ from typing import Annotated
 
 import typer
 
+from mqis.cli.findings import journal_json, show_journal
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, configuration, opened, store_url
-from mqis.cli.output import counted, print_json, say
+from mqis.cli.output import print_json, say
+from mqis.findings import Finding
 from mqis.places import Place, parse_place
 from mqis.protocol.directory.sources import as_guid, no_such_object
 from mqis.protocol.errors import StorageError
-from mqis.protocol.journal import ChainFinding, ChainState
+from mqis.protocol.journal import ChainState
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.signer import read_public_key
 from mqis.storage.archive import archived_journals
 from mqis.storage.archive.restoring import ArchivedJournal, fetch_journal
-from mqis.storage.journal.checking import JournalCheck, StoreEnd, check_journal, server_id_of
+from mqis.storage.journal.checking import StoreEnd, check_journal, server_id_of
 from mqis.storage.journal.files import segments, snapshots
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
@@ -83,9 +85,9 @@ def check(
         if archived and not json:
             say(f"{path.name}:", "bold")
         if json:
-            print_json(_as_json(result, faults) | ({"journal": path.name} if archived else {}))
+            print_json(journal_json(result, faults) | ({"journal": path.name} if archived else {}))
         else:
-            _show(result, faults)
+            show_journal(result, faults)
     if faulty:
         raise typer.Exit(1)
 
@@ -125,34 +127,8 @@ def _from_store(
             return keys, StoreEnd.of(view)
 
 
-def _is_doubtful(finding: ChainFinding) -> bool:
-    return finding.state in (ChainState.UNSIGNED, ChainState.UNCHECKED)
-
-
-def _as_json(result: JournalCheck, faults: list[ChainFinding]) -> dict[str, object]:
-    return {
-        "ok": not faults,
-        "faults": [str(fault) for fault in faults],
-        "notices": [str(finding) for finding in result.findings if finding not in faults],
-        "findings": [finding.as_json() for finding in result.findings],
-        "segments": result.segments,
-        "records": result.records,
-        "sealed_lsn": result.sealed_lsn,
-    }
-
-
-def _show(result: JournalCheck, faults: list[ChainFinding]) -> None:
-    for fault in faults:
-        say(f"{fault.state.value}: {fault}", "red")
-    for notice in (finding for finding in result.findings if finding not in faults):
-        say(f"{notice.state.value}: {notice}", "cyan")
-    if result.sealed_lsn:
-        say(f"sealed: records up to {result.sealed_lsn}; the last segment is still open")
-    if faults:
-        say(counted(len(faults), "fault"), "bold red")
-    else:
-        told = counted(result.segments, "segment")
-        say(f"ok: {counted(result.records, 'record')} in {told}", "green")
+def _is_doubtful(finding: Finding) -> bool:
+    return finding.check in (ChainState.UNSIGNED, ChainState.UNCHECKED)
 
 
 def key(

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mqis.cli.findings import notes_json, show_notes
 from mqis.cli.ldap_login import LdapLogonOptions
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
 from mqis.cli.output import counted, print_json, say
 from mqis.cli.spread import spread
-from mqis.cli.transfer import notes_as_json, progress_bar, show_notes
+from mqis.cli.transfer import progress_bar
 
 if TYPE_CHECKING:
     from mqis.admin.activedirectory.connecting import ConnectingOptions
@@ -52,7 +53,7 @@ def publish(
             _published(directory.connecting(target), source, write=write, sites=sites)
         )
     if json:
-        print_json(_as_json(steps, written, write=write) | notes_as_json(notes))
+        print_json(_as_json(steps, written, write=write) | notes_json(notes))
         return
     for step in steps:
         say(str(step))

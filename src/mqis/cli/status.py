@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
+from mqis.cli.findings import STYLES
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, print_json, table
 from mqis.enterprise.collect import Collector
@@ -22,7 +23,8 @@ from mqis.enterprise.status import (
     MemberStatus,
     duration,
 )
-from mqis.server.monitoring.verdict import FindingKind, Grade
+from mqis.findings import Gravity
+from mqis.server.monitoring.verdict import FindingKind
 
 #: The columns of the table of servers, each with the terminal width from which it is shown.
 _COLUMNS = {
@@ -49,7 +51,6 @@ _STYLES = {
 }
 #: Seconds after which a closed file should be in the archive.
 _LATE_ARCHIVE_S = 600
-_GRADES = {Grade.GREEN: "green", Grade.AMBER: "yellow", Grade.RED: "bold red"}
 
 
 def status(
@@ -76,7 +77,7 @@ def status(
         else:
             target.print(as_tables(found, target.width))
         down = not all(server.up for server in found.servers)
-        if down or found.verdict.grade is Grade.RED:
+        if down or found.verdict.gravity is Gravity.ERROR:
             raise typer.Exit(1)
         return
     with Live(as_tables(found, target.width), console=target, auto_refresh=False) as live:
@@ -94,8 +95,8 @@ def as_tables(found: EnterpriseStatus, width: int) -> RenderableType:
     supervisor = "no supervisor" if found.supervisor is None else f"process {found.supervisor}"
     title.append(f"  {up} of {len(found.servers)} servers up, {supervisor}", style="default")
     verdict = found.verdict
-    summary = cell(verdict.summary, _GRADES[verdict.grade])
-    todo = [cell(f.todo, "red") for f in verdict.findings if f.kind is FindingKind.CONTENTS]
+    summary = cell(verdict.summary, STYLES[verdict.gravity])
+    todo = [cell(f.todo, "red") for f in verdict.findings if f.check == FindingKind.CONTENTS]
     away = [
         cell(_explanation(server), "red")
         for server in found.servers

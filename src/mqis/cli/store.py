@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from mqis.cli.findings import show_faults
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, opened, store_url
 from mqis.cli.output import counted, print_json, say
 from mqis.protocol.directory.export_format import ORDER
@@ -22,9 +23,7 @@ def check(store: StoreOption = None, config: ConfigOption = None, json: JsonOpti
     if json:
         print_json({"ok": not faults, "counts": counts, "faults": faults})
     elif faults:
-        for fault in faults:
-            say(fault, "red")
-        say(counted(len(faults), "fault"), "bold red")
+        show_faults(faults)
     else:
         summary = ", ".join(counted(number, label) for label, number in counts.items() if number)
         say(f"ok: {summary or 'empty'}", "green")

@@ -24,6 +24,7 @@ from mqis.admin.transfer import (
     write_export,
 )
 from mqis.admin.transfer import Progress as Callback
+from mqis.cli.findings import notes_json, show_notes
 from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
 from mqis.cli.ldif_options import LdifExportOptions
 from mqis.cli.localpaths import refuse_uri
@@ -86,7 +87,7 @@ def import_(
             f"{error}. To add objects while it runs, create them through it: mqis create --server"
         ) from error
     if json:
-        print_json(_as_json(result.imported) | notes_as_json(result.notes))
+        print_json(_as_json(result.imported) | notes_json(result.notes))
     else:
         say(_summary(result.imported))
         show_notes(result.notes)
@@ -188,7 +189,7 @@ def _write_ldif(source: Store, ldif: LdifExportOptions, progress: Callback, *, j
         else:
             records = write_export(ldif.ldif, write)
     if json and records is not None:
-        print_json({"file": str(ldif.ldif), "records": records} | notes_as_json(notes))
+        print_json({"file": str(ldif.ldif), "records": records} | notes_json(notes))
         return
     if records is not None:
         say(f"wrote {ldif.ldif}: {counted(records, 'record')}")
@@ -231,18 +232,6 @@ def _as_json(result: ImportResult) -> dict[str, object]:
         "skipped": result.skipped,
         "doubt": result.doubt or None,
     }
-
-
-def notes_as_json(notes: TransferNotes) -> dict[str, object]:
-    if not notes:
-        return {}
-    return {"notes": [{"what": n.what, "count": n.count, "examples": n.examples} for n in notes]}
-
-
-def show_notes(notes: TransferNotes) -> None:
-    """Prints the remarks on stderr, one a line."""
-    for note in notes:
-        print_warning(str(note))
 
 
 def _summary(result: ImportResult) -> str:

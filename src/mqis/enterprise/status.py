@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from mqis.findings import Gravity
 from mqis.server.monitoring.replicas import (
     WAITING_WORDS,
     Distance,
@@ -19,7 +20,7 @@ from mqis.server.monitoring.replicas import (
     duration,
 )
 from mqis.server.monitoring.status import NeighbourStatus
-from mqis.server.monitoring.verdict import Absence, Grade, HealthVerdict, judge, partition_order
+from mqis.server.monitoring.verdict import Absence, HealthVerdict, judge, partition_order
 
 __all__ = [
     "WAITING_WORDS",
@@ -66,12 +67,12 @@ class MemberState(StrEnum):
         """The words for a server in this state; None if nobody expects it to be up."""
         if self.is_expected:
             return None
-        grade = Grade.RED if self in _BROKEN else Grade.AMBER
+        gravity = Gravity.ERROR if self in _BROKEN else Gravity.WARNING
         if self is MemberState.DOWN:
-            return Absence(f" {self.text}", " do not answer", grade)
+            return Absence(f" {self.text}", " do not answer", gravity)
         if self is MemberState.UNREADABLE:
-            return Absence(f": {self.text}", f": {self.text}", grade)
-        return Absence(f" is {self.text}", f" are {self.text}", grade)
+            return Absence(f": {self.text}", f": {self.text}", gravity)
+        return Absence(f" is {self.text}", f" are {self.text}", gravity)
 
 
 #: The states that no operator chose, and that do not pass by themselves.
@@ -218,12 +219,12 @@ class EnterpriseStatus:
     @property
     def findings(self) -> tuple[str, ...]:
         """The reasons why the enterprise is not in step; empty if it is."""
-        return tuple(finding.text for finding in self.verdict.findings)
+        return tuple(finding.what for finding in self.verdict.findings)
 
     @property
     def converged(self) -> bool:
         """Returns whether all servers are up, and every replica is in step with its authority."""
-        return self.verdict.grade is Grade.GREEN
+        return self.verdict.gravity is Gravity.OK
 
     @property
     def summary(self) -> str:
@@ -236,7 +237,7 @@ class EnterpriseStatus:
         del shown["run"]
         return shown | {
             "servers": servers,
-            "converged": verdict.grade is Grade.GREEN,
+            "converged": verdict.gravity is Gravity.OK,
             "verdict": verdict.to_json(),
         }
 

@@ -23,9 +23,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.findings import Gravity
 from mqis.pipeline import schemas
 from mqis.pipeline.report.content import ReportContent, read_content
-from mqis.pipeline.report.findings import Urgency, findings
+from mqis.pipeline.report.findings import findings
 from mqis.pipeline.runs import ingest, lag
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.progress import gaps
@@ -62,7 +63,7 @@ def test_nothing_was_skipped_or_repeated(content: ReportContent) -> None:
 
 
 def test_the_report_is_in_order(content: ReportContent) -> None:
-    assert {finding.urgency for finding in findings(content)} == {Urgency.FINE}
+    assert {finding.gravity for finding in findings(content)} == {Gravity.OK}
 
 
 def test_the_full_synchronisation_is_a_round_and_no_fault(content: ReportContent) -> None:

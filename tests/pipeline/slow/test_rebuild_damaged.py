@@ -15,7 +15,7 @@ from mqis.lab.generate.history import ChangeHistory
 from mqis.lab.generate.plan import GeneratePlan
 from mqis.lab.generate.spoiling import add_stranger
 from mqis.pipeline import schemas
-from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.pipeline.evidence.findings import EvidenceKind, evidence, evidence_row
 from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.runs import ingest
 from mqis.pipeline.tables import TableDirectory
@@ -163,8 +163,8 @@ def test_a_journal_that_was_altered(past: Past, spark: SparkSession, tmp_path: P
     shutil.copytree(past.tables.directory, tmp_path / "tables")
     tables = TableDirectory(spark, tmp_path / "tables")
     text = "segment 1 is not what the server sealed"
-    finding = EvidenceFinding(EvidenceKind.TAMPERED, "s001-psc", text, "segment-0000000001.mqj")
-    tables.write("evidence", spark.createDataFrame([finding.row], schemas.EVIDENCE))
+    finding = evidence(EvidenceKind.TAMPERED, "s001-psc", text, "segment-0000000001.mqj")
+    tables.write("evidence", spark.createDataFrame([evidence_row(finding)], schemas.EVIDENCE))
     for moment in ({"at_seq": END}, {"at_time": past.times[END - 2]}):
         done = rebuild(tables, tmp_path / "out.jsonl", partition=past.site, **moment)
         assert done.warnings == (f"the journal of s001-psc was altered: {text}",)

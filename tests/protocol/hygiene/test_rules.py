@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from mqis.findings import CheckReport, Subject
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     DirectoryObject,
     Partition,
     PurgeState,
 )
-from mqis.protocol.hygiene.checks import Check, finding
+from mqis.protocol.hygiene.checks import Check, finding, finding_row
 from mqis.protocol.hygiene.claims import anonymous_may_send, claims_of
-from mqis.protocol.hygiene.examining import HygieneReport, examine
+from mqis.protocol.hygiene.examining import examine
 from mqis.protocol.hygiene.judging import judge
 from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.replicated import whole_object
@@ -88,7 +89,7 @@ PARTITIONS = tuple(
 def found(*objects: DirectoryObject, sound: bool = True) -> set[tuple[str, str, str]]:
     known = {obj.id: obj for obj in SOUND if sound} | {obj.id: obj for obj in objects}
     report = examine(known.values(), PARTITIONS)
-    return {(each.check, each.path or each.id, each.detail) for each in report.findings}
+    return {(each.check, each.names[0], each.detail) for each in report.findings}
 
 
 def as_replica(obj: DirectoryObject) -> DirectoryObject:
@@ -166,7 +167,8 @@ def test_duplicates_of_different_authorities() -> None:
     objects = [*SOUND, first, second, queue(60, 13), twin]
     findings = list(judge(claim for obj in objects for claim in claims_of(obj)))
 
-    assert {(each.check, each.id, each.detail) for each in findings} == {
+    rows = map(finding_row, findings)
+    assert {(row["check"], row["id"], row["detail"]) for row in rows} == {
         ("duplicate_name", str(guid(50)), str(guid(51))),
         ("duplicate_name", str(guid(51)), str(guid(50))),
         ("duplicate_id", str(guid(60)), str(guid(1))),
@@ -177,9 +179,9 @@ def test_duplicates_of_different_authorities() -> None:
 def test_every_check_has_advice_with_the_name_of_the_object() -> None:
     (orphan,) = examine([*SOUND, queue(50, 99, path="m\\no body")], PARTITIONS).findings
 
-    assert "mqis delete queue 'm\\no body'" in orphan.advice
+    assert "mqis delete queue 'm\\no body'" in orphan.todo
     for check in Check:
-        advice = replace(orphan, check=check.label).advice
+        advice = finding(check, orphan.objects[0]).todo
         assert advice
         assert "{" not in advice
 
@@ -187,7 +189,7 @@ def test_every_check_has_advice_with_the_name_of_the_object() -> None:
 # --- what a copy cannot show ----------------------------------------------------------------------
 
 
-def limits(report: HygieneReport) -> list[tuple[str, int]]:
+def limits(report: CheckReport) -> list[tuple[str, int]]:
     return [(limit.check, limit.left_out) for limit in report.limits]
 
 
@@ -218,7 +220,9 @@ def test_a_replica_finds_a_site_that_cannot_have_a_gate() -> None:
     objects = [*SOUND, site(3, psc=""), link(32, 1, 3)]
     replica = examine(map(as_replica, objects), PARTITIONS)
 
-    assert [(each.check, each.path) for each in replica.findings] == [("no_gate", "site3")]
+    assert [(each.check, each.objects[0].name) for each in replica.findings] == [
+        ("no_gate", "site3")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -240,12 +244,13 @@ def test_an_incomplete_copy_proves_no_orphan(partitions: tuple[Partition, ...]) 
 
 @pytest.mark.parametrize("check", Check)
 def test_a_finding_is_explained_and_a_doubled_identifier_shown(check: Check) -> None:
-    found = finding(check, ObjectType.QUEUE, guid(7), None, "somewhere")
-    assert found.explanation == check.value
-    assert "{" not in found.advice
+    found = finding(check, Subject("queue", None, str(guid(7))), "somewhere")
+    assert found.what == check.value
+    assert "{" not in found.todo
     doubled = check is Check.DUPLICATE_ID
     shown = f"{guid(7)} in partition somewhere" if doubled else "somewhere"
-    assert found.shown_detail == shown
+    assert found.detail == shown
+    assert finding_row(found)["detail"] == "somewhere"
 
 
 def test_a_descriptor_that_cannot_be_read_lets_nobody_send() -> None:

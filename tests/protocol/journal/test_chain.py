@@ -10,7 +10,8 @@ from hashlib import sha256
 
 import pytest
 
-from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain
+from mqis.findings import Finding
+from mqis.protocol.journal import ChainLink, ChainState, judge_chain
 from mqis.protocol.security.rsa import verify_sha256
 from mqis.runtime.node.signer import MachineKey
 from mqis.wire.guid import Guid
@@ -51,11 +52,14 @@ def chain(
     return links
 
 
-def states(findings: list[ChainFinding]) -> list[tuple[ChainState, int, int]]:
-    return [(finding.state, finding.first, finding.last) for finding in findings]
+State = tuple[str, int | None, int | None]
 
 
-def judged(links: Sequence[ChainLink], *keys: MachineKey) -> list[tuple[ChainState, int, int]]:
+def states(findings: list[Finding]) -> list[State]:
+    return [(finding.check, finding.first, finding.last) for finding in findings]
+
+
+def judged(links: Sequence[ChainLink], *keys: MachineKey) -> list[State]:
     return states(judge_chain(links, [key.public for key in keys]))
 
 
@@ -88,11 +92,11 @@ def test_another_digest_is_named_where_it_is() -> None:
     links = chain([own()] * 4)
     changed = replace(links[1], digest=sha256(b"other").digest())
     (finding,) = judge_chain([links[0], changed, *links[2:]], [own().public])
-    assert (finding.state, finding.first, finding.source) == (S.TAMPERED, 2, "segment-2")
+    assert (finding.check, finding.first, finding.where) == (S.TAMPERED, 2, "segment-2")
     assert "no disk error" in str(finding)
     damaged = replace(changed, damaged=True)
     (finding,) = judge_chain([links[0], damaged, *links[2:]], [own().public])
-    assert "perhaps the disk failed" in finding.text
+    assert "perhaps the disk failed" in finding.what
     assert finding.is_fault
 
 
@@ -118,8 +122,8 @@ def test_the_open_end_is_not_judged() -> None:
 def test_missing_segments(gone: tuple[int, ...], found: tuple[int, int], text: str) -> None:
     links = [link for index, link in enumerate(chain([own()] * 5)) if index not in gone]
     (finding,) = judge_chain(links, [own().public])
-    assert (finding.state, finding.first, finding.last) == (S.MISSING, *found)
-    assert finding.text == text
+    assert (finding.check, finding.first, finding.last) == (S.MISSING, *found)
+    assert finding.what == text
 
 
 def test_a_missing_number_that_is_huge_costs_nothing() -> None:
@@ -131,7 +135,7 @@ def test_a_missing_number_that_is_huge_costs_nothing() -> None:
 def test_history_may_begin_at_a_snapshot() -> None:
     links = chain([own()] * 2, first=5, snapshot=True)
     (finding,) = judge_chain(links, [own().public])
-    assert (finding.state, finding.first, finding.last) == (S.PRUNED, 1, 4)
+    assert (finding.check, finding.first, finding.last) == (S.PRUNED, 1, 4)
     assert not finding.is_fault
 
 
@@ -144,7 +148,7 @@ def test_segments_that_are_there_twice_count_once() -> None:
     forged = replace(links[1], source="forged", digest=sha256(b"x").digest())
     for mixed in ([*links, forged], [forged, *links]):
         (finding,) = judge_chain(mixed, [own().public])
-        assert (finding.state, finding.source) == (S.TAMPERED, "forged")
+        assert (finding.check, finding.where) == (S.TAMPERED, "forged")
 
 
 def test_a_segment_of_another_server() -> None:
@@ -159,8 +163,8 @@ def test_a_segment_of_another_server() -> None:
 
 def test_without_a_key_signatures_are_not_checked() -> None:
     (finding,) = judge_chain(chain([own()] * 3))
-    assert (finding.state, finding.first, finding.last) == (S.UNCHECKED, 1, 3)
-    assert own().key_id.hex()[:16] in finding.text
+    assert (finding.check, finding.first, finding.last) == (S.UNCHECKED, 1, 3)
+    assert own().key_id.hex()[:16] in finding.what
     assert not finding.is_fault
 
 
@@ -189,8 +193,8 @@ def test_old_and_unsigned_beginnings_are_said() -> None:
     links = chain([None, None, None, own()], old=2)
     first, second = judge_chain(links, [own().public])
     assert states([first, second]) == [(S.UNSIGNED, 1, 2), (S.UNSIGNED, 3, 3)]
-    assert "format version 1" in first.text
-    assert "no key" in second.text
+    assert "format version 1" in first.what
+    assert "no key" in second.what
     changed = replace(links[1], digest=sha256(b"x").digest())
     found = judged([links[0], changed, *links[2:]], own())
     assert (S.TAMPERED, 2, 2) in found, "the first header of version 2 seals the last of version 1"
@@ -211,14 +215,14 @@ def test_segments_of_two_servers_are_no_chain() -> None:
     first, second = chain([None, None])
     stranger = replace(second.header, server="PSC9", server_id=Guid(b"t" * 16))
     found = judge_chain([first, replace(second, header=stranger)])
-    assert "belongs to PSC9 and not to PSC1" in [finding.text for finding in found]
+    assert "belongs to PSC9 and not to PSC1" in [finding.what for finding in found]
 
 
 def test_two_segments_of_one_number() -> None:
     first, second = chain([None, None])
     again = replace(second, source="copy", header=replace(second.header, first_lsn=7))
     found = judge_chain([first, second, again])
-    assert any("another segment 2 than" in finding.text for finding in found)
+    assert any("another segment 2 than" in finding.what for finding in found)
 
 
 def test_one_altered_snapshot_that_several_segments_name() -> None:
@@ -231,8 +235,8 @@ def test_one_altered_snapshot_that_several_segments_name() -> None:
             seal=replace(link.header.seal, snapshot_digest=b"d" * 32),
         )
         links.append(replace(link, header=header, snapshot_digest=b"e" * 32))
-    found = [f for f in judge_chain(links) if "its SHA-256 is not that in the header" in f.text]
-    assert [(f.source, f.state) for f in found if f.source.startswith("snapshot")] == [
+    found = [f for f in judge_chain(links) if "its SHA-256 is not that in the header" in f.what]
+    assert [(f.where, f.check) for f in found if f.where.startswith("snapshot")] == [
         ("snapshot-1.jsonl", S.TAMPERED)
     ]
 
@@ -240,12 +244,12 @@ def test_one_altered_snapshot_that_several_segments_name() -> None:
 def test_an_old_format_behind_a_new_one() -> None:
     first, second = chain([None, None])
     found = judge_chain([first, replace(second, header=replace(second.header, seal=None))])
-    (finding,) = [finding for finding in found if "which no server writes" in finding.text]
-    assert (finding.state, finding.first, finding.source) == (S.TAMPERED, 2, second.source)
+    (finding,) = [finding for finding in found if "which no server writes" in finding.what]
+    assert (finding.check, finding.first, finding.where) == (S.TAMPERED, 2, second.source)
 
 
 def test_a_foreign_segment_that_does_not_follow() -> None:
     """The header that contradicts the one before is not believed: it is the one at fault."""
     first, second = chain([own(), other()])
     found = judge_chain([replace(first, digest=b"x" * 32), second], [own().public])
-    assert any("does not follow" in f.text and f.source == second.source for f in found)
+    assert any("does not follow" in f.what and f.where == second.source for f in found)

@@ -155,7 +155,7 @@ def test_an_unfinished_header_of_an_older_version_is_a_torn_end(tmp_path: Path) 
         journal.append(encoded(1, 2))
     (tmp_path / segment_name(2)).write_bytes(b"MQISJRNL\1\0")
     (finding,) = checked(tmp_path, own()).findings
-    assert finding.state is ChainState.TORN
+    assert finding.check == ChainState.TORN
     with opened(tmp_path, own()) as journal:
         journal.append(encoded(3))
     assert checked(tmp_path, own()).findings == ()
@@ -227,7 +227,7 @@ def old_journal(directory: Path) -> None:
 def test_an_old_journal_is_continued_with_new_segments(tmp_path: Path) -> None:
     old_journal(tmp_path)
     (finding,) = checked(tmp_path, own()).findings
-    assert (finding.state, finding.first, finding.last) == (ChainState.UNSIGNED, 1, 2)
+    assert (finding.check, finding.first, finding.last) == (ChainState.UNSIGNED, 1, 2)
     assert checked(tmp_path).sealed_lsn == 0
     with opened(tmp_path, own()) as journal:
         assert journal.last_lsn == 6
@@ -235,7 +235,7 @@ def test_an_old_journal_is_continued_with_new_segments(tmp_path: Path) -> None:
     assert [header.version for header in headers(tmp_path)] == [1, 1, 2]
     assert held(tmp_path) == list(range(1, 8))
     result = checked(tmp_path, own())
-    assert [f.state for f in result.findings] == [ChainState.UNSIGNED]
+    assert [f.check for f in result.findings] == [ChainState.UNSIGNED]
     assert result.sealed_lsn == 6
 
 
@@ -245,7 +245,7 @@ def test_the_old_end_is_sealed_by_the_first_new_header(tmp_path: Path) -> None:
         journal.append(encoded(7))
     path = tmp_path / segment_name(2)
     path.write_bytes(path.read_bytes() + encoded(7)[0][1])
-    assert any(f.state is ChainState.TAMPERED for f in checked(tmp_path, own()).faults)
+    assert any(f.check == ChainState.TAMPERED for f in checked(tmp_path, own()).faults)
 
 
 def test_a_damaged_end_of_an_old_journal_is_still_repaired(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_damaged_end_of_an_old_journal_is_still_repaired(tmp_path: Path) -> No
         assert journal.cut(5)
         journal.append(encoded(5, 6))
     assert held(tmp_path) == list(range(1, 7))
-    assert [f.state for f in checked(tmp_path, own()).findings] == [ChainState.UNSIGNED]
+    assert [f.check for f in checked(tmp_path, own()).findings] == [ChainState.UNSIGNED]
 
 
 def test_a_new_key_begins_a_segment(tmp_path: Path) -> None:
@@ -265,14 +265,14 @@ def test_a_new_key_begins_a_segment(tmp_path: Path) -> None:
     assert len(segments(tmp_path)) == 2
     assert checked(tmp_path, own(), newer()).findings == ()
     (notice,) = checked(tmp_path, newer()).findings
-    assert (notice.state, notice.first, notice.last) == (ChainState.UNCHECKED, 1, 1)
-    assert "covers it" in notice.text
+    assert (notice.check, notice.first, notice.last) == (ChainState.UNCHECKED, 1, 1)
+    assert "covers it" in notice.what
 
 
 def test_without_a_key_segments_are_chained_all_the_same(tmp_path: Path) -> None:
     with opened(tmp_path, None) as journal:
         journal.append(encoded(*range(1, 10)))
-    assert [f.state for f in checked(tmp_path).findings] == [ChainState.UNSIGNED]
+    assert [f.check for f in checked(tmp_path).findings] == [ChainState.UNSIGNED]
     assert [str(fault) for fault in check_journal(tmp_path).faults] == []
     path = tmp_path / segment_name(1)
     path.write_bytes(path.read_bytes().replace(b"x" * 10, b"y" * 10, 1))
@@ -321,8 +321,8 @@ def test_the_end_is_compared_with_the_store(tmp_path: Path) -> None:
     list(segments(tmp_path).values())[-1].unlink()
     assert checked(tmp_path, own()).findings == (), "the files alone do not tell"
     (finding,) = check_journal(tmp_path, [own().public], StoreEnd(reaches=9)).findings
-    assert finding.state is ChainState.MISSING
-    assert "the store has given it record 9, it ends at 6" in finding.text
+    assert finding.check == ChainState.MISSING
+    assert "the store has given it record 9, it ends at 6" in finding.what
 
 
 def test_a_new_journal_may_be_a_snapshot_alone(tmp_path: Path) -> None:

@@ -7,18 +7,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.findings import Finding
+from mqis.pipeline.evidence.findings import EvidenceKind, evidence
 from mqis.pipeline.sources.files import parent_of, source_file
 from mqis.pipeline.sources.inventory import SegmentFile
-from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain
+from mqis.protocol.journal import ChainLink, ChainState, judge_chain
 from mqis.wire.mqds.keys import RsaPublicKey
 
-_KINDS = {
+_KINDS: dict[str, EvidenceKind] = {
     ChainState.TAMPERED: EvidenceKind.TAMPERED,
     ChainState.FOREIGN: EvidenceKind.FOREIGN,
     ChainState.MISSING: EvidenceKind.MISSING_SEGMENTS,
 }
-_MAX_NUMBER = (1 << 63) - 1
 _NUMBERED = re.compile(r"segment-([0-9]{1,18})\.mqj")
 
 
@@ -34,17 +34,16 @@ class JournalChain:
     #: The numbers, by their names, of files whose headers cannot be read.
     unreadable: Collection[int] = ()
 
-    def findings(self, keys: Sequence[RsaPublicKey]) -> Iterator[EvidenceFinding]:
+    def findings(self, keys: Sequence[RsaPublicKey]) -> Iterator[Finding]:
         """The faults; ``keys`` are those that the directory has of the server."""
         copied = {copy.path for copy in self.copies}
         for links in self._journals():
             for finding in judge_chain(links, keys):
-                kind = _KINDS.get(finding.state)
-                if kind is None or finding.source in copied or self._is_elsewhere(finding):
+                kind = _KINDS.get(finding.check)
+                if kind is None or finding.where in copied or self._is_elsewhere(finding):
                     continue
-                first, last = (min(n, _MAX_NUMBER) for n in (finding.first, finding.last))
-                where = finding.source, None, first, last
-                yield EvidenceFinding(kind, self.server, finding.text, *where)
+                where, first, last = finding.where, finding.first, finding.last
+                yield evidence(kind, self.server, finding.what, where, first=first, last=last)
 
     def signature(self, keys: Sequence[RsaPublicKey]) -> str:
         """The state of the newest signature, which covers everything before it."""
@@ -57,7 +56,7 @@ class JournalChain:
         # The newest header alone: nothing before it, so only its own signature can be at fault.
         alone = judge_chain([ChainLink("", newest, 0)], keys)
         faults = (ChainState.TAMPERED, ChainState.FOREIGN)
-        return "wrong" if any(finding.state in faults for finding in alone) else "valid"
+        return "wrong" if any(finding.check in faults for finding in alone) else "valid"
 
     def _journals(self) -> Iterator[list[ChainLink]]:
         """The links of each journal.
@@ -81,13 +80,13 @@ class JournalChain:
         digests = segment.digest, is_damaged, segment.snapshot_digest
         return ChainLink(segment.path, segment.header, segment.size, *digests)
 
-    def _is_elsewhere(self, finding: ChainFinding) -> bool:
+    def _is_elsewhere(self, finding: Finding) -> bool:
         """Returns whether missing segments are in another directory, or cannot be read."""
-        if finding.state is not ChainState.MISSING:
+        if finding.check != ChainState.MISSING:
             return False
         listed = {segment.number for segment in self.segments} | set(self.unreadable)
-        present = sum(finding.first <= number <= finding.last for number in listed)
-        return present == finding.last - finding.first + 1
+        present = sum(map(finding.covers, listed))
+        return present == finding.length
 
 
 def unreadable_numbers(

@@ -17,7 +17,8 @@ from datetime import timedelta
 from itertools import chain
 from math import inf
 
-from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.findings import Finding
+from mqis.pipeline.evidence.findings import EvidenceKind, evidence
 
 #: Clocks that differ less are considered equal.
 TOLERANCE_US = 60_000_000
@@ -64,7 +65,7 @@ class Group:
         return self.common.high - other.common.low - TOLERANCE_US
 
 
-def wrong_clocks(messages: Iterable[SentAndReceived]) -> Iterator[EvidenceFinding]:
+def wrong_clocks(messages: Iterable[SentAndReceived]) -> Iterator[Finding]:
     """The servers whose clocks are wrong, or those that disagree if too few agree to tell."""
     known = _intervals(messages)
     left = set(known)
@@ -129,7 +130,7 @@ def _most_common(intervals: Collection[Interval]) -> Interval:
     return best
 
 
-def _judged(groups: Sequence[Group]) -> Iterator[EvidenceFinding]:
+def _judged(groups: Sequence[Group]) -> Iterator[Finding]:
     most, *others = groups
     count = sum(len(group.servers) for group in groups)
     if 3 * len(most.servers) >= 2 * count:
@@ -142,19 +143,19 @@ def _judged(groups: Sequence[Group]) -> Iterator[EvidenceFinding]:
         yield _disagreeing(server, group, groups, count)
 
 
-def _wrong(server: str, offset_us: float, against: int) -> EvidenceFinding:
+def _wrong(server: str, offset_us: float, against: int) -> Finding:
     kind = EvidenceKind.CLOCK_AHEAD if offset_us > 0 else EvidenceKind.CLOCK_BEHIND
     text = f"its clock is {_distance(offset_us)} those of {against} servers that agree, at least"
-    return EvidenceFinding(kind, server, text)
+    return evidence(kind, server, text)
 
 
-def _disagreeing(server: str, own: Group, groups: Iterable[Group], count: int) -> EvidenceFinding:
+def _disagreeing(server: str, own: Group, groups: Iterable[Group], count: int) -> Finding:
     parts = [f"{_distance(own.ahead_of(g))} {_names(g.servers)}" for g in groups if g is not own]
     alike = [name for name in own.servers if name != server]
     text = f"its clock is {', '.join(parts)}, at least"
     text += f", and agrees with {_names(alike)}" if alike else ", and agrees with nobody's"
     text += f"; fewer than two thirds of {count} servers agree, so none of them is called wrong"
-    return EvidenceFinding(EvidenceKind.CLOCKS_DISAGREE, server, text)
+    return evidence(EvidenceKind.CLOCKS_DISAGREE, server, text)
 
 
 def _distance(offset_us: float) -> str:

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.findings import Finding
+from mqis.pipeline.evidence.findings import EvidenceKind, evidence
 from mqis.wire.guid import Guid
 
 
@@ -35,7 +36,7 @@ def misnamed(
     states: Iterable[ExportedPartition],
     own: Collection[tuple[str, bytes]],
     made: Collection[tuple[str, bytes]],
-) -> Iterator[EvidenceFinding]:
+) -> Iterator[Finding]:
     """The exports of other servers than their file names say.
 
     An export says whose it is in its first line. One of version 1 does not. For it, ``own`` are the
@@ -53,7 +54,7 @@ def misnamed(
                     f"the file is named after {state.server}, but its first line says that it is "
                     f"an export of {state.exporter}"
                 )
-                yield EvidenceFinding(EvidenceKind.MISNAMED_EXPORT, state.server, text, state.file)
+                yield evidence(EvidenceKind.MISNAMED_EXPORT, state.server, text, state.file)
             continue
         is_own = (state.file, state.partition) in own
         if is_own and (state.server, state.partition) not in made and state.owner:
@@ -65,10 +66,10 @@ def misnamed(
                 f"the file is named after {server}, but it is an export of {whose}: it has "
                 "properties that only that server stores"
             )
-            yield EvidenceFinding(EvidenceKind.MISNAMED_EXPORT, server, text, file)
+            yield evidence(EvidenceKind.MISNAMED_EXPORT, server, text, file)
 
 
-def duplicates(states: Iterable[ExportedPartition]) -> Iterator[EvidenceFinding]:
+def duplicates(states: Iterable[ExportedPartition]) -> Iterator[Finding]:
     """The second exports of servers; the one with the later changes is used."""
     files: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for state in states:
@@ -77,11 +78,11 @@ def duplicates(states: Iterable[ExportedPartition]) -> Iterator[EvidenceFinding]
         kept, *others = sorted(numbers, key=lambda file: (-numbers[file], file))
         for file in others:
             text = f"{kept} is an export of the same server; this one is not used"
-            yield EvidenceFinding(EvidenceKind.DUPLICATE_EXPORT, server, text, file)
+            yield evidence(EvidenceKind.DUPLICATE_EXPORT, server, text, file)
 
 
-def edited(server: str, file: str, reason: str) -> EvidenceFinding:
-    return EvidenceFinding(EvidenceKind.EDITED_EXPORT, server, reason, file)
+def edited(server: str, file: str, reason: str) -> Finding:
+    return evidence(EvidenceKind.EDITED_EXPORT, server, reason, file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +98,17 @@ class DoubledLines:
     id: bytes
 
     @property
-    def finding(self) -> EvidenceFinding:
+    def finding(self) -> Finding:
         lines = "1 line stands" if self.count == 1 else f"{self.count:,} lines stand"
         text = (
             f"{lines} there twice, the first at byte {self.first:,}, with the identifier "
             f"{Guid(self.id)}; the file was edited, and what comes first is used"
         )
-        where = self.file, None, self.first, self.last
-        return EvidenceFinding(EvidenceKind.DOUBLED_LINES, self.server, text, *where)
+        kind, first, last = EvidenceKind.DOUBLED_LINES, self.first, self.last
+        return evidence(kind, self.server, text, self.file, first=first, last=last)
 
 
-def older(states: Collection[ExportedPartition], reached: Reached) -> Iterator[EvidenceFinding]:
+def older(states: Collection[ExportedPartition], reached: Reached) -> Iterator[Finding]:
     """The exports that were made before others: their servers' journals have later changes."""
     newest: dict[bytes, int] = defaultdict(int)
     for state in states:
@@ -121,9 +122,9 @@ def older(states: Collection[ExportedPartition], reached: Reached) -> Iterator[E
                 f"the export ends at change {state.last_seq:,} of partition "
                 f"{Guid(state.partition)}; other exports and the server's journal have later ones"
             )
-            yield EvidenceFinding(EvidenceKind.OLDER_EXPORT, state.server, text, state.file)
+            yield evidence(EvidenceKind.OLDER_EXPORT, state.server, text, state.file)
 
 
-def stranger(server: str, file: str, what: str) -> EvidenceFinding:
+def stranger(server: str, file: str, what: str) -> Finding:
     text = f"no directory knows the server of this {what}, {server}; it is not used"
-    return EvidenceFinding(EvidenceKind.STRANGER, server, text, file)
+    return evidence(EvidenceKind.STRANGER, server, text, file)

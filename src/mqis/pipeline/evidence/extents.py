@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.findings import Finding
+from mqis.pipeline.evidence.findings import EvidenceKind, evidence
 from mqis.pipeline.sources.files import parent_of
 from mqis.pipeline.sources.inventory import SegmentFile
 from mqis.protocol.journal.numbers import SKIPPED
@@ -33,7 +34,7 @@ class JournalInventory:
     segments: list[SegmentFile] = field(default_factory=list)
     files: dict[str, Extent] = field(default_factory=dict)
     is_damaged: bool = False
-    missing: list[EvidenceFinding] = field(default_factory=list)
+    missing: list[Finding] = field(default_factory=list)
     #: The state of its newest signature.
     signature: str = "unsigned"
 
@@ -88,7 +89,7 @@ def inventories(
 
 def missing_between(
     journal: JournalInventory, damaged: Collection[str], snapshot_lsns: Sequence[int]
-) -> Iterator[EvidenceFinding]:
+) -> Iterator[Finding]:
     """The records that no file holds, although no damage explains it.
 
     Retention may have removed the beginning; then a snapshot takes its place.
@@ -109,27 +110,27 @@ def missing_between(
         before = segment
 
 
-def missing_records(server: str, first: int, last: int, file: str) -> EvidenceFinding:
+def missing_records(server: str, first: int, last: int, file: str) -> Finding:
     text = f"{last - first + 1:,} records are missing: {first:,} to {last:,}"
-    return EvidenceFinding(EvidenceKind.MISSING_RECORDS, server, text, file, None, first, last)
+    return evidence(EvidenceKind.MISSING_RECORDS, server, text, file, first=first, last=last)
 
 
-def missing_end(server: str, partition: Guid, reached: int, exported: int) -> EvidenceFinding:
+def missing_end(server: str, partition: Guid, reached: int, exported: int) -> Finding:
     text = (
         f"the journal ends at change {reached:,} of the partition, but the server's export has "
         f"change {exported:,}"
     )
-    where = None, str(partition), reached + 1, exported
-    return EvidenceFinding(EvidenceKind.MISSING_END, server, text, *where)
+    kind, name = EvidenceKind.MISSING_END, str(partition)
+    return evidence(kind, server, text, partition=name, first=reached + 1, last=exported)
 
 
-def missing_changes(server: str, partition: Guid, first: int, last: int) -> EvidenceFinding:
+def missing_changes(server: str, partition: Guid, first: int, last: int) -> Finding:
     text = (
         f"changes {first:,} to {last:,} of the partition are in no record, and no record is "
         "missing: the directory was changed without its journal"
     )
-    where = None, str(partition), first, last
-    return EvidenceFinding(EvidenceKind.MISSING_CHANGES, server, text, *where)
+    kind, name = EvidenceKind.MISSING_CHANGES, str(partition)
+    return evidence(kind, server, text, partition=name, first=first, last=last)
 
 
 def is_missing_end(reached: int | None, exported: int) -> bool:
@@ -137,21 +138,20 @@ def is_missing_end(reached: int | None, exported: int) -> bool:
     return reached is not None and 0 < exported - reached < SKIPPED
 
 
-def repeated(copy: SegmentFile) -> EvidenceFinding:
+def repeated(copy: SegmentFile) -> Finding:
     text = f"{copy.kept} has the same records; the copy is not read"
-    where = copy.path, None, copy.first_lsn
-    return EvidenceFinding(EvidenceKind.DUPLICATE_SEGMENT, copy.server, text, *where)
+    kind = EvidenceKind.DUPLICATE_SEGMENT
+    return evidence(kind, copy.server, text, copy.path, first=copy.first_lsn)
 
 
-def renamed(segment: SegmentFile) -> EvidenceFinding:
+def renamed(segment: SegmentFile) -> Finding:
     text = f"it is segment {segment.number}: the file was renamed, or copied under this name"
-    where = segment.path, None, segment.first_lsn
-    return EvidenceFinding(EvidenceKind.MISNAMED_SEGMENT, segment.server, text, *where)
+    kind = EvidenceKind.MISNAMED_SEGMENT
+    return evidence(kind, segment.server, text, segment.path, first=segment.first_lsn)
 
 
-def conflicting(server: str, first: int, last: int, count: int) -> EvidenceFinding:
+def conflicting(server: str, first: int, last: int, count: int) -> Finding:
     text = (
         f"{count:,} records between {first:,} and {last:,} are there twice with different content"
     )
-    where = None, None, first, last
-    return EvidenceFinding(EvidenceKind.CONFLICTING_RECORDS, server, text, *where)
+    return evidence(EvidenceKind.CONFLICTING_RECORDS, server, text, first=first, last=last)

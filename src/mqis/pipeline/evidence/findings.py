@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+from mqis.findings import Finding, Gravity, Subject
+
+#: A header may have any number of 64 bits; a column has one with a sign.
+_MAX_NUMBER: Final = (1 << 63) - 1
 
 
 class EvidenceKind(StrEnum):
@@ -48,18 +52,42 @@ class EvidenceKind(StrEnum):
     CLOCKS_DISAGREE = "clocks_disagree"
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceFinding:
-    """One finding; the fields are those of ``schemas.EVIDENCE``."""
+#: Signs that somebody changed a journal.
+FORGED = frozenset({EvidenceKind.TAMPERED, EvidenceKind.FOREIGN, EvidenceKind.CONFLICTING_RECORDS})
 
-    kind: EvidenceKind
-    server: str
-    explanation: str
-    file: str | None = None
-    partition: str | None = None
-    first: int | None = None
-    last: int | None = None
 
-    @property
-    def row(self) -> dict[str, Any]:
-        return asdict(self) | {"kind": self.kind.value}
+def evidence(
+    kind: EvidenceKind,
+    server: str,
+    explanation: str,
+    file: str | None = None,
+    *,
+    partition: str | None = None,
+    first: int | None = None,
+    last: int | None = None,
+) -> Finding:
+    """A finding about the input; the parameters are the columns of ``schemas.EVIDENCE``."""
+    gravity = Gravity.ERROR if kind in FORGED else Gravity.WARNING
+    about = [Subject("server", server)]
+    if partition is not None:
+        about.append(Subject("partition", None, partition))
+    where, objects = file or "", tuple(about)
+    return Finding(kind, gravity, explanation, where=where, objects=objects, first=first, last=last)
+
+
+def evidence_row(finding: Finding) -> dict[str, Any]:
+    """The row of ``schemas.EVIDENCE``, from which ``evidence`` makes the finding again."""
+    server, *partition = finding.objects
+    return {
+        "kind": str(finding.check),
+        "server": server.name,
+        "explanation": finding.what,
+        "file": finding.where or None,
+        "partition": partition[0].id if partition else None,
+        "first": _number(finding.first),
+        "last": _number(finding.last),
+    }
+
+
+def _number(number: int | None) -> int | None:
+    return None if number is None else min(number, _MAX_NUMBER)

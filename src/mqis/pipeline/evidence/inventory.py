@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
+from mqis.findings import Finding
 from mqis.pipeline.evidence import exports, extents
 from mqis.pipeline.evidence.chains import JournalChain, unreadable_numbers
 from mqis.pipeline.evidence.clocks import SentAndReceived, wrong_clocks
 from mqis.pipeline.evidence.exports import ExportedPartition, Reached
 from mqis.pipeline.evidence.extents import Extent, JournalInventory
-from mqis.pipeline.evidence.findings import EvidenceFinding, EvidenceKind
+from mqis.pipeline.evidence.findings import EvidenceKind, evidence, evidence_row
 from mqis.pipeline.evidence.keys import ExportedKeys, keys_by_server
 from mqis.pipeline.evidence.recognition import Row
 from mqis.pipeline.sources.inventory import SegmentFile
@@ -36,10 +37,9 @@ def judge_input(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
     names = ("first", "last", "records", "began_us", "ended_us")
     held = {row["file"]: Extent(*(row[name] for name in names)) for row in known["files"]}
     strange = [
-        EvidenceFinding(**(row | {"kind": EvidenceKind(row["kind"])}))
-        for row in known["unrecognised"]
+        evidence(**(row | {"kind": EvidenceKind(row["kind"])})) for row in known["unrecognised"]
     ]
-    unused = {finding.file for finding in strange}
+    unused = {finding.where for finding in strange}
     found = extents.inventories(segments, held, damaged)
     journals = [journal for journal in found if journal.place not in unused]
     states = [ExportedPartition(**row) for row in known["states"] if row["file"] not in unused]
@@ -66,7 +66,7 @@ def judge_input(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
     findings += [*strange, *exports.older(states, reached)]
     findings += wrong_clocks(SentAndReceived(**row) for row in known["sent"])
     for finding in findings:
-        yield {"journal": None, "finding": finding.row}
+        yield {"journal": None, "finding": evidence_row(finding)}
 
 
 def _segment(row: Row) -> SegmentFile:
@@ -81,8 +81,8 @@ def _missing(
     known: defaultdict[str, list[Row]],
     journal: JournalInventory,
     damaged: Collection[str],
-    ends: Iterable[EvidenceFinding],
-) -> Iterator[EvidenceFinding]:
+    ends: Iterable[Finding],
+) -> Iterator[Finding]:
     """Everything that is missing from a journal."""
     server = journal.server
     lsns = [row["lsn"] for row in known["snapshots"] if row["server"] == server]
@@ -92,16 +92,14 @@ def _missing(
     found += (extents.missing_records(server, **row) for row in holes)
     found += (extents.conflicting(**row) for row in known["conflicts"] if row["server"] == server)
     yield from found
-    yield from (finding for finding in ends if finding.server == server)
+    yield from (finding for finding in ends if finding.names[0] == server)
     if not (journal.is_damaged or found):  # else that explains missing changes
         for row in known["unrecorded"]:
             if row["server"] == server:
                 yield extents.missing_changes(**(row | {"partition": Guid(row["partition"])}))
 
 
-def _missing_ends(
-    states: Iterable[ExportedPartition], reached: Reached
-) -> Iterator[EvidenceFinding]:
+def _missing_ends(states: Iterable[ExportedPartition], reached: Reached) -> Iterator[Finding]:
     """The journals that end before the exports of their servers do."""
     for state in states:
         number = reached.get((state.server, state.partition))

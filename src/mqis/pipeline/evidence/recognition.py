@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from mqis.findings import Finding
 from mqis.pipeline.evidence.exports import ExportedPartition, duplicates, misnamed, stranger
-from mqis.pipeline.evidence.findings import EvidenceFinding
+from mqis.pipeline.evidence.findings import evidence_row
 from mqis.pipeline.sources.files import parent_of
 
 Row = dict[str, Any]
@@ -19,17 +20,17 @@ def unrecognised(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
     own = {(row["file"], row["partition"]) for row in known["own"]}
     made = {(row["server"], row["partition"]) for row in known["made"]}
     moved = [*misnamed(states, own, made)]
-    others = {finding.file for finding in moved}
+    others = {finding.where for finding in moved}
     strange = [*_strangers(known, [s for s in states if s.file not in others])]
-    others |= {finding.file for finding in strange}
+    others |= {finding.where for finding in strange}
     twice = duplicates(s for s in states if s.file not in others)
     for finding in (*strange, *moved, *twice):
-        yield finding.row
+        yield evidence_row(finding)
 
 
 def _strangers(
     known: defaultdict[str, list[Row]], states: Iterable[ExportedPartition]
-) -> Iterator[EvidenceFinding]:
+) -> Iterator[Finding]:
     """The journals and exports of servers that no directory knows as machines."""
     ids = {row["id"] for row in known["machines"]}
     names = {row["name"] for row in known["machines"]}

@@ -54,7 +54,7 @@ def _knowledge(known: Facts) -> Knowledge:
 def _topology(known: Facts) -> Iterator[dict[str, Any]]:
     snapshot = Snapshot.of(routing_objects_of(known))
     for found in topology_findings(snapshot, _knowledge(known)):
-        yield rules.finding_row(found)
+        yield rules.hygiene_row(found)
 
 
 def _uncertain(known: Facts) -> Iterator[dict[str, Any]]:

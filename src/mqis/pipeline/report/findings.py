@@ -8,43 +8,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import IntEnum
 from typing import TypeVar
 
+from mqis.findings import Finding, Gravity
+from mqis.pipeline.evidence.findings import FORGED
 from mqis.pipeline.report.content import ReportContent, Rows
-from mqis.pipeline.report.wording import ADVICE, CAUSES, DOUBTFUL, FORGED, duration, number_of
+from mqis.pipeline.report.wording import ADVICE, CAUSES, DOUBTFUL, duration, number_of
 
 _SENTENCES = 3
 #: A lag that people notice.
 _LONG_MS = 60_000
 
 
-class Urgency(IntEnum):
-    """The most urgent first."""
-
-    ACT = 0
-    LOOK = 1
-    FINE = 2
-
-
-@dataclass(frozen=True, slots=True)
-class ReportFinding:
-    urgency: Urgency
-    #: One sentence.
-    sentence: str
-    #: The first thing to do; empty if nothing is to be done.
-    action: str = ""
-
-
-Found = Iterator[ReportFinding]
+Found = Iterator[Finding]
 _Value = TypeVar("_Value")
 
 
-def findings(content: ReportContent) -> list[ReportFinding]:
+def findings(content: ReportContent) -> list[Finding]:
     """At most three findings. Among equally urgent ones, the order of the rules decides."""
     made = (finding for rule in _RULES for finding in rule(content))
-    return sorted(made, key=lambda finding: finding.urgency)[:_SENTENCES]
+    return sorted(made, key=lambda finding: -finding.gravity)[:_SENTENCES]
 
 
 # --- the rules ------------------------------------------------------------------------------------
@@ -53,8 +36,9 @@ def findings(content: ReportContent) -> list[ReportFinding]:
 def _forgery(content: ReportContent) -> Found:
     if rows := [row for row in content.tables.get("evidence", ()) if row["kind"] in FORGED]:
         names = _names(row["server"] for row in rows)
-        yield ReportFinding(
-            Urgency.ACT,
+        yield Finding(
+            "evidence",
+            Gravity.ERROR,
             f"The journal of {names} is not what the server wrote: somebody may have changed it.",
             "keep the files as they are, find out who can write to them, and look at the table of "
             "evidence for the segments",
@@ -71,13 +55,13 @@ def _divergence(content: ReportContent) -> Found:
         doubtful = number_of(len(rows), "difference")
         cause = _most(row["cause"] for row in rows)
         text = f"{doubtful} between servers cannot be judged: the change is {CAUSES[cause]}."
-        yield ReportFinding(Urgency.LOOK, text, ADVICE[cause])
+        yield Finding("divergence", Gravity.WARNING, text, ADVICE[cause])
     else:
         text = f"All {number_of(content.servers, 'server')} hold the same directory."
-        yield ReportFinding(Urgency.FINE, text)
+        yield Finding("divergence", Gravity.OK, text)
 
 
-def _differing(rows: Rows) -> ReportFinding:
+def _differing(rows: Rows) -> Finding:
     total = number_of(len(rows), "difference")
     server, on_it = Counter(row["server"] for row in rows).most_common(1)[0]
     cause = _most(row["cause"] for row in rows)
@@ -88,14 +72,15 @@ def _differing(rows: Rows) -> ReportFinding:
     # The pair of servers between which most changes of this cause failed.
     source, target = _most((r["source"], r["target"]) for r in rows if r["cause"] == cause)
     way = f"between {source} and {target}: " if source and target else ""
-    return ReportFinding(Urgency.ACT, text, f"{way}{ADVICE[cause]}")
+    return Finding("divergence", Gravity.ERROR, text, f"{way}{ADVICE[cause]}")
 
 
 def _unreachable(content: ReportContent) -> Found:
     if content.cut_pairs:
         pairs = number_of(content.cut_pairs, "pair")
-        yield ReportFinding(
-            Urgency.ACT,
+        yield Finding(
+            "routes",
+            Gravity.ERROR,
             f"{pairs} of sites, out of {content.pairs:,}, cannot send messages to each other.",
             "name a gate for each site and join the sites by links; 'mqis route' explains a pair",
         )
@@ -108,14 +93,14 @@ def _hygiene(content: ReportContent) -> Found:
     if not rows:
         known = ", as far as the exports show" if content.tables.get("hygiene_limits") else ""
         text = f"The directory has no orphans, duplicates or queues open to everyone{known}."
-        yield ReportFinding(Urgency.FINE, text)
+        yield Finding("hygiene", Gravity.OK, text)
         return
     check, count = Counter(row["check"] for row in rows).most_common(1)[0]
     example = next(row for row in rows if row["check"] == check)
     total = number_of(content.count("hygiene"), "object needs", "objects need")
     name = example["path"] or f"{example['type']} {example['id']}"
     text = f"{total} attention; most often ({count:,}) {example['explanation']}."
-    yield ReportFinding(Urgency.LOOK, text, f"start with {example['type']} {name}")
+    yield Finding("hygiene", Gravity.WARNING, text, f"start with {example['type']} {name}")
 
 
 _SECOND = {
@@ -130,13 +115,14 @@ def _single_failures(content: ReportContent) -> Found:
         return
     cutting = [row for row in rows if row["cut_off"]]
     if not cutting:
-        yield ReportFinding(Urgency.FINE, "No failure of a single link or gate cuts a site off.")
+        yield Finding("what_if", Gravity.OK, "No failure of a single link or gate cuts a site off.")
         return
     worst = cutting[0]
     more = len(cutting) - 1
     others = f"; {number_of(more, 'other failure')} would do the same" if more else ""
-    yield ReportFinding(
-        Urgency.LOOK,
+    yield Finding(
+        "what_if",
+        Gravity.WARNING,
         f"If {worst['kind']} {worst['name']} fails, {number_of(worst['cut_off'], 'pair')} of sites "
         f"{'is' if worst['cut_off'] == 1 else 'are'} cut off{others}.",
         _SECOND.get(worst["kind"], _SECOND["link"]).format(name=worst["name"]),
@@ -148,8 +134,9 @@ def _gaps(content: ReportContent) -> Found:
     if certain := [row for row in rows if row["certain"]]:
         server = _most(row["server"] for row in certain)
         places = number_of(len(certain), "place")
-        yield ReportFinding(
-            Urgency.LOOK,
+        yield Finding(
+            "gaps",
+            Gravity.WARNING,
             f"Replicas skipped changes in {places}, most often {server}.",
             f"see that {server} reaches its authority ('mqis doctor'), and repeat the report",
         )
@@ -160,7 +147,7 @@ def _margins(content: ReportContent) -> Found:
         names = _names(row["psc"] for row in rows)
         text = "missed changes that the authority has purged, and has to copy everything again."
         action = f"see that {names} can reach {rows[0]['authority']}"
-        yield ReportFinding(Urgency.LOOK, f"{names} {text}", action)
+        yield Finding("margins", Gravity.WARNING, f"{names} {text}", action)
 
 
 def _healed(content: ReportContent) -> Found:
@@ -170,8 +157,9 @@ def _healed(content: ReportContent) -> Found:
     copied = {(row["server"], row["peer"]): row["sync0_rounds"] for row in rows}
     for server, source in sorted(told):
         if count := copied.get((server, source)):
-            yield ReportFinding(
-                Urgency.FINE,
+            yield Finding(
+                "rounds",
+                Gravity.OK,
                 f"{server} missed changes that {source} had purged, and has copied everything "
                 f"since ({number_of(count, 'full synchronisation')}).",
             )
@@ -186,10 +174,11 @@ def _lag(content: ReportContent) -> Found:
     text = duration(slowest["p95_ms"])
     if slowest["p95_ms"] < _LONG_MS:
         fine = f"95 of 100 changes reach every server within {text} (longest: {way})."
-        yield ReportFinding(Urgency.FINE, fine)
+        yield Finding("lag", Gravity.OK, fine)
         return
-    yield ReportFinding(
-        Urgency.LOOK,
+    yield Finding(
+        "lag",
+        Gravity.WARNING,
         f"Changes take up to {text} {way}, in 95 of 100 cases.",
         f"look at the connection {way}, and at the queues of both ('mqis status')",
     )
@@ -206,8 +195,9 @@ def _input(content: ReportContent) -> Found:
             f"not complete or not in order (most often: {kind})"
         )
     if parts:
-        yield ReportFinding(
-            Urgency.LOOK,
+        yield Finding(
+            "evidence",
+            Gravity.WARNING,
             f"The report does not see everything: {' and '.join(parts)}.",
             "fetch what the tables of evidence and read errors name, and repeat the report",
         )

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from html import escape
 
+from mqis.findings import Finding, Gravity
 from mqis.pipeline.report.content import ReportContent
-from mqis.pipeline.report.findings import ReportFinding, Urgency, findings
+from mqis.pipeline.report.findings import findings
 from mqis.pipeline.report.htmltables import html_table
 from mqis.pipeline.report.pictures import PICTURES
 from mqis.pipeline.report.style import STYLE
@@ -20,9 +21,9 @@ from mqis.pipeline.report.wording import INVENTORY, TABLES, duration
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _VERDICTS = {
-    Urgency.ACT: ("bad", "Action needed"),
-    Urgency.LOOK: ("warn", "Needs attention"),
-    Urgency.FINE: ("good", "In order"),
+    Gravity.ERROR: ("bad", "Action needed"),
+    Gravity.WARNING: ("warn", "Needs attention"),
+    Gravity.OK: ("good", "In order"),
 }
 
 
@@ -96,16 +97,16 @@ def _links(names: list[str]) -> Iterator[str]:
         yield f'<a href="#{_anchor(tables[0])}">Tables</a>'
 
 
-def _findings(made: list[ReportFinding]) -> str:
-    mark, verdict = _VERDICTS[made[0].urgency]
+def _findings(made: list[Finding]) -> str:
+    mark, verdict = _VERDICTS[made[0].gravity]
     items = "".join(_finding(finding) for finding in made)
     return f"<p class='verdict {mark}'>{verdict}</p><ol class=findings>{items}</ol>"
 
 
-def _finding(finding: ReportFinding) -> str:
-    mark, _ = _VERDICTS[finding.urgency]
-    first = f"<br><span class=first>First: {escape(finding.action)}.</span>" * bool(finding.action)
-    return f"<li class={mark}><b>{escape(finding.sentence)}</b>{first}</li>"
+def _finding(finding: Finding) -> str:
+    mark, _ = _VERDICTS[finding.gravity]
+    first = f"<br><span class=first>First: {escape(finding.todo)}.</span>" * bool(finding.todo)
+    return f"<li class={mark}><b>{escape(finding.what)}</b>{first}</li>"
 
 
 # --- numbers --------------------------------------------------------------------------------------

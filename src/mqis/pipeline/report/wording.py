@@ -52,8 +52,6 @@ DIFFERENCES: dict[str, str] = {
     DifferenceKind.DIFFERENT: "values differ",
     DifferenceKind.EXTRA: "object is left over",
 }
-#: Signs that somebody changed a journal.
-FORGED = frozenset({EvidenceKind.TAMPERED, EvidenceKind.FOREIGN, EvidenceKind.CONFLICTING_RECORDS})
 CLOCKS = frozenset({EvidenceKind.CLOCK_AHEAD, EvidenceKind.CLOCK_BEHIND})
 HEADINGS: dict[str, str] = {
     "acked_seq": "acknowledged up to",

@@ -11,10 +11,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from mqis.findings import Finding
 from mqis.pipeline import schemas
 from mqis.pipeline.mapping import mapped_rows
 from mqis.pipeline.transforms.current import OBJECT_COLUMNS, object_from
-from mqis.protocol.hygiene.checks import HygieneFinding
+from mqis.protocol.hygiene.checks import finding_row
 from mqis.protocol.hygiene.claims import Claim, claims_of
 from mqis.protocol.hygiene.judging import judge_sorted
 
@@ -34,8 +35,10 @@ def _claims(rows: Values) -> Rows:
 
 
 def _judge(rows: Values) -> Rows:
-    return map(finding_row, judge_sorted(Claim(*row) for row in rows))
+    return map(hygiene_row, judge_sorted(Claim(*row) for row in rows))
 
 
-def finding_row(found: HygieneFinding) -> dict[str, Any]:
-    return {name: getattr(found, name) for name in schemas.HYGIENE.fieldNames()}
+def hygiene_row(found: Finding) -> dict[str, Any]:
+    """The row of ``schemas.HYGIENE``."""
+    row = finding_row(found)
+    return {name: row[name] for name in schemas.HYGIENE.fieldNames()}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from shlex import quote
 
-from mqis.wire.mqds.objecttype import ObjectType
+from mqis.findings import Finding, Gravity, Subject
 
 
 class Check(StrEnum):
@@ -33,7 +32,7 @@ class Check(StrEnum):
         return self.name.lower()
 
 
-#: The repair of each fault; ``HygieneFinding.advice`` fills in the object.
+#: The repair of each fault; ``finding`` fills in the object.
 _ADVICE = {
     Check.DUPLICATE_ID: "delete one of them at the server that owns its partition, and create it "
     "again: it gets a new identifier",
@@ -55,40 +54,27 @@ _ADVICE = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class HygieneFinding:
-    """One fault of one object. ``type`` is the label of the object's type."""
-
-    check: str
-    type: str
-    path: str | None
-    id: str
-    detail: str = ""
-
-    @property
-    def explanation(self) -> str:
-        return Check[self.check.upper()].value
-
-    @property
-    def advice(self) -> str:
-        """The repair, with a command for this object where there is one."""
-        name = quote(self.id if self.path is None else self.path)
-        return _ADVICE[Check[self.check.upper()]].format(type=self.type, id=self.id, path=name)
-
-    @property
-    def shown_detail(self) -> str:
-        """The detail for people: of a doubled identifier that itself, and where it is used."""
-        if self.check == Check.DUPLICATE_ID.label:
-            return f"{self.id} in partition {self.detail}"
-        return self.detail
-
-    @property
-    def place(self) -> tuple[str, str, str, str, str]:
-        """The sort key of a list of findings."""
-        return self.check, self.type, self.path or "", self.id, self.detail
+def finding(check: Check, about: Subject, detail: str = "") -> Finding:
+    """A fault of one object; the advice has a command for this object where there is one."""
+    name = quote(about.name or about.id)
+    todo = _ADVICE[check].format(type=about.type, id=about.id, path=name)
+    objects: tuple[Subject, ...] = (about,)
+    if check is Check.DUPLICATE_ID:  # the detail is the partition
+        objects = about, Subject("partition", None, detail)
+        detail = f"{about.id} in partition {detail}"
+    fault = check.label, Gravity.ERROR, check.value, todo, str(about), detail
+    return Finding(*fault, objects=objects)
 
 
-def finding(
-    check: Check, kind: ObjectType, id_: object, path: str | None, detail: str = ""
-) -> HygieneFinding:
-    return HygieneFinding(check.label, kind.label, path, str(id_), detail)
+def finding_row(found: Finding) -> dict[str, str | None]:
+    """The columns of a finding in tables and JSON; of a doubled identifier, the partition."""
+    about, *partition = found.objects
+    return {
+        "check": found.check,
+        "explanation": found.what,
+        "type": about.type,
+        "id": about.id,
+        "path": about.name,
+        "detail": partition[0].id if partition else found.detail,
+        "advice": found.todo,
+    }

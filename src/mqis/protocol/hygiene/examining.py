@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 
+from mqis.findings import CheckReport, Finding
 from mqis.protocol.directory.objects import DirectoryObject, Partition
-from mqis.protocol.hygiene.checks import HygieneFinding
 from mqis.protocol.hygiene.claims import Claim, claims_of
 from mqis.protocol.hygiene.judging import judge, split_by_certainty
-from mqis.protocol.hygiene.knowledge import Knowledge, KnowledgeLimit, knowledge_of
+from mqis.protocol.hygiene.knowledge import Knowledge, knowledge_of
 from mqis.protocol.hygiene.topology import topology_findings, untold_gates
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.wire.mqds.objecttype import ObjectType
 
 #: Returns the findings that hold, and the number of those that cannot be told, by check.
-Confirm = Callable[[list[HygieneFinding]], tuple[list[HygieneFinding], dict[str, int]]]
-
-
-@dataclass(frozen=True, slots=True)
-class HygieneReport:
-    """The findings of one copy, and the limits of its knowledge."""
-
-    findings: tuple[HygieneFinding, ...]
-    limits: tuple[KnowledgeLimit, ...]
-    #: The number of objects of each type.
-    objects: Counter[ObjectType] = field(default_factory=Counter)
+Confirm = Callable[[list[Finding]], tuple[list[Finding], dict[str, int]]]
 
 
 def examine(
@@ -34,7 +23,7 @@ def examine(
     partitions: Iterable[Partition] = (),
     knowledge: Knowledge | None = None,
     confirm: Confirm | None = None,
-) -> HygieneReport:
+) -> CheckReport:
     """Examines a copy. Without ``knowledge``, that of a server's own store is derived from it.
 
     ``confirm`` checks dangling references, where the copy shows only a part of the directory.
@@ -48,7 +37,8 @@ def examine(
     if confirm is not None:
         kept, left_out = confirm(kept)
     limits = known.limits(left_out, untold_gates(snapshot, known))
-    return HygieneReport(tuple(kept), tuple(limits), held.counts)
+    counts = {kind.label: number for kind, number in sorted(held.counts.items())}
+    return CheckReport(tuple(kept), tuple(limits), counts)
 
 
 class _Held:

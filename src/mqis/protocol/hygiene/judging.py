@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from mqis.protocol.hygiene.checks import Check, HygieneFinding
+from mqis.findings import Finding, Subject
+from mqis.protocol.hygiene.checks import Check, finding
 from mqis.protocol.hygiene.claims import Claim, ClaimKind
 
 #: The most other objects that a finding about duplicates names.
@@ -15,48 +16,48 @@ _NAMED = 3
 by_key: Callable[[Claim], str] = attrgetter("key")
 
 
-def judge(claims: Iterable[Claim]) -> Iterator[HygieneFinding]:
+def judge(claims: Iterable[Claim]) -> Iterator[Finding]:
     """Yields the findings of claims in any order."""
     return judge_sorted(sorted(claims, key=by_key))
 
 
-def judge_sorted(claims: Iterable[Claim]) -> Iterator[HygieneFinding]:
+def judge_sorted(claims: Iterable[Claim]) -> Iterator[Finding]:
     """Yields the findings of claims that stand together if they have one key."""
     for _, group in groupby(claims, by_key):
         yield from _judge_key(list(group))
 
 
-def _judge_key(group: list[Claim]) -> Iterator[HygieneFinding]:
+def _judge_key(group: list[Claim]) -> Iterator[Finding]:
     if len(group) == 1 and group[0].kind <= ClaimKind.NAMED:  # most objects
         return
     held = [claim for claim in group if claim.kind == ClaimKind.IS]
     if len(held) > 1:
-        yield from (_found(claim, Check.DUPLICATE_ID.label, claim.detail) for claim in held)
+        yield from (_found(claim, Check.DUPLICATE_ID, claim.detail) for claim in held)
     yield from _same_names([claim for claim in group if claim.kind == ClaimKind.NAMED])
     for claim in group:
         if claim.kind == ClaimKind.FAULT or (claim.kind == ClaimKind.REFERS and not held):
-            yield _found(claim, claim.check, claim.detail)
+            yield _found(claim, Check[claim.check.upper()], claim.detail)
 
 
-def _same_names(named: list[Claim]) -> Iterator[HygieneFinding]:
+def _same_names(named: list[Claim]) -> Iterator[Finding]:
     ids = sorted({claim.id for claim in named})
     if len(ids) < 2:
         return
     for claim in named:
         others = [id_ for id_ in ids if id_ != claim.id]
         more = f" and {len(others) - _NAMED} more" * (len(others) > _NAMED)
-        yield _found(claim, Check.DUPLICATE_NAME.label, ", ".join(others[:_NAMED]) + more)
+        yield _found(claim, Check.DUPLICATE_NAME, ", ".join(others[:_NAMED]) + more)
 
 
-def _found(claim: Claim, check: str, detail: str) -> HygieneFinding:
-    return HygieneFinding(check, claim.type, claim.path, claim.id, detail)
+def _found(claim: Claim, check: Check, detail: str) -> Finding:
+    return finding(check, Subject(claim.type, claim.path, claim.id), detail)
 
 
 def split_by_certainty(
-    findings: Iterable[HygieneFinding], uncertain: Collection[str]
-) -> tuple[list[HygieneFinding], dict[str, int]]:
+    findings: Iterable[Finding], uncertain: Collection[str]
+) -> tuple[list[Finding], dict[str, int]]:
     """Returns the findings of checks that are certain, sorted, and the number of all others."""
-    kept: list[HygieneFinding] = []
+    kept: list[Finding] = []
     left_out: dict[str, int] = {}
     for found in findings:
         if found.check in uncertain:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from mqis.findings import Limit
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     DirectoryObject,
@@ -35,18 +36,6 @@ class PartitionCopy:
     owner: str
     own: bool = False
     whole: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class KnowledgeLimit:
-    """Something that the input cannot show, and the input that would show it."""
-
-    #: The check that it limits; empty if it limits several.
-    check: str
-    reason: str
-    advice: str
-    #: Possible findings that are left out because of this.
-    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +80,14 @@ class Knowledge:
             if not self.has_all(target)
         )
 
-    def limits(
-        self, left_out: Mapping[str, int], untold_gates: Sequence[str]
-    ) -> Iterator[KnowledgeLimit]:
+    def limits(self, left_out: Mapping[str, int], untold_gates: Sequence[str]) -> Iterator[Limit]:
         """Yields everything that the copy cannot show.
 
         ``left_out`` counts possible findings by check, ``untold_gates`` names sites.
         """
         yield from self._incomplete(left_out)
         if not self.is_authoritative:
-            yield KnowledgeLimit(
+            yield Limit(
                 Check.DUPLICATE_ID.label,
                 "one server keeps one object of a name or an identifier, so this copy cannot show "
                 "that two authorities have used the same one",
@@ -108,13 +95,13 @@ class Knowledge:
                 "check --run DIRECTORY for an enterprise of 'mqis up'",
             )
         if not self.permissions:
-            yield KnowledgeLimit(
+            yield Limit(
                 Check.WRITABLE.label,
                 "a server does not list the permissions of queues",
                 "check an export or the store: mqis check FILE",
             )
         if untold_gates:
-            yield KnowledgeLimit(
+            yield Limit(
                 Check.NO_GATE.label,
                 "the gates that links name, and all sites of a machine but the first, are not "
                 f"replicated; so this copy cannot show whether {listed(untold_gates)} "
@@ -124,9 +111,9 @@ class Knowledge:
             )
         yield from self._replicas()
 
-    def _incomplete(self, left_out: Mapping[str, int]) -> Iterator[KnowledgeLimit]:
+    def _incomplete(self, left_out: Mapping[str, int]) -> Iterator[Limit]:
         if self.checked:
-            yield KnowledgeLimit(
+            yield Limit(
                 "",
                 "a server shows what this user may read; objects that others refer to and the user "
                 "may not read are no findings",
@@ -137,7 +124,7 @@ class Knowledge:
         lacking = [part.owner or str(part.id) for part in self.partitions if not part.whole]
         lacking += [f"site {name}" for name in self.absent]
         if lacking:
-            yield KnowledgeLimit(
+            yield Limit(
                 "",
                 f"this copy is not complete: it lacks objects of {listed(sorted(lacking))}. A "
                 "reference to a missing object is no finding, because the object may exist there",
@@ -145,10 +132,10 @@ class Knowledge:
                 sum(left_out.values()),
             )
 
-    def _replicas(self) -> Iterator[KnowledgeLimit]:
+    def _replicas(self) -> Iterator[Limit]:
         others = [p for p in self.partitions if not p.own and p.id != ENTERPRISE_PARTITION]
         if others:
-            yield KnowledgeLimit(
+            yield Limit(
                 "",
                 f"{len(others)} of {len(self.partitions)} partitions are copies of a replica: "
                 "changes that have not arrived, queues that only their own site knows, and all "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mqis.protocol.hygiene.checks import Check, HygieneFinding, finding
+from mqis.findings import Finding, Subject
+from mqis.protocol.hygiene.checks import Check, finding
 from mqis.protocol.hygiene.knowledge import Knowledge
 from mqis.protocol.routing.breakage import RouteFault
 from mqis.protocol.routing.bulk.islands import islands
@@ -15,7 +16,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 
 
-def topology_findings(snapshot: Snapshot, knowledge: Knowledge) -> Iterator[HygieneFinding]:
+def topology_findings(snapshot: Snapshot, knowledge: Knowledge) -> Iterator[Finding]:
     """Yields unusable and doubled links, wrong gates, and sites without a gate or cut off.
 
     A single site needs no gate: messages within a site are sent directly.
@@ -37,22 +38,30 @@ def untold_gates(snapshot: Snapshot, knowledge: Knowledge) -> list[str]:
     return sorted(snapshot.sites[s].name or str(s) for s in open_ if not rules.has_no_gate(s))
 
 
+def _site(site: RoutingSite) -> Subject:
+    return Subject(ObjectType.SITE.label, site.name, str(site.id))
+
+
+def _link(link: Link) -> Subject:
+    return Subject(ObjectType.ROUTINGLINK.label, None, str(link.id))
+
+
 class _TopologyRules:
     def __init__(self, snapshot: Snapshot, knowledge: Knowledge) -> None:
         self._snapshot = snapshot
         self._knowledge = knowledge
         self._names = ObjectNames(snapshot)
 
-    def links(self) -> Iterator[HygieneFinding]:
+    def links(self) -> Iterator[Finding]:
         """Yields links that are no edges; those to unknown sites are dangling references."""
         for link in self._snapshot.links.values():
             fault = link.fault(self._snapshot.sites)
             if fault not in (None, LinkFault.UNKNOWN_SITE):
                 assert fault is not None
                 detail = f"{self._names.link(link.id)} {fault.value}"
-                yield finding(Check.BAD_LINK, ObjectType.ROUTINGLINK, link.id, None, detail)
+                yield finding(Check.BAD_LINK, _link(link), detail)
 
-    def doubled_links(self) -> Iterator[HygieneFinding]:
+    def doubled_links(self) -> Iterator[Finding]:
         """Yields the links between two sites beside the one that messages take."""
         taken: dict[frozenset[Guid], Link] = {}
         usable = (x for x in self._snapshot.links.values() if not x.fault(self._snapshot.sites))
@@ -61,18 +70,18 @@ class _TopologyRules:
             if best is not link:
                 other = f"{best.id} at cost {best.cost}"
                 detail = f"{self._names.link(link.id)} at cost {link.cost}, as {other}"
-                yield finding(Check.DOUBLED_LINK, ObjectType.ROUTINGLINK, link.id, None, detail)
+                yield finding(Check.DOUBLED_LINK, _link(link), detail)
 
-    def gates(self) -> Iterator[HygieneFinding]:
+    def gates(self) -> Iterator[Finding]:
         """Yields gates that are no gates; unknown machines are dangling references."""
         for site in self._snapshot.sites.values():
             for gate in site.gates:
                 if detail := self._fault(gate, (site.id,)):
-                    yield finding(Check.BAD_GATE, ObjectType.SITE, site.id, site.name, detail)
+                    yield finding(Check.BAD_GATE, _site(site), detail)
         for link in self._snapshot.links.values():
             for gate in link.gates:
                 if detail := self._fault(gate, (link.site1, link.site2)):
-                    yield finding(Check.BAD_GATE, ObjectType.ROUTINGLINK, link.id, None, detail)
+                    yield finding(Check.BAD_GATE, _link(link), detail)
 
     def _fault(self, gate: Guid, sites: tuple[Guid, ...]) -> str:
         machine = self._snapshot.machines.get(gate)
@@ -88,17 +97,14 @@ class _TopologyRules:
         sites = self._snapshot.machines[machine].sites
         return not sites or self._knowledge.knows_sites_of(sites[0])
 
-    def sites(self) -> Iterator[HygieneFinding]:
+    def sites(self) -> Iterator[Finding]:
         closed = {site for site in self._snapshot.sites if self.has_no_gate(site)}
         for site in closed:
-            yield self._of_site(Check.NO_GATE, self._snapshot.sites[site])
+            yield finding(Check.NO_GATE, _site(self._snapshot.sites[site]))
         for group in islands(self._snapshot, closed)[1:]:
             for site in group:
                 others = f"{len(group) - 1} other sites can be reached" if len(group) > 1 else ""
-                yield self._of_site(Check.CUT_OFF, self._snapshot.sites[site], others)
-
-    def _of_site(self, check: Check, site: RoutingSite, detail: str = "") -> HygieneFinding:
-        return finding(check, ObjectType.SITE, site.id, site.name, detail)
+                yield finding(Check.CUT_OFF, _site(self._snapshot.sites[site]), others)
 
     def has_no_gate(self, site: Guid) -> bool:
         """True if the site certainly has no gate."""

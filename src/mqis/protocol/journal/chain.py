@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby, pairwise
 
-from mqis.protocol.journal.findings import ChainFinding, ChainState
+from mqis.findings import Finding
+from mqis.protocol.journal.findings import ChainState, chain_finding
 from mqis.protocol.journal.signatures import judge_signatures
 from mqis.wire.journal.segmentheader import (
     NO_DIGEST,
@@ -45,9 +46,7 @@ class ChainLink:
         return cls(source, header, len(data), sha256(data).digest(), damaged)
 
 
-def judge_chain(
-    links: Iterable[ChainLink], keys: Sequence[RsaPublicKey] = ()
-) -> list[ChainFinding]:
+def judge_chain(links: Iterable[ChainLink], keys: Sequence[RsaPublicKey] = ()) -> list[Finding]:
     """All findings about the segments of one journal, in any order; ``keys`` are the server's.
 
     Segments that are there twice count once. Segments of several journals of a server (one is set
@@ -60,12 +59,12 @@ def judge_chain(
         findings += _beginning(chain[0])
     for before, link in pairwise(chain):
         number = link.header.number
-        trusted = not any(fault.first <= number <= fault.last for fault in faults)
+        trusted = not any(fault.covers(number) for fault in faults)
         findings += _joint(before, link, trusted=trusted)
     return findings + list(_altered_snapshots(chain)) + signatures
 
 
-def _altered_snapshots(chain: Iterable[ChainLink]) -> Iterator[ChainFinding]:
+def _altered_snapshots(chain: Iterable[ChainLink]) -> Iterator[Finding]:
     """Compares the snapshots with the headers that name them; several may name the same one."""
     found: set[str] = set()
     for link in chain:
@@ -78,15 +77,15 @@ def _altered_snapshots(chain: Iterable[ChainLink]) -> Iterator[ChainFinding]:
             found.add(path)
             text = f"changed after {name} was begun: its SHA-256 is not that in the header"
             number = link.header.number
-            yield ChainFinding(ChainState.TAMPERED, path, number, number, text)
+            yield chain_finding(ChainState.TAMPERED, path, number, number, text)
 
 
-def _without_copies(links: Iterable[ChainLink]) -> tuple[list[ChainLink], list[ChainFinding]]:
+def _without_copies(links: Iterable[ChainLink]) -> tuple[list[ChainLink], list[Finding]]:
     """One link per number, the one that is sealed if there are several, and what differs."""
     ordered = sorted(links, key=lambda link: link.header.number)
     sealed = {link.header.seal.previous_digest for link in ordered if link.header.seal}
     chain: list[ChainLink] = []
-    findings: list[ChainFinding] = []
+    findings: list[Finding] = []
     for number, group in groupby(ordered, key=lambda link: link.header.number):
         copies = list(group)
         best = max(copies, key=lambda link: (link.digest in sealed, link.size))
@@ -109,20 +108,20 @@ def _contradict(one: ChainLink, other: ChainLink) -> bool:
     )
 
 
-def _beginning(link: ChainLink) -> Iterator[ChainFinding]:
+def _beginning(link: ChainLink) -> Iterator[Finding]:
     header = link.header
     if header.number <= 1:
         return
     gone = f"segments 1 to {header.number - 1}" if header.number > 2 else "segment 1"
     if header.snapshot and header.snapshot_lsn == header.first_lsn - 1:
         text = f"history begins at {header.snapshot}; retention has deleted {gone}"
-        yield ChainFinding(ChainState.PRUNED, link.source, 1, header.number - 1, text)
+        yield chain_finding(ChainState.PRUNED, link.source, 1, header.number - 1, text)
     else:
         text = f"{gone} before it: missing, and it does not begin at a snapshot"
-        yield ChainFinding(ChainState.MISSING, link.source, 1, header.number - 1, text)
+        yield chain_finding(ChainState.MISSING, link.source, 1, header.number - 1, text)
 
 
-def _joint(before: ChainLink, link: ChainLink, *, trusted: bool) -> Iterator[ChainFinding]:
+def _joint(before: ChainLink, link: ChainLink, *, trusted: bool) -> Iterator[Finding]:
     """Judges two segments that should follow each other; ``trusted`` is the second one's header."""
     first, last = before.header.number + 1, link.header.number - 1
     if before.header.server_id != link.header.server_id:
@@ -131,7 +130,7 @@ def _joint(before: ChainLink, link: ChainLink, *, trusted: bool) -> Iterator[Cha
     if first <= last:
         gone = f"segment {first} is" if first == last else f"segments {first} to {last} are"
         text = f"{gone} missing before it (records up to {link.header.first_lsn - 1})"
-        yield ChainFinding(ChainState.MISSING, link.source, first, last, text)
+        yield chain_finding(ChainState.MISSING, link.source, first, last, text)
     elif link.header.seal is not None:
         text = seal_difference(link.header.seal, before.size, before.digest, damaged=before.damaged)
         if text and trusted:
@@ -159,5 +158,5 @@ def seal_difference(seal: SegmentSeal, size: int, digest: bytes | None, *, damag
     return f"changed after it was sealed: its SHA-256 is not that in the next header; {cause}"
 
 
-def _finding(state: ChainState, link: ChainLink, text: str) -> ChainFinding:
-    return ChainFinding(state, link.source, link.header.number, link.header.number, text)
+def _finding(state: ChainState, link: ChainLink, text: str) -> Finding:
+    return chain_finding(state, link.source, link.header.number, link.header.number, text)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from mqis.findings import Finding, Gravity
 
 
 class ChainState(StrEnum):
-    """The state of one part of a journal."""
+    """The state of one part of a journal, which is the check of a finding about it."""
 
     #: The end of the last segment is an unfinished write, as a crash leaves it.
     TORN = "torn"
@@ -32,29 +33,7 @@ class ChainState(StrEnum):
         return self not in (ChainState.PRUNED, ChainState.UNSIGNED, ChainState.UNCHECKED)
 
 
-@dataclass(frozen=True, slots=True)
-class ChainFinding:
-    """A fault or a fact about segments ``first`` to ``last``, which are numbers of segments."""
-
-    state: ChainState
-    #: The file that it was found in.
-    source: str
-    first: int
-    last: int
-    text: str
-
-    @property
-    def is_fault(self) -> bool:
-        return self.state.is_fault
-
-    def __str__(self) -> str:
-        return f"{self.source}: {self.text}"
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "state": self.state.value,
-            "fault": self.is_fault,
-            "file": self.source,
-            "segments": [self.first, self.last],
-            "text": self.text,
-        }
+def chain_finding(state: ChainState, source: str, first: int, last: int, text: str) -> Finding:
+    """A fault or a fact about segments ``first`` to ``last``, found in the file ``source``."""
+    gravity = Gravity.ERROR if state.is_fault else Gravity.NOTE
+    return Finding(state, gravity, text, where=source, first=first, last=last)

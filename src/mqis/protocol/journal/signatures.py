@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from mqis.protocol.journal.findings import ChainFinding, ChainState
+from mqis.findings import Finding
+from mqis.protocol.journal.findings import ChainState, chain_finding
 from mqis.protocol.security.rsa import verify_sha256
 from mqis.wire.journal.segmentheader import SegmentHeader
 from mqis.wire.mqds.keys import RsaPublicKey
@@ -23,7 +24,7 @@ Named = tuple[str, SegmentHeader]
 Judgement = tuple[ChainState, str] | None
 
 
-def judge_signatures(headers: Sequence[Named], keys: Sequence[RsaPublicKey]) -> list[ChainFinding]:
+def judge_signatures(headers: Sequence[Named], keys: Sequence[RsaPublicKey]) -> list[Finding]:
     """The findings about the headers of one journal in their order, each with its file.
 
     Neighbours of which the same is to be said share a finding.
@@ -75,7 +76,7 @@ def _not_valid(
     return ChainState.FOREIGN, f"signed with key {shown}, which is not a key of the server"
 
 
-def _grouped(judged: Iterable[tuple[Judgement, Named]]) -> Iterator[ChainFinding]:
+def _grouped(judged: Iterable[tuple[Judgement, Named]]) -> Iterator[Finding]:
     for judgement, group in groupby(judged, key=lambda pair: pair[0]):
         if judgement is None:
             continue
@@ -84,4 +85,4 @@ def _grouped(judged: Iterable[tuple[Judgement, Named]]) -> Iterator[ChainFinding
         state, text = judgement
         if len(members) > 1:
             text = f"segments {head.number} to {tail.number}: {text}"
-        yield ChainFinding(state, source, head.number, tail.number, text)
+        yield chain_finding(state, source, head.number, tail.number, text)

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from threading import Event
 
+from mqis.findings import Finding
 from mqis.protocol.directory.objects import PartitionDigest
 from mqis.protocol.ports import Store, View
 from mqis.protocol.replication.comparable import Contents
@@ -22,7 +23,7 @@ from mqis.server.monitoring.comparing import Comparison, compare_contents
 from mqis.server.monitoring.naming import partition_name
 from mqis.server.monitoring.replicas import ReplicaStatus
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
-from mqis.server.monitoring.verdict import Absence, FindingKind, HealthFinding, judge
+from mqis.server.monitoring.verdict import Absence, FindingKind, judge
 from mqis.storage.database import DatabaseStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -48,14 +49,14 @@ class ContentWatch:
     verified: int = 0
     #: Set to end a verification early.
     stopped: Event = field(default_factory=Event)
-    _peers: dict[tuple[str, str], HealthFinding] = field(default_factory=dict)
+    _peers: dict[tuple[str, str], Finding] = field(default_factory=dict)
 
     @property
     def problems(self) -> list[str]:
         return [_CHANGED.format(name) for name in self.changed]
 
     @property
-    def findings(self) -> tuple[HealthFinding, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         """What comparisons with peers found."""
         return tuple(self._peers.values())
 
@@ -111,7 +112,7 @@ class ContentWatch:
     ) -> None:
         found = _difference(mine, replace(peer, partitions=(other,)))
         if found is not None and key not in self._peers:
-            log.error(found.text)
+            log.error(found.what)
         if found is not None:
             self._peers[key] = found
 
@@ -132,7 +133,7 @@ class ComparedServer:
     at_rest: bool = False
 
 
-def _difference(mine: ServerStatus, peer: ServerStatus) -> HealthFinding | None:
+def _difference(mine: ServerStatus, peer: ServerStatus) -> Finding | None:
     """The finding about the contents of this server beside a peer's; None if the peer is wrong."""
     comparison = Comparison({}, 0.0)
     both = (mine, peer)
@@ -141,4 +142,4 @@ def _difference(mine: ServerStatus, peer: ServerStatus) -> HealthFinding | None:
     verdict = judge(
         [ComparedServer(s.server, comparison.replicas(s.server, s)) for s in both]
     ).about(mine.server)
-    return next((f for f in verdict.findings if f.kind is FindingKind.CONTENTS), None)
+    return next((f for f in verdict.findings if f.check == FindingKind.CONTENTS), None)

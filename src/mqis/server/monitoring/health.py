@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from mqis.findings import Gravity
 from mqis.protocol.errors import REPORTED, StorageError
 from mqis.protocol.ports import Store
 from mqis.server.monitoring.comparing import Comparison
 from mqis.server.monitoring.contents import ComparedServer
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import ServerStatus
-from mqis.server.monitoring.verdict import Absence, FindingKind, Grade, HealthVerdict, judge
+from mqis.server.monitoring.verdict import Absence, FindingKind, HealthVerdict, judge
 from mqis.storage.database import DatabaseStore
 
 log = logging.getLogger(__name__)
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 #: The reason is only in the log: an error may name things that not everybody should read.
 UNREADABLE = "the store cannot be read; the log says why"
 #: Monitoring answers before clients are served, while a server gets its directory.
-NOT_SERVING = Absence(" does not serve clients yet", " do not serve clients yet", Grade.AMBER)
+NOT_SERVING = Absence(" does not serve clients yet", " do not serve clients yet", Gravity.WARNING)
 
 
 def trouble_of(store: Store) -> str | None:
@@ -70,5 +71,5 @@ def health_json(sources: Sources, verdict: HealthVerdict) -> tuple[bool, dict[st
     found = ["clients are not served yet"] if not sources.serving else []
     found += problems(sources)
     reported = FindingKind.PROBLEM, FindingKind.SERVER
-    found += [f.text for f in verdict.findings if f.grade is Grade.RED and f.kind not in reported]
+    found += [f.what for f in verdict.findings if f.is_fault and f.check not in reported]
     return not found, {"healthy": not found, "problems": found, "verdict": verdict.to_json()}

@@ -1,30 +1,25 @@
 """The one verdict about health, which /health, 'mqis status', 'mqis doctor' and the console give.
 
 ``judge`` takes what is known of some servers and returns findings, the gravest first. A finding is
-red if somebody has to do something, amber if it usually passes by itself or may be intended.
+red if it is an error, and amber if it is a warning (``mqis.findings.Gravity``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from shlex import quote
 from typing import Any, Protocol
 
 from mqis.config.nodes import DEFAULT_RUN
+from mqis.findings import Finding, Gravity, Subject, worst
 from mqis.protocol.replication.comparable import Contents
 from mqis.server.monitoring.replicas import Distance, ReplicaStatus, waiting_text
 
 IN_STEP = "Every replica is in step with its authority"
 EQUAL = "Every replica is equal to its authority"
 ALONE = "One server, with the only copy of the directory"
-
-
-class Grade(StrEnum):
-    GREEN = "green"
-    AMBER = "amber"
-    RED = "red"
 
 
 class FindingKind(StrEnum):
@@ -45,40 +40,45 @@ class FindingKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class HealthFinding:
-    grade: Grade
-    kind: FindingKind
-    #: The servers that it is about.
-    servers: tuple[str, ...]
-    text: str
-    #: The remedy; empty if it usually passes by itself.
-    todo: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class HealthVerdict:
-    findings: tuple[HealthFinding, ...]
+    #: The check of each is a ``FindingKind``, its objects are servers.
+    findings: tuple[Finding, ...]
     #: The sentence for a verdict without findings.
     good: str = IN_STEP
 
     @property
-    def grade(self) -> Grade:
-        grades = {finding.grade for finding in self.findings}
-        return next((grade for grade in (Grade.RED, Grade.AMBER) if grade in grades), Grade.GREEN)
+    def gravity(self) -> Gravity:
+        return worst(self.findings)
 
     @property
     def summary(self) -> str:
-        return "; ".join(finding.text for finding in self.findings) or self.good
+        return "; ".join(finding.what for finding in self.findings) or self.good
 
     def about(self, server: str) -> HealthVerdict:
         """The part of the verdict that concerns one server."""
         name = server.lower()
-        mine = (f for f in self.findings if name in (each.lower() for each in f.servers))
+        mine = (f for f in self.findings if name in (each.lower() for each in f.names))
         return HealthVerdict(tuple(mine), self.good)
 
     def to_json(self) -> dict[str, Any]:
-        findings = [asdict(finding) for finding in self.findings]
-        return {"grade": self.grade, "summary": self.summary, "findings": findings}
+        findings = [_as_json(finding) for finding in self.findings]
+        return {"grade": self.gravity.colour, "summary": self.summary, "findings": findings}
+
+
+def _as_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "grade": finding.gravity.colour,
+        "kind": finding.check,
+        "servers": finding.names,
+        "text": finding.what,
+        "todo": finding.todo,
+    }
+
+
+def _finding(
+    gravity: Gravity, kind: FindingKind, servers: Iterable[str], text: str, todo: str = ""
+) -> Finding:
+    return Finding(kind, gravity, text, todo, objects=tuple(Subject("server", s) for s in servers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Absence:
 
     one: str
     several: str
-    grade: Grade = Grade.RED
+    gravity: Gravity = Gravity.ERROR
 
 
 class JudgedServer(Protocol):
@@ -128,8 +128,8 @@ def judge(servers: Sequence[JudgedServer], run: str = "") -> HealthVerdict:
         *_unproved(servers, run),
         *_at_rest(servers),
     ]
-    graded = [f for grade in (Grade.RED, Grade.AMBER) for f in found if f.grade is grade]
-    return HealthVerdict(tuple(graded), _good(servers))
+    gravest_first = sorted(found, key=lambda finding: -finding.gravity)
+    return HealthVerdict(tuple(gravest_first), _good(servers))
 
 
 def _good(servers: Sequence[JudgedServer]) -> str:
@@ -143,7 +143,7 @@ def _good(servers: Sequence[JudgedServer]) -> str:
 # --- servers --------------------------------------------------------------------------------------
 
 
-def _absent(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+def _absent(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     """Yields the servers that are not up, grouped by state."""
     found: dict[Absence, list[str]] = {}
     for server in servers:
@@ -153,17 +153,17 @@ def _absent(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
         words = absence.several if len(names) > 1 else absence.one
         todo = "'mqis doctor' says why a server does not run; its log has the details"
         text = f"{', '.join(names)}{words}"
-        yield HealthFinding(absence.grade, FindingKind.SERVER, tuple(names), text, todo)
+        yield _finding(absence.gravity, FindingKind.SERVER, tuple(names), text, todo)
 
 
-def _problems(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+def _problems(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     for server in servers:
         for problem in server.problems:
             text, todo = f"{server.name}: {problem}", "its log says why; 'mqis doctor' checks it"
-            yield HealthFinding(Grade.RED, FindingKind.PROBLEM, (server.name,), text, todo)
+            yield _finding(Gravity.ERROR, FindingKind.PROBLEM, (server.name,), text, todo)
 
 
-def _at_rest(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+def _at_rest(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     """Yields the stores at rest of which no other copy proves that they are up to date."""
     equal = {copy.id for _, copy in _copies(servers) if copy.contents is Contents.EQUAL}
     for server in servers:
@@ -171,7 +171,7 @@ def _at_rest(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
         proved = (c.contents is Contents.EQUAL or (c.authority and c.id in equal) for c in own)
         if server.at_rest and not any(proved):
             text = f"{server.name}: a store at rest, compared with no other copy"
-            yield HealthFinding(Grade.AMBER, FindingKind.SERVER, (server.name,), text)
+            yield _finding(Gravity.WARNING, FindingKind.SERVER, (server.name,), text)
 
 
 # --- contents -------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def _copies(servers: Iterable[JudgedServer]) -> Iterator[tuple[JudgedServer, Rep
             yield server, replica
 
 
-def _different(servers: Sequence[JudgedServer], run: str) -> Iterator[HealthFinding]:
+def _different(servers: Sequence[JudgedServer], run: str) -> Iterator[Finding]:
     reported: set[tuple[str, frozenset[str]]] = set()
     for server, copy in _copies(servers):
         others = ", ".join(copy.differs_from)
@@ -200,7 +200,7 @@ def _different(servers: Sequence[JudgedServer], run: str) -> Iterator[HealthFind
             (server.name,) if _is_measured(copy, servers) else (server.name, *copy.differs_from)
         )
         todo = f"{_diff(server.name, copy.differs_from[0], run)} finds the objects"
-        yield HealthFinding(Grade.RED, FindingKind.CONTENTS, blamed, text, todo)
+        yield _finding(Gravity.ERROR, FindingKind.CONTENTS, blamed, text, todo)
 
 
 def _diff(one: str, other: str, run: str) -> str:
@@ -214,7 +214,7 @@ def _is_measured(copy: ReplicaStatus, servers: Sequence[JudgedServer]) -> bool:
     return not copy.authority and any(c.authority for _, c in _copies(servers) if c.id == copy.id)
 
 
-def _unproved(servers: Sequence[JudgedServer], run: str) -> Iterator[HealthFinding]:
+def _unproved(servers: Sequence[JudgedServer], run: str) -> Iterator[Finding]:
     for server, copy in _copies(servers):
         if copy.contents is Contents.UNPROVED:
             other = copy.differs_from[0]
@@ -223,13 +223,13 @@ def _unproved(servers: Sequence[JudgedServer], run: str) -> Iterator[HealthFindi
                 "queues of scope site can be the reason, which other sites need not have; "
                 f"{_diff(server.name, other, run)} compares all"
             )
-            yield HealthFinding(Grade.AMBER, FindingKind.CONTENTS, (server.name,), text, todo)
+            yield _finding(Gravity.WARNING, FindingKind.CONTENTS, (server.name,), text, todo)
 
 
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _differences(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+def _differences(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     """Yields the servers whose replicas have other numbers than their authorities."""
     for server in servers:
         copies = server.partitions or ()
@@ -240,10 +240,10 @@ def _differences(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
         if text:
             todo = "normal shortly after a change; otherwise check its sessions with the authority"
             whole = f"{server.name}: {text}"
-            yield HealthFinding(Grade.AMBER, FindingKind.NUMBERS, (server.name,), whole, todo)
+            yield _finding(Gravity.WARNING, FindingKind.NUMBERS, (server.name,), whole, todo)
 
 
-def _resyncing(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+def _resyncing(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     found: dict[str, dict[str, list[str]]] = {}
     for server, copy in _ordered(servers):
         if copy.is_resyncing:
@@ -252,7 +252,7 @@ def _resyncing(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
     for words, partitions in found.items():
         names = tuple(dict.fromkeys(name for each in partitions.values() for name in each))
         text = f"{', '.join(partitions)}: {words}"
-        yield HealthFinding(Grade.AMBER, FindingKind.RESYNC, names, text)
+        yield _finding(Gravity.WARNING, FindingKind.RESYNC, names, text)
 
 
 def _ordered(servers: Sequence[JudgedServer]) -> list[tuple[JudgedServer, ReplicaStatus]]:
@@ -265,22 +265,22 @@ def partition_order(copy: ReplicaStatus) -> tuple[bool, str, str]:
     return copy.name != "enterprise", copy.name.lower(), copy.id
 
 
-def _incomplete(servers: Sequence[JudgedServer]) -> Iterator[HealthFinding]:
+def _incomplete(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     """Yields partitions without a known authority, and servers that lack a partition."""
     kind, ordered = FindingKind.PARTITIONS, _ordered(servers)
     known = {copy.id: copy.name for _, copy in ordered}
     if not known:
         names = tuple(server.name for server in servers)
-        yield HealthFinding(Grade.AMBER, kind, names, "No server reports a partition")
+        yield _finding(Gravity.WARNING, kind, names, "No server reports a partition")
     owned = {copy.id for _, copy in ordered if copy.authority}
     unseen = [name for id_, name in known.items() if id_ not in owned]
     if unseen:
         text = f"no authority is in sight for {', '.join(unseen)}"
-        yield HealthFinding(Grade.AMBER, kind, (), text, "start the authority, or promote another")
+        yield _finding(Gravity.WARNING, kind, (), text, "start the authority, or promote another")
     for server in servers:
         if server.partitions is not None:
             held = {copy.id for copy in server.partitions}
             lacking = [name for id_, name in known.items() if id_ not in held]
             if lacking:
                 text = f"{server.name} has no replica of {', '.join(lacking)}"
-                yield HealthFinding(Grade.AMBER, kind, (server.name,), text)
+                yield _finding(Gravity.WARNING, kind, (server.name,), text)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mqis.findings import Finding
 from mqis.protocol.directory.export_format import MAX_LINE, ExportError, parse_header
 from mqis.protocol.directory.objects import Partition, name_key
 from mqis.protocol.errors import StorageError
-from mqis.protocol.journal import ChainFinding, ChainLink, ChainState, judge_chain, seal_difference
+from mqis.protocol.journal import ChainLink, ChainState, chain_finding, judge_chain, seal_difference
 from mqis.protocol.journal.numbers import ChangeNumbers
 from mqis.protocol.ports import NumberedOutbox, View
 from mqis.storage.journal.files import others, segment_name, segments, snapshots
@@ -32,7 +33,7 @@ _HEADER_BYTES = 1 << 16
 class JournalCheck:
     """The result of a check."""
 
-    findings: tuple[ChainFinding, ...]
+    findings: tuple[Finding, ...]
     segments: int
     #: The number of intact records.
     records: int
@@ -40,11 +41,11 @@ class JournalCheck:
     sealed_lsn: int
 
     @property
-    def faults(self) -> tuple[ChainFinding, ...]:
+    def faults(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.is_fault)
 
     @property
-    def notices(self) -> tuple[ChainFinding, ...]:
+    def notices(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if not finding.is_fault)
 
 
@@ -114,7 +115,7 @@ class _Check:
 
     #: By the record that they end with.
     snapshots: dict[int, Path]
-    findings: list[ChainFinding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     links: list[ChainLink] = field(default_factory=list)
     records: int = 0
     #: The number behind the last record; None if there is no record.
@@ -136,17 +137,19 @@ class _Check:
             state = ChainState.CORRUPT if begun else ChainState.TORN
             reason = error.__cause__ or error
             self.findings.append(
-                ChainFinding(state, path.name, number, number, f"{state.value}: {reason}")
+                chain_finding(state, path.name, number, number, f"{state.value}: {reason}")
             )
             return
         if segment.header.number != number:
             text = f"is segment {segment.header.number}: the file was copied or renamed"
-            self.findings.append(ChainFinding(ChainState.TAMPERED, path.name, number, number, text))
+            self.findings.append(
+                chain_finding(ChainState.TAMPERED, path.name, number, number, text)
+            )
         before = len(self.findings)
         self._begin_numbers(segment)
         for entry in segment.entries():
             self.findings += self._judge(entry, path.name, number, last=last)
-        damaged = any(f.state is ChainState.CORRUPT for f in self.findings[before:])
+        damaged = any(f.check == ChainState.CORRUPT for f in self.findings[before:])
         link = ChainLink.of(path.name, segment.data, damaged=damaged)
         self.links.append(replace(link, snapshot_digest=self._snapshot_digest(segment.header)))
 
@@ -158,7 +161,7 @@ class _Check:
             self._digests[lsn] = file_digest(self.snapshots[lsn])
         return self._digests[lsn]
 
-    def _judge(self, entry: Entry, name: str, number: int, *, last: bool) -> Iterator[ChainFinding]:
+    def _judge(self, entry: Entry, name: str, number: int, *, last: bool) -> Iterator[Finding]:
         text = ""
         if isinstance(entry, Whole):
             self.records += 1
@@ -167,7 +170,7 @@ class _Check:
             if expected is None or entry.lsn == expected:
                 if gap is not None:  # else the missing records explain it
                     text = f"record {entry.lsn}: {gap}"
-                    yield ChainFinding(ChainState.MISSING, name, number, number, text)
+                    yield chain_finding(ChainState.MISSING, name, number, number, text)
                 return
             state = ChainState.MISSING if entry.lsn > expected else ChainState.CORRUPT
             text = f"record {entry.lsn} is where {expected} belongs"
@@ -176,7 +179,7 @@ class _Check:
             state = ChainState.TORN if torn and last else ChainState.CORRUPT
             text = f"{'torn' if torn else 'corrupt'}: {entry.reason}"
         text = f"offset {entry.offset}: {text}"
-        yield ChainFinding(state, name, number, number, text)
+        yield chain_finding(state, name, number, number, text)
 
     def _begin_numbers(self, segment: Segment) -> None:
         """Compares the numbers with those of the snapshot that the segment begins at."""
@@ -189,11 +192,11 @@ class _Check:
         if self.expected == header.first_lsn:  # else records are missing, which is a finding itself
             for gap in self.numbers.behind(own):
                 number = header.number
-                finding = ChainFinding(ChainState.MISSING, path.name, number, number, str(gap))
+                finding = chain_finding(ChainState.MISSING, path.name, number, number, str(gap))
                 self.findings.append(finding)
         self.numbers.begin(states)
 
-    def number_findings(self, directory: Path, end: StoreEnd) -> Iterator[ChainFinding]:
+    def number_findings(self, directory: Path, end: StoreEnd) -> Iterator[Finding]:
         """Compares the newest numbers with those in the store."""
         for record in end.waiting:
             self.numbers.add(record)
@@ -202,18 +205,18 @@ class _Check:
             return
         for gap in self.numbers.behind(_owned(end.partitions, last.header.server)):
             number = last.header.number
-            yield ChainFinding(
+            yield chain_finding(
                 ChainState.MISSING, directory.name, number, number, f"the store is ahead: {gap}"
             )
 
-    def explains(self, finding: ChainFinding) -> bool:
+    def explains(self, finding: Finding) -> bool:
         """Returns whether segments that seem to be missing are there but cannot be read."""
-        if finding.state is not ChainState.MISSING:
+        if finding.check != ChainState.MISSING:
             return False
-        between = [n for n in self._unreadable if finding.first <= n <= finding.last]
-        return len(between) == finding.last - finding.first + 1
+        between = [number for number in self._unreadable if finding.covers(number)]
+        return len(between) == finding.length
 
-    def unreadable_findings(self) -> Iterator[ChainFinding]:
+    def unreadable_findings(self) -> Iterator[Finding]:
         """Compares segments without a readable header with the seals of those behind them."""
         seals = {link.header.number - 1: link.header.seal for link in self.links}
         for number, path in self._unreadable.items():
@@ -222,7 +225,7 @@ class _Check:
                 continue
             text = seal_difference(seal, path.stat().st_size, file_digest(path), damaged=True)
             if text:
-                yield ChainFinding(ChainState.TAMPERED, path.name, number, number, text)
+                yield chain_finding(ChainState.TAMPERED, path.name, number, number, text)
 
 
 def _owned(states: Sequence[Partition], server: str) -> list[Partition]:
@@ -238,7 +241,7 @@ def _snapshot_partitions(path: Path) -> tuple[Partition, ...] | None:
         return None  # a damaged or missing snapshot is a finding of its own
 
 
-def _end_findings(directory: Path, check: _Check, reaches: int) -> Iterator[ChainFinding]:
+def _end_findings(directory: Path, check: _Check, reaches: int) -> Iterator[Finding]:
     """Compares the end with the store. A new journal may have no more than a snapshot."""
     end = max(snapshots(directory), default=0)
     if check.expected is not None:
@@ -246,10 +249,10 @@ def _end_findings(directory: Path, check: _Check, reaches: int) -> Iterator[Chai
     if reaches > end:
         number = max((link.header.number for link in check.links), default=0)
         text = f"the end is missing: the store has given it record {reaches}, it ends at {end}"
-        yield ChainFinding(ChainState.MISSING, directory.name, number, number, text)
+        yield chain_finding(ChainState.MISSING, directory.name, number, number, text)
 
 
-def _renamed_segments(directory: Path) -> Iterator[ChainFinding]:
+def _renamed_segments(directory: Path) -> Iterator[Finding]:
     """The files that are segments, but not by their names: nobody reads them."""
     for path in others(directory):
         try:
@@ -262,7 +265,7 @@ def _renamed_segments(directory: Path) -> Iterator[ChainFinding]:
             f"is segment {number} under another name: the file was copied or renamed; move it "
             f"away, or back to {segment_name(number)} if that is missing"
         )
-        yield ChainFinding(ChainState.TAMPERED, path.name, number, number, text)
+        yield chain_finding(ChainState.TAMPERED, path.name, number, number, text)
 
 
 def _is_unfinished(path: Path) -> bool:
@@ -275,7 +278,7 @@ def _is_unfinished(path: Path) -> bool:
 
 def _missing_snapshots(
     present: Mapping[int, Path], links: Iterable[ChainLink]
-) -> Iterator[ChainFinding]:
+) -> Iterator[Finding]:
     """The snapshots that headers name and that are not there.
 
     Retention deletes those that are older than the oldest kept one.
@@ -288,4 +291,4 @@ def _missing_snapshots(
         if header.snapshot_lsn not in present and header.snapshot_lsn > oldest:
             text = f"its {header.snapshot} is missing"
             number = header.number
-            yield ChainFinding(ChainState.MISSING, link.source, number, number, text)
+            yield chain_finding(ChainState.MISSING, link.source, number, number, text)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from mqis.enterprise.collect import Collector
 from mqis.enterprise.status import EnterpriseStatus, MemberStatus
-from mqis.server.monitoring.verdict import Grade
 from mqis.views.console.places import Places
 from mqis.views.console.reading import OpenStores
 from mqis.views.console.tones import Tone, tone_of_counter
 
-__all__ = ["Collector", "Counter", "EnterpriseStatus", "Grade", "collector_of", "counters"]
+__all__ = ["Collector", "Counter", "EnterpriseStatus", "collector_of", "counters"]
 
 
 def collector_of(places: Places, stores: OpenStores) -> Collector:

@@ -16,8 +16,8 @@ from mqis.enterprise.status import (
     MemberStatus,
     ReplicaStatus,
 )
+from mqis.findings import Gravity
 from mqis.server.monitoring.status import NeighbourStatus
-from mqis.server.monitoring.verdict import Grade
 
 #: A replica that has been behind for so long does not catch up by itself.
 LONG_S = 300.0
@@ -51,7 +51,7 @@ _LAGS = {
     Lag.DIFFERS: Tone.BAD,
     Lag.UNKNOWN: Tone.LATE,
 }
-_GRADES = {Grade.GREEN: Tone.GOOD, Grade.AMBER: Tone.LATE, Grade.RED: Tone.BAD}
+_GRAVITIES = {Gravity.WARNING: Tone.LATE, Gravity.ERROR: Tone.BAD}
 #: Counters that stay at 0 while all is well; the first two mean that something was lost.
 _LOSSES = frozenset({"commit_failures", "messages_undelivered"})
 _TROUBLES = frozenset(
@@ -101,4 +101,4 @@ def tone_of_counter(name: str, value: float) -> Tone:
 
 def tone_of_status(status: EnterpriseStatus) -> Tone:
     """The colour of the sentence about the enterprise."""
-    return _GRADES[status.verdict.grade]
+    return _GRAVITIES.get(status.verdict.gravity, Tone.GOOD)

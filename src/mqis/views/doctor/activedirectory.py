@@ -10,11 +10,11 @@ from mqis.config.file import ConfigError
 from mqis.config.sections import Config
 from mqis.config.stores import directory_urls
 from mqis.files import is_open_to_others
+from mqis.findings import Area, Finding
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.server.activedirectory import open_directory
 from mqis.server.directory_server import ServeError, find_place
-from mqis.views.doctor.findings import Area, Finding
 from mqis.wire.mqds.objecttype import ObjectType
 
 _DIRECTORY = Area("active directory")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from mqis.findings import Area, Finding
 from mqis.places import PlaceError, listed, parse_place
 from mqis.protocol.errors import StorageError
 from mqis.storage.archive import Archiver
 from mqis.storage.journal.checking import server_id_of
-from mqis.views.doctor.findings import Area, Finding, Patient
+from mqis.views.doctor.patient import Patient
 
 _ARCHIVE = Area("archive")
 #: Seconds after which a closed file should be in the archive.

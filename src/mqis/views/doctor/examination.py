@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of, open_store
+from mqis.findings import Area, CheckReport, Finding
 from mqis.protocol.errors import MissingStore, StorageError
 from mqis.protocol.ports import Store
 from mqis.server.identity import identify, server_name
@@ -23,23 +23,10 @@ from mqis.server.loss import ways_back
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import schema_version
 from mqis.views.doctor import activedirectory, archive, files, health, keys, peers, ports, stores
-from mqis.views.doctor.findings import Area, Finding, Patient, Severity
-from mqis.views.doctor.neighbours import neighbours
+from mqis.views.doctor.patient import Patient, neighbours
 
 _CONFIGURATION, _STORE = Area("configuration"), Area("store")
 _ENVIRONMENT = Area("environment")
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The findings about one server, or (without a name) about all together."""
-
-    server: str
-    findings: tuple[Finding, ...]
-
-    @property
-    def failed(self) -> bool:
-        return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
 def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding]:
@@ -132,9 +119,10 @@ def _environment() -> Iterator[Finding]:
 # --- a run directory ------------------------------------------------------------------------------
 
 
-def examine_run(run: Path) -> list[Report]:
+def examine_run(run: Path) -> list[CheckReport]:
     """Checks every server of ``mqis up``; adds the verdict about all together."""
     nodes = load_nodes(run)
     known = {node.name: node.rpc_port for node in nodes if node.rpc_port}
-    reports = [Report(node.name, tuple(examine(Path(node.config), known))) for node in nodes]
-    return [*reports, Report("", tuple(health.check_run(run)))]
+    found = {node.name: examine(Path(node.config), known) for node in nodes}
+    found[""] = health.check_run(run)
+    return [CheckReport(tuple(each), server=name) for name, each in found.items()]

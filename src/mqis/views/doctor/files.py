@@ -10,11 +10,12 @@ from pathlib import Path
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of
 from mqis.files import is_open_to_others
+from mqis.findings import Area, Finding
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.runtime.node.signer import MachineKey, SigningKeyError
 from mqis.server.accounts import AccountsError, AccountsFile
-from mqis.views.doctor.findings import Area, Finding, Patient
+from mqis.views.doctor.patient import Patient
 from mqis.wire.security.sid import EVERYONE
 
 _ANY = Area("configuration")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from mqis.config.sections import Config
 from mqis.enterprise.collect import Collector, collect
 from mqis.enterprise.roster import Roster, RosterEntry
 from mqis.enterprise.status import MemberState
+from mqis.findings import Area, Finding
 from mqis.server.identity import server_name
-from mqis.server.monitoring.verdict import Grade, HealthFinding, HealthVerdict
-from mqis.views.doctor.findings import Area, Finding
+from mqis.server.monitoring.verdict import HealthVerdict
 
 _HEALTH = Area("health")
 _GENERAL = "see its log"
@@ -39,9 +40,5 @@ def check_server(config: Config) -> list[Finding]:
 
 
 def findings_of(verdict: HealthVerdict) -> list[Finding]:
-    return [_finding(each) for each in verdict.findings] or [_HEALTH.ok(verdict.summary)]
-
-
-def _finding(finding: HealthFinding) -> Finding:
-    make = _HEALTH.error if finding.grade is Grade.RED else _HEALTH.warning
-    return make(finding.text, finding.todo or _GENERAL)
+    found = [replace(f, check="health", todo=f.todo or _GENERAL) for f in verdict.findings]
+    return found or [_HEALTH.ok(verdict.summary)]

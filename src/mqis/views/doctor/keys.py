@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from mqis.findings import Area, Finding
 from mqis.protocol.ports import Store
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.replication.server import Server
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.signer import MachineKey, SigningKeyError
 from mqis.server.identity import seeds_of
-from mqis.views.doctor.findings import Area, Finding, Patient
-from mqis.views.doctor.neighbours import KnownNeighbour
+from mqis.views.doctor.patient import KnownNeighbour, Patient
 
 _KEYS = Area("keys")
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
+from mqis.findings import Area, Finding
 from mqis.protocol.ports import Store
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.session import QueueSession
@@ -17,8 +18,7 @@ from mqis.runtime.reasons import reason_of
 from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.server.hosts import HostResolver
-from mqis.views.doctor.findings import Area, Finding, Patient
-from mqis.views.doctor.neighbours import KnownNeighbour
+from mqis.views.doctor.patient import KnownNeighbour, Patient
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm

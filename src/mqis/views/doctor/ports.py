@@ -8,7 +8,8 @@ import socket
 from collections.abc import Iterator
 
 from mqis.config.sections import Config, ConfiguredRole
-from mqis.views.doctor.findings import Area, Finding, Patient
+from mqis.findings import Area, Finding
+from mqis.views.doctor.patient import Patient
 
 _PORTS = Area("ports")
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqis.config.stores import file_of
+from mqis.findings import Area, Finding
 from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.errors import StorageError
-from mqis.protocol.journal import ChainFinding, ChainState
+from mqis.protocol.journal import ChainState
 from mqis.protocol.ports import Store
 from mqis.runtime.node.members import Members
 from mqis.server.restoremark import mark_of
@@ -18,7 +19,7 @@ from mqis.storage.journal.belonging import belonging_fault
 from mqis.storage.journal.checking import StoreEnd, check_journal, server_id_of
 from mqis.storage.journal.files import segments, snapshots
 from mqis.storage.schema import VERSION
-from mqis.views.doctor.findings import Area, Finding, Patient
+from mqis.views.doctor.patient import Patient
 
 _STORE, _JOURNAL, _CLOCK = Area("store"), Area("journal"), Area("clock")
 _MB = 1 << 20
@@ -91,7 +92,7 @@ def _time(path: Path) -> Iterator[Finding]:
         yield _CLOCK.error(f"{path} was written {ahead:.0f} s from now", todo)
 
 
-def _journal_faults(patient: Patient, directory: Path) -> tuple[ChainFinding, ...]:
+def _journal_faults(patient: Patient, directory: Path) -> tuple[Finding, ...]:
     """The faults of the journal, by the store and the keys that the directory has of its server."""
     server, store = server_id_of(directory), patient.store
     if server is None or store is None:
@@ -126,7 +127,7 @@ def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
         yield _JOURNAL.error(str(error), "check owner and mode of the directory")
         return
     # The end of a growing segment is torn while it is being written.
-    serious = [f for f in faults if not (patient.running and f.state is ChainState.TORN)]
+    serious = [f for f in faults if not (patient.running and f.check == ChainState.TORN)]
     if serious:
         check = f"mqis journal check {directory} --config {patient.file}"
         todo = f"'{check}' lists all; what is damaged cannot be repaired"

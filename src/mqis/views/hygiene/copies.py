@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mqis.files import is_sqlite_file
+from mqis.findings import CheckReport, Finding, Limit
 from mqis.protocol.directory.export_format import ORDER, ExportError, ExportHeader
 from mqis.protocol.directory.export_reading import ExportLines
 from mqis.protocol.directory.objects import (
@@ -18,10 +19,9 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.sources import Source
 from mqis.protocol.errors import DirectoryError, StorageError
-from mqis.protocol.hygiene.checks import HygieneFinding
 from mqis.protocol.hygiene.claims import REFERENCES
-from mqis.protocol.hygiene.examining import HygieneReport, examine
-from mqis.protocol.hygiene.knowledge import Knowledge, KnowledgeLimit
+from mqis.protocol.hygiene.examining import examine
+from mqis.protocol.hygiene.knowledge import Knowledge
 from mqis.protocol.ports import View
 from mqis.protocol.routing.model import PROPERTIES
 from mqis.wire.errors import MqisError
@@ -41,7 +41,7 @@ def is_store(source: str) -> bool:
 # --- exports --------------------------------------------------------------------------------------
 
 
-def check_export(path: Path) -> HygieneReport:
+def check_export(path: Path) -> CheckReport:
     """Examines an export; raises ``ExportError`` with file, line and key if it is damaged."""
     doubts = Doubts()
     with read_export(path, doubts) as (header, objects):
@@ -50,7 +50,7 @@ def check_export(path: Path) -> HygieneReport:
 
 
 #: The exports that are not as mqis wrote them, each once, and what that limits.
-Doubts = dict[KnowledgeLimit, None]
+Doubts = dict[Limit, None]
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def read_export(
             yield header, _once(lines, header)
             if lines.doubt:
                 reason = f"{path} was {lines.doubt}"
-                doubts[KnowledgeLimit("", reason, "export the server again")] = None
+                doubts[Limit("", reason, "export the server again")] = None
     except ExportError as error:
         raise ExportError(error.reason, error.line, error.key, str(path)) from error
     except OSError as error:
@@ -86,7 +86,7 @@ def _once(lines: ExportLines, header: ExportHeader) -> Iterator[DirectoryObject]
 # --- stores ---------------------------------------------------------------------------------------
 
 
-def check_view(view: View) -> HygieneReport:
+def check_view(view: View) -> CheckReport:
     """Examines a store as one view shows it."""
     return examine((obj for kind in ORDER for obj in view.objects(kind)), view.partitions())
 
@@ -94,7 +94,7 @@ def check_view(view: View) -> HygieneReport:
 # --- servers --------------------------------------------------------------------------------------
 
 
-def check_server(remote: Source) -> HygieneReport:
+def check_server(remote: Source) -> CheckReport:
     """Examines what a server shows to this user, by lookups (MS-MQDS).
 
     An object that is not among the rows may still exist, hidden from the user. So the server is
@@ -103,7 +103,7 @@ def check_server(remote: Source) -> HygieneReport:
     knowledge = Knowledge((), permissions=False, checked=True)
     confirm = _Confirmation(remote).confirm
     report = examine(_looked_up(remote), knowledge=knowledge, confirm=confirm)
-    if not report.objects[ObjectType.SITE]:
+    if ObjectType.SITE.label not in report.counts:
         raise MqisError(
             "the server shows no site to this user: name one that may read them with --user"
         )
@@ -138,13 +138,11 @@ class _Confirmation:
             for _, target, check in references
         }
 
-    def confirm(
-        self, findings: list[HygieneFinding]
-    ) -> tuple[list[HygieneFinding], dict[str, int]]:
-        kept: list[HygieneFinding] = []
+    def confirm(self, findings: list[Finding]) -> tuple[list[Finding], dict[str, int]]:
+        kept: list[Finding] = []
         hidden: dict[str, int] = {}
         for found in findings:
-            target = self._targets.get((found.type, found.check))
+            target = self._targets.get((found.objects[0].type, found.check))
             if target is None or not found.detail or self._is_absent(target, found.detail):
                 kept.append(found)
             else:

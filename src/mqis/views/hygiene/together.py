@@ -14,12 +14,12 @@ from typing import Protocol
 
 from mqis.config.nodes import Nodes
 from mqis.config.stores import open_store
+from mqis.findings import CheckReport, Limit
 from mqis.protocol.directory.export_format import ORDER, ExportHeader
 from mqis.protocol.directory.objects import DirectoryObject, Partition, name_key
-from mqis.protocol.hygiene.examining import HygieneReport, examine
+from mqis.protocol.hygiene.examining import examine
 from mqis.protocol.hygiene.knowledge import (
     Knowledge,
-    KnowledgeLimit,
     PartitionCopy,
     absent_sites,
     knowledge_of,
@@ -86,7 +86,7 @@ class _ExportCopy:
 # --- the sources ----------------------------------------------------------------------------------
 
 
-def check_sources(sources: Iterable[str]) -> HygieneReport:
+def check_sources(sources: Iterable[str]) -> CheckReport:
     """Examines exports and stores together; raises an error if one of them cannot be read."""
     doubts = Doubts()
     copies: list[_Copy] = []
@@ -101,26 +101,26 @@ def check_sources(sources: Iterable[str]) -> HygieneReport:
     return replace(report, limits=(*doubts, *_doubled(exports), *report.limits))
 
 
-def _doubled(exports: Iterable[_ExportCopy]) -> Iterator[KnowledgeLimit]:
+def _doubled(exports: Iterable[_ExportCopy]) -> Iterator[Limit]:
     """The exports of one server that were given as those of several."""
     files: dict[Guid, Path] = {}
     for copy in exports:
         server = copy.header.server
         if server is not None and files.setdefault(server.id, copy.path) != copy.path:
             reason = f"{copy.path} and {files[server.id]} are both exports of {server.name}"
-            yield KnowledgeLimit("", reason, "check one export of each server")
+            yield Limit("", reason, "check one export of each server")
 
 
-def check_run(nodes: Nodes) -> HygieneReport:
+def check_run(nodes: Nodes) -> CheckReport:
     """Examines the stores of all servers of a run directory; says which cannot be read."""
     copies: list[_Copy] = []
-    limits: list[KnowledgeLimit] = []
+    limits: list[Limit] = []
     with ExitStack() as stack:
         for node in nodes:
             try:
                 copies.append(_stored(node.name, node.store, stack))
             except MqisError as error:
-                limits.append(KnowledgeLimit("", f"{node.name} has no copy: {error}", _REPLACE))
+                limits.append(Limit("", f"{node.name} has no copy: {error}", _REPLACE))
         report = _examine(copies)
     return replace(report, limits=(*limits, *report.limits))
 
@@ -148,7 +148,7 @@ class _Candidate:
         return self.part.whole, self.part.own, self.last_seq, self.copy.name
 
 
-def _examine(copies: Sequence[_Copy]) -> HygieneReport:
+def _examine(copies: Sequence[_Copy]) -> CheckReport:
     best: dict[Guid, _Candidate] = {}
     for copy in copies:
         for found in _candidates(copy):

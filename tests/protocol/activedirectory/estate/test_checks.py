@@ -8,16 +8,17 @@ from collections.abc import Iterable
 import pytest
 
 from mqis.admin.activedirectory.estate.sources import expiry_of
+from mqis.findings import CheckReport
 from mqis.protocol.activedirectory.entry import LdapEntry
-from mqis.protocol.activedirectory.estate.examining import EstateReport, examine_estate
-from mqis.protocol.activedirectory.estate.findings import EstateCheck
+from mqis.protocol.activedirectory.estate.examining import examine_estate
+from mqis.protocol.activedirectory.estate.findings import EstateCheck, ldif_of
 from mqis.protocol.activedirectory.estate.gathering import EstateGathering
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, EntryChange, ModifyEntry, ModifyKind
 from mqis.wire.ldap.ldif import read_ldif
 from tests.estate.planted import faults, sound
 
 
-def examined(entries: Iterable[AddEntry]) -> EstateReport:
+def examined(entries: Iterable[AddEntry]) -> CheckReport:
     gathering = EstateGathering(int(time.time()), expiry_of)
     for entry in entries:
         gathering.add(LdapEntry(entry.name, entry.attributes))
@@ -51,7 +52,7 @@ def applied(entries: Iterable[AddEntry], changes: Iterable[EntryChange]) -> list
 def test_a_sound_estate_has_no_findings() -> None:
     report = examined(sound())
     assert report.findings == ()
-    assert report.untold == ()
+    assert report.limits == ()
     assert report.unreadable == ()
     assert report.counts == {
         "computer": 4, "machine": 4, "queue": 1, "site": 3, "link": 2, "settings": 3
@@ -62,11 +63,11 @@ def test_a_sound_estate_has_no_findings() -> None:
 def test_one_planted_fault_is_found_and_no_other(check: str) -> None:
     planted = faults()[check]
     (finding,) = examined([*sound(), *planted]).findings
-    assert finding.check.label == check
+    assert finding.check == check
     assert finding.where in {entry.name for entry in planted}
-    assert finding.advice
-    assert finding.check.explanation
-    assert finding.check.symptom
+    assert finding.todo
+    assert finding.what
+    assert finding.why
 
 
 @pytest.mark.parametrize("check", [check.label for check in EstateCheck])
@@ -76,7 +77,7 @@ def test_the_repair_mends_the_fault_and_makes_no_other(check: str) -> None:
     if not finding.repair:
         assert check in ("disabled_computer", "site_without_router")
         return
-    records = list(read_ldif(finding.ldif.encode().splitlines(keepends=True), "repair"))
+    records = list(read_ldif(ldif_of(finding).encode().splitlines(keepends=True), "repair"))
     assert [record.name for record in records] == [change.name for change in finding.repair]
     assert examined(applied(estate, records)).findings == ()
 
@@ -84,4 +85,4 @@ def test_the_repair_mends_the_fault_and_makes_no_other(check: str) -> None:
 def test_all_faults_together() -> None:
     planted = faults()
     found = examined([*sound(), *(entry for entries in planted.values() for entry in entries)])
-    assert sorted(finding.check.label for finding in found.findings) == sorted(planted)
+    assert sorted(finding.check for finding in found.findings) == sorted(planted)

@@ -19,8 +19,9 @@ from mqis.admin.activedirectory.connecting import (
     connect,
     explained,
 )
+from mqis.findings import CheckReport
 from mqis.protocol.activedirectory.entry import LdapEntry
-from mqis.protocol.activedirectory.estate.examining import EstateReport, examine_estate
+from mqis.protocol.activedirectory.estate.examining import examine_estate
 from mqis.protocol.activedirectory.estate.facts import EstateFacts, IpAddress, name_of
 from mqis.protocol.activedirectory.estate.gathering import (
     CONFIGURATION_ATTRIBUTES,
@@ -52,7 +53,7 @@ _RESOLVERS = 16
 Resolve = Callable[[str], Iterable[IpAddress]]
 
 
-def check_ldif(path: Path, resolve: Resolve | None = None) -> EstateReport:
+def check_ldif(path: Path, resolve: Resolve | None = None) -> CheckReport:
     """Examines a dump of a directory; raises ``LdifError`` with file and line if it is damaged."""
     gathering = EstateGathering(int(time()), expiry_of)
     try:
@@ -71,7 +72,7 @@ def check_ldif(path: Path, resolve: Resolve | None = None) -> EstateReport:
 
 async def check_directory(
     options: ConnectingOptions, resolve: Resolve | None = None
-) -> EstateReport:
+) -> CheckReport:
     """Examines the domain of a domain controller, by searches that any user may make."""
     client, root = await connect(options)
     try:
@@ -119,7 +120,7 @@ async def _confirmed(
 # --- addresses and certificates -------------------------------------------------------------------
 
 
-def _examined(facts: EstateFacts, resolve: Resolve | None) -> EstateReport:
+def _examined(facts: EstateFacts, resolve: Resolve | None) -> CheckReport:
     if resolve is not None:
         hosts = sorted({a.host for a in facts.accounts if a.is_computer and a.host})
         with ThreadPoolExecutor(_RESOLVERS) as pool:

@@ -10,8 +10,9 @@ from dataclasses import replace
 from time import time
 
 from mqis.admin.activedirectory.estate.sources import expiry_of
+from mqis.findings import CheckReport, Finding
 from mqis.protocol.activedirectory.estate.access import messages_open_for
-from mqis.protocol.activedirectory.estate.examining import EstateReport, examine_estate
+from mqis.protocol.activedirectory.estate.examining import examine_estate
 from mqis.protocol.activedirectory.estate.facts import (
     CertificatesFact,
     EstateFacts,
@@ -21,7 +22,7 @@ from mqis.protocol.activedirectory.estate.facts import (
     SiteFact,
     name_of,
 )
-from mqis.protocol.activedirectory.estate.findings import EstateCheck, EstateFinding
+from mqis.protocol.activedirectory.estate.findings import EstateCheck
 from mqis.protocol.directory.certificates import certificates_of
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.directory.service import ServiceAttributes
@@ -47,7 +48,7 @@ _DAY_S = 86_400
 _NAMED = (ObjectType.SITE, ObjectType.MACHINE)
 
 
-def check_stored(view: View) -> EstateReport:
+def check_stored(view: View) -> CheckReport:
     """Examines a store as one view shows it. Repairs are commands: a store has no LDAP names."""
     facts = EstateFacts(untold=dict(_UNTOLD))
     names = {obj.id: _name(obj) for kind in _NAMED for obj in view.objects(kind)}
@@ -63,7 +64,7 @@ def check_stored(view: View) -> EstateReport:
     return replace(report, findings=shown)
 
 
-def _shown(finding: EstateFinding) -> EstateFinding:
+def _shown(finding: Finding) -> Finding:
     return replace(finding, where=DistinguishedName.parse(finding.where).leaf, repair=())
 
 

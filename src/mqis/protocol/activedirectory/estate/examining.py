@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from operator import attrgetter
 
+from mqis.findings import CheckReport, Finding, Limit
 from mqis.protocol.activedirectory.estate import identities, topology
 from mqis.protocol.activedirectory.estate.access import closed
 from mqis.protocol.activedirectory.estate.facts import (
@@ -12,7 +13,7 @@ from mqis.protocol.activedirectory.estate.facts import (
     EstateFacts,
     QueueFact,
 )
-from mqis.protocol.activedirectory.estate.findings import EstateCheck, EstateFinding, UntoldCheck
+from mqis.protocol.activedirectory.estate.findings import EstateCheck, finding
 from mqis.protocol.activedirectory.estate.index import EstateIndex
 from mqis.protocol.activedirectory.rights import READ_PARTS
 from mqis.wire.ldap.changes import (
@@ -24,30 +25,23 @@ from mqis.wire.ldap.changes import (
 )
 from mqis.wire.security.sid import Sid
 
-
-@dataclass(frozen=True, slots=True)
-class EstateReport:
-    """The findings, the checks that could not be made, and the number of objects."""
-
-    findings: tuple[EstateFinding, ...]
-    untold: tuple[UntoldCheck, ...]
-    counts: dict[str, int]
-    unreadable: tuple[str, ...] = ()
+#: What to do if the source cannot answer a check.
+_ASK = "check the domain controller itself: mqis estate check ldaps://DC"
 
 
-def examine_estate(facts: EstateFacts) -> EstateReport:
+def examine_estate(facts: EstateFacts) -> CheckReport:
     """Judges all facts together. A check that the source cannot answer is named, not passed."""
     index = EstateIndex(facts)
     found = [
-        finding
+        each
         for check, judge in _CHECKS.items()
         if check not in facts.untold
-        for finding in judge(index)
+        for each in judge(index)
     ]
-    untold = [UntoldCheck(check, reason) for check, reason in facts.untold.items()]
-    return EstateReport(
-        tuple(sorted(found, key=lambda finding: finding.place)),
-        tuple(sorted(untold, key=lambda limit: limit.check.label)),
+    untold = [Limit(check.label, reason, _ASK) for check, reason in facts.untold.items()]
+    return CheckReport(
+        tuple(sorted(found, key=attrgetter("place"))),
+        tuple(sorted(untold, key=attrgetter("check"))),
         _counts(facts),
         tuple(facts.unreadable),
     )
@@ -64,10 +58,10 @@ def _counts(facts: EstateFacts) -> dict[str, int]:
     }
 
 
-def _queues_without_machine(index: EstateIndex) -> Iterator[EstateFinding]:
+def _queues_without_machine(index: EstateIndex) -> Iterator[Finding]:
     for queue in index.facts.queues:
         if queue.machine not in index.machines:
-            yield EstateFinding(
+            yield finding(
                 EstateCheck.QUEUE_WITHOUT_MACHINE,
                 queue.where,
                 f"{queue.machine} is no queue manager",
@@ -76,10 +70,10 @@ def _queues_without_machine(index: EstateIndex) -> Iterator[EstateFinding]:
             )
 
 
-def _open_queues(index: EstateIndex) -> Iterator[EstateFinding]:
+def _open_queues(index: EstateIndex) -> Iterator[Finding]:
     for queue in index.facts.queues:
         if queue.open_for:
-            yield EstateFinding(
+            yield finding(
                 EstateCheck.OPEN_QUEUE,
                 queue.where,
                 f"everyone may {queue.open_for}",
@@ -96,10 +90,10 @@ def _closing(queue: QueueFact) -> tuple[EntryChange, ...]:
     return (ModifyEntry(queue.where, (change,), int(READ_PARTS)),)
 
 
-def _expired_certificates(index: EstateIndex) -> Iterator[EstateFinding]:
+def _expired_certificates(index: EstateIndex) -> Iterator[Finding]:
     for user in index.facts.certificates:
         if user.expired:
-            yield EstateFinding(
+            yield finding(
                 EstateCheck.CERTIFICATE_EXPIRED,
                 user.where,
                 f"{len(user.expired)} expired, the last one {min(user.expired)} days ago",
@@ -116,10 +110,10 @@ def _without_expired(user: CertificatesFact) -> tuple[EntryChange, ...]:
     return (ModifyEntry(user.where, changes),)
 
 
-def _unknown_users(index: EstateIndex) -> Iterator[EstateFinding]:
+def _unknown_users(index: EstateIndex) -> Iterator[Finding]:
     for user in index.facts.certificates:
         if user.migrated and user.sid not in index.facts.sids:
-            yield EstateFinding(
+            yield finding(
                 EstateCheck.UNKNOWN_USER,
                 user.where,
                 f"{Sid.from_bytes(user.sid)} is no user" if user.sid else "it names no user",
@@ -128,7 +122,7 @@ def _unknown_users(index: EstateIndex) -> Iterator[EstateFinding]:
             )
 
 
-_CHECKS: dict[EstateCheck, Callable[[EstateIndex], Iterator[EstateFinding]]] = {
+_CHECKS: dict[EstateCheck, Callable[[EstateIndex], Iterator[Finding]]] = {
     EstateCheck.CLONED_QUEUE_MANAGER: identities.cloned_queue_managers,
     EstateCheck.NO_COMPUTER: identities.machines_without_computer,
     EstateCheck.DISABLED_COMPUTER: identities.machines_of_disabled_computers,

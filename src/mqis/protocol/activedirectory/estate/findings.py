@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from mqis.findings import Finding, Gravity
 from mqis.wire.ldap.changes import EntryChange
 from mqis.wire.ldap.ldif import write_ldif
 
@@ -97,31 +97,14 @@ class EstateCheck(Enum):
         return self.name.lower()
 
 
-@dataclass(frozen=True, slots=True)
-class EstateFinding:
-    """One fault: ``where`` names the entry, ``advice`` what to do, ``repair`` what LDIF does."""
-
-    check: EstateCheck
-    where: str
-    detail: str
-    advice: str
-    repair: tuple[EntryChange, ...] = ()
-
-    @property
-    def ldif(self) -> str:
-        """The repair as LDIF; empty if it takes a decision."""
-        return "".join(write_ldif(self.repair)) if self.repair else ""
-
-    @property
-    def place(self) -> tuple[str, str, str]:
-        """The sort key of a list of findings."""
-        return self.check.label, self.where, self.detail
+def finding(
+    check: EstateCheck, where: str, detail: str, todo: str, repair: tuple[EntryChange, ...] = ()
+) -> Finding:
+    """One fault: ``where`` names the entry, ``todo`` says what to do, ``repair`` what LDIF does."""
+    about = check.label, Gravity.ERROR, check.explanation, todo, where, detail, check.symptom
+    return Finding(*about, repair=repair)
 
 
-@dataclass(frozen=True, slots=True)
-class UntoldCheck:
-    """A check that the source cannot answer, and the source that can."""
-
-    check: EstateCheck
-    reason: str
-    advice: str = "check the domain controller itself: mqis estate check ldaps://DC"
+def ldif_of(found: Finding) -> str:
+    """The repair as LDIF; empty if it takes a decision."""
+    return "".join(write_ldif(found.repair)) if found.repair else ""

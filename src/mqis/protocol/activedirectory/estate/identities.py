@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
+from mqis.findings import Finding
 from mqis.protocol.activedirectory.estate.facts import AccountFact, MachineFact, name_of
-from mqis.protocol.activedirectory.estate.findings import EstateCheck, EstateFinding
+from mqis.protocol.activedirectory.estate.findings import EstateCheck, finding
 from mqis.protocol.activedirectory.estate.index import EstateIndex
 from mqis.wire.ldap.changes import AttributeChange, DeleteEntry, ModifyEntry, ModifyKind
 
@@ -16,7 +17,7 @@ _NEW_IDENTITY = (
 )
 
 
-def cloned_queue_managers(index: EstateIndex) -> Iterator[EstateFinding]:
+def cloned_queue_managers(index: EstateIndex) -> Iterator[Finding]:
     """Finds one identity, or one encryption key, at two computers."""
     yield from _doubled(index, lambda machine: machine.id.raw, "the same objectGUID as")
     yield from _doubled(index, lambda machine: machine.keys, "the same encryption key as")
@@ -24,7 +25,7 @@ def cloned_queue_managers(index: EstateIndex) -> Iterator[EstateFinding]:
         owner = index.machine_ids.get(settings.machine) if settings.machine is not None else None
         if owner is None or _computer_name(owner) == settings.server.casefold():
             continue
-        yield EstateFinding(
+        yield finding(
             EstateCheck.CLONED_QUEUE_MANAGER,
             settings.where,
             f"{settings.server} announces the queue manager of {owner.where}",
@@ -35,7 +36,7 @@ def cloned_queue_managers(index: EstateIndex) -> Iterator[EstateFinding]:
 
 def _doubled(
     index: EstateIndex, key: Callable[[MachineFact], bytes], words: str
-) -> Iterator[EstateFinding]:
+) -> Iterator[Finding]:
     known: dict[bytes, MachineFact] = {}
     for machine in sorted(index.facts.machines, key=lambda machine: machine.where):
         if not key(machine):
@@ -44,7 +45,7 @@ def _doubled(
         if first is not machine:
             detail = f"{words} {first.where}"
             check = EstateCheck.CLONED_QUEUE_MANAGER
-            yield EstateFinding(check, machine.where, detail, _NEW_IDENTITY)
+            yield finding(check, machine.where, detail, _NEW_IDENTITY)
 
 
 def _computer_name(machine: MachineFact) -> str:
@@ -52,11 +53,11 @@ def _computer_name(machine: MachineFact) -> str:
     return machine.computer.partition(",")[0].partition("=")[2]
 
 
-def machines_without_computer(index: EstateIndex) -> Iterator[EstateFinding]:
+def machines_without_computer(index: EstateIndex) -> Iterator[Finding]:
     for machine in index.facts.machines:
         if index.computer_of(machine) is None and not machine.foreign:
             queues = index.queues_of.get(name_of(machine.where), [])
-            yield EstateFinding(
+            yield finding(
                 EstateCheck.NO_COMPUTER,
                 machine.where,
                 f"with {len(queues)} queues",
@@ -65,11 +66,11 @@ def machines_without_computer(index: EstateIndex) -> Iterator[EstateFinding]:
             )
 
 
-def machines_of_disabled_computers(index: EstateIndex) -> Iterator[EstateFinding]:
+def machines_of_disabled_computers(index: EstateIndex) -> Iterator[Finding]:
     for machine in index.facts.machines:
         computer = index.computer_of(machine)
         if computer is not None and computer.disabled:
-            yield EstateFinding(
+            yield finding(
                 EstateCheck.DISABLED_COMPUTER,
                 machine.where,
                 f"{computer.where} is disabled",
@@ -78,14 +79,14 @@ def machines_of_disabled_computers(index: EstateIndex) -> Iterator[EstateFinding
             )
 
 
-def missing_service_names(index: EstateIndex) -> Iterator[EstateFinding]:
+def missing_service_names(index: EstateIndex) -> Iterator[Finding]:
     for computer in _queuing_computers(index):
         present = {name.casefold() for name in computer.service_names}
         missing = [name for name in computer.needed_names if name.casefold() not in present]
         if missing:
             values = tuple(name.encode() for name in missing)
             change = AttributeChange(ModifyKind.ADD, "servicePrincipalName", values)
-            yield EstateFinding(
+            yield finding(
                 EstateCheck.SERVICE_NAME_MISSING,
                 computer.where,
                 ", ".join(missing),
@@ -94,7 +95,7 @@ def missing_service_names(index: EstateIndex) -> Iterator[EstateFinding]:
             )
 
 
-def doubled_service_names(index: EstateIndex) -> Iterator[EstateFinding]:
+def doubled_service_names(index: EstateIndex) -> Iterator[Finding]:
     """Finds names of queuing computers that another account has too."""
     holders: dict[str, list[tuple[AccountFact, str]]] = defaultdict(list)
     for account in index.facts.accounts:
@@ -107,9 +108,9 @@ def doubled_service_names(index: EstateIndex) -> Iterator[EstateFinding]:
                     yield _doubled_name(account, name, computer)
 
 
-def _doubled_name(account: AccountFact, name: str, owner: AccountFact) -> EstateFinding:
+def _doubled_name(account: AccountFact, name: str, owner: AccountFact) -> Finding:
     change = AttributeChange(ModifyKind.DELETE, "servicePrincipalName", (name.encode(),))
-    return EstateFinding(
+    return finding(
         EstateCheck.SERVICE_NAME_DOUBLED,
         account.where,
         f"{name} belongs to {owner.where}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mqis.findings import Finding
 from mqis.protocol.activedirectory.estate.facts import (
     LinkFact,
     MachineFact,
@@ -11,7 +12,7 @@ from mqis.protocol.activedirectory.estate.facts import (
     SiteFact,
     name_of,
 )
-from mqis.protocol.activedirectory.estate.findings import EstateCheck, EstateFinding
+from mqis.protocol.activedirectory.estate.findings import EstateCheck, finding
 from mqis.protocol.activedirectory.estate.index import EstateIndex
 from mqis.wire.ldap.changes import (
     AttributeChange,
@@ -24,10 +25,10 @@ from mqis.wire.ldap.changes import (
 _DELETED = "\\0adel:"
 
 
-def links_without_gates(index: EstateIndex) -> Iterator[EstateFinding]:
+def links_without_gates(index: EstateIndex) -> Iterator[Finding]:
     for link in index.facts.links:
         if not link.gates:
-            yield EstateFinding(
+            yield finding(
                 EstateCheck.LINK_WITHOUT_GATES,
                 link.where,
                 " and ".join(link.sites),
@@ -36,14 +37,14 @@ def links_without_gates(index: EstateIndex) -> Iterator[EstateFinding]:
             )
 
 
-def bad_gates(index: EstateIndex) -> Iterator[EstateFinding]:
+def bad_gates(index: EstateIndex) -> Iterator[Finding]:
     """Finds gates that are deleted, route nothing or stand in neither site."""
     for link in index.facts.links:
         faults = {gate: _gate_fault(index, link, gate) for gate in link.gates}
         good = tuple(gate for gate, fault in faults.items() if not fault)
         for gate, fault in faults.items():
             if fault:
-                yield EstateFinding(
+                yield finding(
                     EstateCheck.BAD_GATE,
                     link.where,
                     f"{gate} {fault}",
@@ -80,7 +81,7 @@ def _with_gates(
     return (ModifyEntry(link.where, (change,)),)
 
 
-def sites_without_router(index: EstateIndex) -> Iterator[EstateFinding]:
+def sites_without_router(index: EstateIndex) -> Iterator[Finding]:
     """An estate in one site routes nothing, so one site alone needs no routing server."""
     members: dict[str, list[MachineFact]] = {}
     for machine in index.facts.machines:
@@ -94,8 +95,8 @@ def sites_without_router(index: EstateIndex) -> Iterator[EstateFinding]:
             yield _without_router(site, machines)
 
 
-def _without_router(site: SiteFact, machines: list[MachineFact]) -> EstateFinding:
-    return EstateFinding(
+def _without_router(site: SiteFact, machines: list[MachineFact]) -> Finding:
+    return finding(
         EstateCheck.SITE_WITHOUT_ROUTER,
         site.where,
         f"{len(machines)} queue managers, such as {min(machine.where for machine in machines)}",
@@ -103,11 +104,11 @@ def _without_router(site: SiteFact, machines: list[MachineFact]) -> EstateFindin
     )
 
 
-def left_settings(index: EstateIndex) -> Iterator[EstateFinding]:
+def left_settings(index: EstateIndex) -> Iterator[Finding]:
     for settings in index.facts.settings:
         fault = _settings_fault(index, settings)
         if fault:
-            yield EstateFinding(
+            yield finding(
                 EstateCheck.LEFT_SETTINGS,
                 settings.where,
                 fault,
@@ -126,7 +127,7 @@ def _settings_fault(index: EstateIndex, settings: SettingsFact) -> str:
     return "" if machine.serves else f"{machine.where} is no server any more"
 
 
-def addresses_outside_site(index: EstateIndex) -> Iterator[EstateFinding]:
+def addresses_outside_site(index: EstateIndex) -> Iterator[Finding]:
     for machine in index.facts.machines:
         computer = index.computer_of(machine)
         addresses = machine.addresses or (computer.addresses if computer is not None else ())
@@ -136,7 +137,7 @@ def addresses_outside_site(index: EstateIndex) -> Iterator[EstateFinding]:
             if subnet is None or subnet.site in own:
                 continue
             site = index.site_names.get(subnet.site)
-            yield EstateFinding(
+            yield finding(
                 EstateCheck.ADDRESS_OUTSIDE_SITE,
                 machine.where,
                 f"{address} is of subnet {subnet.network}, which is {subnet.site}",

@@ -1,16 +1,32 @@
-"""The other servers that a server replicates with, as its own directory knows them."""
+"""The server that is checked, and the servers that its directory knows as its neighbours."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
+from mqis.config.sections import Config
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
-from mqis.protocol.ports import View
+from mqis.protocol.ports import Store, View
 from mqis.protocol.replication.server import Server
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """The server that is checked."""
+
+    file: Path
+    config: Config
+    #: None if it cannot be opened, which is a separate finding.
+    store: Store | None
+    #: True if a server has the store open; None if that cannot be known.
+    running: bool | None
+    #: Known RPC ports of other servers.
+    rpc_ports: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
