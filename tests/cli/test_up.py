@@ -274,7 +274,7 @@ def test_the_pipelines_input_is_gathered_while_it_runs(acme: Acme) -> None:
         checked = check_journal(place)
         assert checked.faults == ()
         # No key is given to check signatures with; a torn end would be a notice too.
-        assert {notice.state for notice in checked.notices} <= {ChainState.UNCHECKED}
+        assert {notice.check for notice in checked.notices} <= {ChainState.UNCHECKED}
         made = {
             (entry.record.partition, entry.record.seq.value)
             for entry in records(found.journals / server)

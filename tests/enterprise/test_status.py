@@ -62,7 +62,8 @@ def test_a_replica_is_measured_by_its_authority() -> None:
         (Lag.UNKNOWN, "unknown"),
     ]
     assert found.summary == (
-        "f does not answer; c: 3 changes behind; d: 1 change ahead; enterprise: full resync"
+        "2 of 6 servers are fine; f does not answer; 2 servers have other numbers than their "
+        "authorities: c, d; enterprise: full resync"
     )
     assert not found.converged
     assert found.enterprise == "E"

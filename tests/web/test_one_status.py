@@ -32,7 +32,9 @@ WORDS = {
     "e": ("stopped", "5 behind, full resync"),
     "f": ("does not answer", "unknown"),
 }
-SUMMARY = "f does not answer; e is stopped; c: 3 changes behind; e: 5 changes behind"
+SUMMARY = (
+    "2 of 6 servers are fine; 2 servers are not up or at rest: f, e; 2 servers have other numbers"
+)
 
 
 @dataclass

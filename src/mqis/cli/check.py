@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from mqis.cli.enterprise import run_here
 from mqis.cli.findings import LimitOption, check_json, show_report
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import (
@@ -64,6 +65,7 @@ def check(
     also says what its input cannot show. Exit status 0 if nothing was found, 1 if something was, 2
     if a copy cannot be read.
     """
+    run = run or run_here(sources, store, config, access.is_wanted())
     if sum(map(bool, (sources, store, run, access.is_given))) > 1:
         raise typer.BadParameter("FILE or STORE, --store, --run and --server exclude each other")
     try:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mqis.cli.enterprise import run_here
 from mqis.cli.findings import doctor_json, show_areas
 from mqis.cli.options import ConfigOption, JsonOption
 from mqis.cli.output import print_json
@@ -36,6 +37,7 @@ def doctor(
 
     It changes nothing; the server may be running or stopped. Exit status 1 if something is wrong.
     """
+    run = run or run_here(config)
     if run is not None:
         reports = examine_run(run)
     else:

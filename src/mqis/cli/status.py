@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence, Set
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -15,34 +17,28 @@ from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.findings import STYLES
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, print_json, table
+from mqis.config.nodes import load_nodes
 from mqis.enterprise.collect import Collector
 from mqis.enterprise.status import (
     EnterpriseStatus,
     Lag,
+    MatrixCell,
+    MatrixRow,
     MemberState,
     MemberStatus,
     duration,
 )
 from mqis.findings import Gravity
-from mqis.server.monitoring.verdict import FindingKind
+from mqis.server.monitoring.verdict import FindingKind, some
 
-#: The columns of the table of servers, each with the terminal width from which it is shown.
-_COLUMNS = {
-    "server": 0,
-    "role": 0,
-    "site": 95,
-    "state": 0,
-    "for": 0,
-    "process": 90,
-    "restarts": 0,
-    "behind": 0,
-    "queued": 0,
-    "sessions": 0,
-    "connections": 125,
-    "calls": 110,
-}
-#: From this width on the table of partitions has a column for the authority.
-_ROOMY = 100
+#: The columns of the table of servers, and the order in which they are left out for lack of room.
+_COLUMNS = (
+    *("server", "role", "site", "state", "for", "process"),
+    *("restarts", "behind", "queued", "sessions", "connections", "calls"),
+)
+_DROPPED = ("connections", "calls", "process", "site", "sessions", "queued", "restarts", "for")
+#: From these widths on the table of partitions has these columns.
+_ROOMY = {"authority": 100, "last": 0, "purged": 90}
 _STYLES = {
     Lag.AUTHORITY: "bold green",
     Lag.IN_STEP: "green",
@@ -53,9 +49,25 @@ _STYLES = {
 _LATE_ARCHIVE_S = 600
 
 
+#: More servers than this are shown only if something is to be said of them, or with --all.
+_MOST_SERVERS = 20
+#: Digits of a number that are shown: those of an authority that began by its clock have fifteen.
+_DIGITS = 9
+
+
 def status(
+    servers: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SERVER]...", help="Show only these.", show_default=False),
+    ] = None,
     *,
     run: RunOption = DEFAULT_RUN,
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Show every server, and every replica of every partition, in any width."
+        ),
+    ] = False,
     once: Annotated[bool, typer.Option("--once", help="Show the present state, then end.")] = False,
     json: JsonOption = False,
     every: Annotated[
@@ -65,31 +77,44 @@ def status(
 ) -> None:
     """Show servers, partitions, sequence numbers and lags; live on a terminal, until Ctrl-C.
 
-    --once and --json show the present state. Their exit status is 1 if a server is down, or if the
-    verdict is red: 'mqis doctor', /health and the console give the same one.
+    What is not as it should be comes first, and what does not fit is counted. --once and --json
+    show the present state. Their exit status is 1 if a server is down, or if the verdict is red:
+    'mqis doctor', /health and the console give the same one.
     """
     collector = Collector.of_run(run)
     found = collector.collect()
     target = console()
+    chosen = {load_nodes(run).named(name).name for name in servers or ()}
+
+    def shown(found: EnterpriseStatus) -> RenderableType:
+        return as_tables(found, target.width, chosen=chosen, everything=all_)
+
     if json or once or not target.is_terminal:
         if json:
             print_json(found.to_json())
         else:
-            target.print(as_tables(found, target.width))
+            target.print(shown(found))
         down = not all(server.up for server in found.servers)
         if down or found.verdict.gravity is Gravity.ERROR:
             raise typer.Exit(1)
         return
-    with Live(as_tables(found, target.width), console=target, auto_refresh=False) as live:
+    with Live(shown(found), console=target, auto_refresh=False) as live:
         try:
             while True:
                 time.sleep(every)
-                live.update(as_tables(collector.collect(), target.width), refresh=True)
+                live.update(shown(collector.collect()), refresh=True)
         except KeyboardInterrupt:
             return
 
 
-def as_tables(found: EnterpriseStatus, width: int) -> RenderableType:
+def as_tables(
+    found: EnterpriseStatus,
+    width: int,
+    *,
+    chosen: Set[str] = frozenset(),
+    everything: bool = False,
+) -> RenderableType:
+    """The verdict, the servers and the partitions; ``chosen`` servers alone, if there are any."""
     up = sum(server.up for server in found.servers)
     title = Text(found.enterprise, style="bold")
     supervisor = "no supervisor" if found.supervisor is None else f"process {found.supervisor}"
@@ -97,16 +122,24 @@ def as_tables(found: EnterpriseStatus, width: int) -> RenderableType:
     verdict = found.verdict
     summary = cell(verdict.summary, STYLES[verdict.gravity])
     todo = [cell(f.todo, "red") for f in verdict.findings if f.check == FindingKind.CONTENTS]
+    members = [s for s in found.servers if not chosen or s.name in chosen]
+    listed = members
+    if len(members) > _MOST_SERVERS and not everything:
+        listed = [server for server in members if not _is_fine(server)]
     away = [
-        cell(_explanation(server), "red")
-        for server in found.servers
-        if server.reason and not server.up
+        cell(_explanation(server), "red") for server in listed if server.reason and not server.up
     ]
-    archives = [cell(text, "yellow") for text in map(_archive, found.servers) if text]
-    servers = _servers(found, width)
-    return Group(
-        title, summary, *todo, "", servers, *away, *archives, "", _partitions(found, width)
-    )
+    archives = [cell(text, "yellow") for text in map(_archive, listed) if text]
+    rest = len(members) - len(listed)
+    more = [cell(f"{rest:,} more servers are up and in step: --all shows them")] if rest else []
+    tables = [_servers(listed, found.taken, width)] if listed else []
+    shown: list[RenderableType] = [title, summary, *todo[:_MOST_SERVERS], ""]
+    shown += [*tables, *away, *archives, *more, ""]
+    return Group(*shown, _partitions(found, members, width, everything=everything))
+
+
+def _is_fine(server: MemberStatus) -> bool:
+    return server.up and not server.behind and not server.problems and not _archive(server)
 
 
 def _archive(server: MemberStatus) -> str:
@@ -126,16 +159,24 @@ def _explanation(server: MemberStatus) -> str:
     return f"{server.name} is {server.state.text}: {server.reason}"
 
 
-def _servers(found: EnterpriseStatus, width: int) -> Table:
+def _servers(members: Sequence[MemberStatus], taken: float, width: int) -> Table:
     """The table of servers, with as many columns as there is room for."""
-    columns = [name for name, least in _COLUMNS.items() if width >= least]
-    made = table(*columns)
-    for column in made.columns:
-        column.no_wrap = column.header != "state"
-    for server in found.servers:
-        cells = _cells(server, found.taken)
-        made.add_row(*(cells[name] for name in columns))
+    rows = [_cells(server, taken) for server in members]
+    for number in range(len(_DROPPED) + 1):
+        columns = [name for name in _COLUMNS if name not in _DROPPED[:number]]
+        made = table(*columns)
+        for column in made.columns:
+            column.no_wrap = True
+        for cells in rows:
+            made.add_row(*(cells[name] for name in columns))
+        if _natural_width(made) <= width:
+            break
     return made
+
+
+def _natural_width(made: Table) -> int:
+    """The width of a table for which there is room."""
+    return Measurement.get(_UNBOUNDED, _UNBOUNDED.options, made).maximum
 
 
 def _cells(server: MemberStatus, taken: float) -> dict[str, RenderableType]:
@@ -168,28 +209,64 @@ def _behind(server: MemberStatus) -> Text:
     return Text(f"{amount} for {duration(server.behind_s or 0.0)}", style="yellow")
 
 
-def _partitions(found: EnterpriseStatus, width: int) -> Table:
-    """The table of partitions: the authority's numbers, and the state of each replica."""
-    names = [server.name for server in found.servers]
-    shown = {"authority": width >= _ROOMY, "last": True, "purged": width >= _COLUMNS["process"]}
-    made = table("partition", *(name for name, there in shown.items() if there), *names)
-    for row in found.rows:
-        held = [c for c in row.cells if c.replica is not None]
-        first = next((c for c in held if c.replica and c.replica.authority), None)
-        replica = (first or held[0]).replica
-        assert replica is not None
-        about = {
-            "authority": cell("(not in sight)" if first is None else first.server.name),
-            "last": cell(_number(replica.last_seq)),
-            "purged": cell(_number(replica.purged_seq)),
-        }
-        made.add_row(
+def _partitions(
+    found: EnterpriseStatus, members: Sequence[MemberStatus], width: int, *, everything: bool
+) -> Table:
+    """The partitions: the authority's numbers, and each replica where there is room for all."""
+    names = [server.name for server in members]
+    rows = [(row, [c for c in row.cells if c.server.name in names]) for row in found.rows]
+    shown = [name for name, least in _ROOMY.items() if width >= least]
+    about = {row.id: _numbers(row) for row in found.rows}
+    matrix = table("partition", *shown, *names)
+    for row, cells in rows:
+        matrix.add_row(
             cell(row.name),
-            *(about[name] for name, there in shown.items() if there),
-            *(cell(c.text, _STYLES.get(c.lag, "yellow")) for c in row.cells),
+            *(cell(about[row.id][name]) for name in shown),
+            *(cell(c.text, _STYLES.get(c.lag, "yellow")) for c in cells),
         )
-    return made
+    if everything or _natural_width(matrix) <= width:
+        return matrix
+    counted = table("partition", "authority", "last", "replicas")
+    for row, cells in rows:
+        numbers = about[row.id]
+        counted.add_row(
+            cell(row.name), cell(numbers["authority"]), cell(numbers["last"]), _replicas(cells)
+        )
+    return counted
+
+
+#: Measures how wide a table would be if there were room.
+_UNBOUNDED = Console(width=100_000)
+
+
+def _numbers(row: MatrixRow) -> dict[str, str]:
+    held = [c for c in row.cells if c.replica is not None]
+    first = next((c for c in held if c.replica and c.replica.authority), None)
+    replica = (first or held[0]).replica
+    assert replica is not None
+    return {
+        "authority": "(not in sight)" if first is None else first.server.name,
+        "last": _number(replica.last_seq),
+        "purged": _number(replica.purged_seq),
+    }
+
+
+def _replicas(cells: Sequence[MatrixCell]) -> Text:
+    """The number of replicas in each state, those that differ with their names."""
+    groups: dict[tuple[Lag, str], list[str]] = {}
+    for each in cells:
+        if each.lag is not Lag.AUTHORITY:
+            groups.setdefault((each.lag, each.text), []).append(each.server.name)
+    order = sorted(groups.items(), key=lambda item: item[0][0] in (Lag.IN_STEP, Lag.UNKNOWN))
+    text = Text()
+    for (lag, words), names in order:
+        what = f"{len(names):,} {words}" if lag is Lag.IN_STEP else f"{some(names)}: {words}"
+        text.append(f"{'; ' if text else ''}{what}", style=_STYLES.get(lag, "yellow"))
+    return text
 
 
 def _number(digits: str) -> str:
-    return digits.lstrip("0") or "0"
+    """A sequence number as people read it; of a long one, the last digits."""
+    text = f"{int(digits, 16):,}"
+    kept = _DIGITS + _DIGITS // 3 - 1
+    return text if len(text) <= kept else f"...{text[-kept:]}"

@@ -192,14 +192,11 @@ async def _launch(
 
 def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
     plan = what.plan
-    made = table("server", "role", "site", "RPC", "mapper", "queues", "discovery", "process")
-    for node in nodes:
-        made.add_row(
-            *map(cell, (node.name, node.role, node.site, f"{node.address}:{node.rpc_port}")),
-            *map(str, (node.mapper_port, node.queue_port, node.discovery_port)),
-            "" if node.pid is None else str(node.pid),
-        )
     target = console()
+    columns = [*_PLACES, *(_PORTS if target.width >= _ROOMY else ())]
+    made = table(*columns)
+    for node in nodes:
+        made.add_row(*(cell(_shown(getattr(node, _PLACES.get(c) or _PORTS[c]))) for c in columns))
     target.print(made)
     administrator = plan.administrator
     if not administrator.password_file:
@@ -212,6 +209,22 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
     servers = f"{len(nodes.nodes) - len(failed)} of {total}" if failed else total
     say(f"{plan.enterprise.name} is up: {servers} ready after {seconds:.1f} s, in {what.run}")
     sys.stdout.flush()
+
+
+#: The columns of the servers, each with the field of ``NodePlace``; those of ports need a wide
+#: screen.
+_PLACES = {"server": "name", "role": "role", "site": "site", "RPC": "rpc_address"}
+_PORTS = {
+    "mapper": "mapper_port",
+    "queues": "queue_port",
+    "discovery": "discovery_port",
+    "process": "pid",
+}
+_ROOMY = 90
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def _failed(run: Path) -> dict[str, str]:

@@ -17,6 +17,8 @@ from mqis.findings import Finding, Gravity, Subject, worst
 from mqis.protocol.replication.comparable import Contents
 from mqis.server.monitoring.replicas import Distance, ReplicaStatus, waiting_text
 
+#: Names or findings that a sentence has; the others are counted.
+_EXAMPLES = 3
 IN_STEP = "Every replica is in step with its authority"
 EQUAL = "Every replica is equal to its authority"
 ALONE = "One server, with the only copy of the directory"
@@ -39,12 +41,25 @@ class FindingKind(StrEnum):
     PARTITIONS = "partitions"
 
 
+#: What is said of several servers with findings of one kind.
+_SEVERAL = {
+    FindingKind.SERVER: "are not up or at rest",
+    FindingKind.PROBLEM: "report problems",
+    FindingKind.CONTENTS: "have other contents than their authorities",
+    FindingKind.NUMBERS: "have other numbers than their authorities",
+    FindingKind.RESYNC: "are being synchronised",
+    FindingKind.PARTITIONS: "lack partitions or authorities",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class HealthVerdict:
     #: The check of each is a ``FindingKind``, its objects are servers.
     findings: tuple[Finding, ...]
     #: The sentence for a verdict without findings.
     good: str = IN_STEP
+    #: The number of servers that it is about.
+    servers: int = 0
 
     @property
     def gravity(self) -> Gravity:
@@ -52,17 +67,41 @@ class HealthVerdict:
 
     @property
     def summary(self) -> str:
-        return "; ".join(finding.what for finding in self.findings) or self.good
+        """One sentence, however many servers there are: counts, and at most three examples each."""
+        if len(self.findings) <= _EXAMPLES:
+            return "; ".join(finding.what for finding in self.findings) or self.good
+        affected = {name for finding in self.findings for name in finding.names}
+        fine = self.servers - len(affected)
+        parts = [f"{fine:,} of {self.servers:,} servers are fine"] if fine > 0 else []
+        kinds = dict.fromkeys(finding.check for finding in self.findings)
+        parts += (_counted([f for f in self.findings if f.check == kind]) for kind in kinds)
+        return "; ".join(parts)
 
     def about(self, server: str) -> HealthVerdict:
         """The part of the verdict that concerns one server."""
         name = server.lower()
         mine = (f for f in self.findings if name in (each.lower() for each in f.names))
-        return HealthVerdict(tuple(mine), self.good)
+        return HealthVerdict(tuple(mine), self.good, self.servers)
 
     def to_json(self) -> dict[str, Any]:
         findings = [_as_json(finding) for finding in self.findings]
         return {"grade": self.gravity.colour, "summary": self.summary, "findings": findings}
+
+
+def _counted(findings: Sequence[Finding]) -> str:
+    """The findings of one kind in few words."""
+    if len(findings) == 1:
+        return findings[0].what
+    names = list(dict.fromkeys(name for finding in findings for name in finding.names))
+    words = _SEVERAL[FindingKind(findings[0].check)]
+    return f"{len(names):,} servers {words}: {some(names)}"
+
+
+def some(names: Sequence[str]) -> str:
+    """At most three names, and the number of the others."""
+    more = len(names) - _EXAMPLES
+    shown = ", ".join(names[:_EXAMPLES] if more > 0 else names)
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:
@@ -129,7 +168,7 @@ def judge(servers: Sequence[JudgedServer], run: str = "") -> HealthVerdict:
         *_at_rest(servers),
     ]
     gravest_first = sorted(found, key=lambda finding: -finding.gravity)
-    return HealthVerdict(tuple(gravest_first), _good(servers))
+    return HealthVerdict(tuple(gravest_first), _good(servers), len(servers))
 
 
 def _good(servers: Sequence[JudgedServer]) -> str:
@@ -152,7 +191,7 @@ def _absent(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     for absence, names in found.items():
         words = absence.several if len(names) > 1 else absence.one
         todo = "'mqis doctor' says why a server does not run; its log has the details"
-        text = f"{', '.join(names)}{words}"
+        text = f"{some(names)}{words}"
         yield _finding(absence.gravity, FindingKind.SERVER, tuple(names), text, todo)
 
 
@@ -251,7 +290,7 @@ def _resyncing(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
             partitions.setdefault(copy.name, []).append(server.name)
     for words, partitions in found.items():
         names = tuple(dict.fromkeys(name for each in partitions.values() for name in each))
-        text = f"{', '.join(partitions)}: {words}"
+        text = f"{some(list(partitions))}: {words}"
         yield _finding(Gravity.WARNING, FindingKind.RESYNC, names, text)
 
 
@@ -275,12 +314,12 @@ def _incomplete(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     owned = {copy.id for _, copy in ordered if copy.authority}
     unseen = [name for id_, name in known.items() if id_ not in owned]
     if unseen:
-        text = f"no authority is in sight for {', '.join(unseen)}"
+        text = f"no authority is in sight for {some(unseen)}"
         yield _finding(Gravity.WARNING, kind, (), text, "start the authority, or promote another")
     for server in servers:
         if server.partitions is not None:
             held = {copy.id for copy in server.partitions}
             lacking = [name for id_, name in known.items() if id_ not in held]
             if lacking:
-                text = f"{server.name} has no replica of {', '.join(lacking)}"
+                text = f"{server.name} has no replica of {some(lacking)}"
                 yield _finding(Gravity.WARNING, kind, (server.name,), text)
