@@ -181,6 +181,13 @@ def test_servers_are_known_by_their_names(acme: Acme, monkeypatch: pytest.Monkey
     assert "2 sites" in run("lookup", "site").output
     assert "checked " in run("check").output
     assert "a route for all" in run("routes", "--stuck").output
+    monkeypatch.delenv("MQIS_SERVER")
+    # Where no server has its configuration, commands look at the run directory.
+    monkeypatch.chdir(acme.directory)
+    reports = json.loads(run("doctor", "--json").stdout)["servers"]
+    assert {report["server"] for report in reports} >= set(SERVERS)
+    assert json.loads(run("check", "--json").stdout)["clean"]
+    monkeypatch.setenv("MQIS_SERVER", "lei-dir2")
     # A store that is named counts, and so does another server.
     store = load_nodes(acme.run).named("del-dir1").store
     held = json.loads(run("get", "site", "Leiden", "--store", store, "--json").stdout)

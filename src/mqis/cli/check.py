@@ -41,7 +41,8 @@ CheckRunOption = Annotated[
     typer.Option(
         "--run",
         metavar="DIRECTORY",
-        help="The run directory of 'mqis up': check the stores of all its servers together.",
+        help="The run directory of 'mqis up': check the stores of all its servers together. "
+        "Default, where nothing is named and no mqis.toml is: $MQIS_RUN, else ./mqis-run.",
         show_default=False,
     ),
 ]

@@ -24,7 +24,8 @@ def doctor(
         typer.Option(
             "--run",
             metavar="DIR",
-            help="Check every server of this run directory of 'mqis up' instead.",
+            help="Check every server of this run directory of 'mqis up'. Default, where no "
+            "mqis.toml is: $MQIS_RUN, else ./mqis-run.",
             show_default=False,
         ),
     ] = None,
