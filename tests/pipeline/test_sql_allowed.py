@@ -198,8 +198,8 @@ ORDINARY = [
     "SELECT datediff(current_date(), to_date(time)) > 0 AS old, year(time) AS y FROM changes",
     "SELECT window(time, '1 day').start AS day, count(*) AS n FROM changes GROUP BY 1",
     (
-        "SELECT * FROM (SELECT origin, operation, size FROM changes) PIVOT (sum(size) FOR operation "
-        "IN ('create', 'update' AS updates))"
+        "SELECT * FROM (SELECT origin, operation, size FROM changes) PIVOT (sum(size) FOR "
+        "operation IN ('create', 'update' AS updates))"
     ),
     "SELECT * FROM (SELECT 1 AS a, 2 AS b) UNPIVOT (v FOR k IN (a, b))",
     (

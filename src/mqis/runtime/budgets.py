@@ -1,4 +1,4 @@
-"""The budgets of one server's callers: handles, lookups, memory, concurrent walks.
+"""The budgets of one server's callers: handles, lookups, memory, concurrent walks, changes.
 
 The process's numbers come from the configuration; those of the other levels are shares of them.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mqis.protocol.budget import Budget, Quota
+from mqis.protocol.budget import Budget, HourlyBudget, Quota
 
 MAX_HANDLES = 8192
 MAX_LOOKUPS = 1024
@@ -37,3 +37,6 @@ class Budgets:
     lookups: Budget = field(default_factory=lookup_budget)
     memory: Budget = field(default_factory=memory_budget)
     walks: Budget = field(default_factory=lambda: Budget(WALKS))
+    #: Changes, and the bytes of them; ``Allowance`` has the limits, which can change.
+    changes: HourlyBudget = field(default_factory=HourlyBudget)
+    written: HourlyBudget = field(default_factory=HourlyBudget)
