@@ -38,8 +38,7 @@ def enterprise(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enterprise]
 
     async def machine() -> None:
         async with client_of(made.psc) as client:
-            properties = props({PropId.QM_SITE_ID: made.site("Leiden")})
-            await client.create(MACHINE, "host", properties)
+            await client.create(MACHINE, "host", props({PropId.QM_SITE_ID: made.site("Leiden")}))
             await client.set_security(MACHINE, 4, OPEN, path="host")
 
     made.run(machine())

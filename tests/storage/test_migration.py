@@ -226,7 +226,7 @@ def test_version_7_counts_objects_for_their_owners(database: Database) -> None:
     store = database.open()
 
     with store.write() as transaction:
-        change = {PropId.Q_SECURITY: PropVariant(VarType.BLOB, given)}
+        change: dict[int, PropVariant] = {PropId.Q_SECURITY: PropVariant(VarType.BLOB, given)}
         transaction.update(old, old.with_properties(change, old.seq))
     with store.read() as view:
         assert view.count_created(ADMINISTRATORS.to_bytes()) == 1

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from threading import Lock
 
 from mqis.protocol.authentication import Identity, has_name
 
@@ -191,37 +190,34 @@ class UsedUp:
 
 
 class HourlyBudget:
-    """Counts what accounts use up of one kind of thing in an hour. Threads may share it."""
+    """Counts what accounts use up of one kind of thing in an hour."""
 
-    __slots__ = ("_crowded", "_hours", "_lock", "refusals")
+    __slots__ = ("_crowded", "_hours", "refusals")
 
     def __init__(self) -> None:
         #: Amounts that were refused since the start.
         self.refusals = 0
         self._hours: dict[Hashable, _Hour] = {}
         self._crowded = _MANY
-        self._lock = Lock()
 
     def use(self, account: Hashable, amount: int, most: int, now: float) -> UsedUp | None:
         """Charges ``amount``; if more than ``most`` were used then, only returns the reason.
 
         The first use of an hour is always allowed, or a large one never would be.
         """
-        with self._lock:
-            hour = self._hour(account, now)
-            if not hour.used or hour.used + amount <= most:
-                hour.used += amount
-                return None
-            self.refusals += 1
-            first, hour.told = not hour.told, True
-            return UsedUp(hour.used, most, hour.ends, first)
+        hour = self._hour(account, now)
+        if not hour.used or hour.used + amount <= most:
+            hour.used += amount
+            return None
+        self.refusals += 1
+        first, hour.told = not hour.told, True
+        return UsedUp(hour.used, most, hour.ends, first)
 
     def give_back(self, account: Hashable, amount: int) -> None:
         """Takes back what was charged for something that did not happen."""
-        with self._lock:
-            hour = self._hours.get(account)
-            if hour is not None:  # else another hour has begun
-                hour.used = max(0, hour.used - amount)
+        hour = self._hours.get(account)
+        if hour is not None:  # else it has ended
+            hour.used = max(0, hour.used - amount)
 
     def _hour(self, account: Hashable, now: float) -> _Hour:
         hour = self._hours.get(account)

@@ -6,6 +6,7 @@ The process's numbers come from the configuration; those of the other levels are
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 
 from mqis.protocol.budget import Budget, HourlyBudget, Quota
 
@@ -40,3 +41,5 @@ class Budgets:
     #: Changes, and the bytes of them; ``Allowance`` has the limits, which can change.
     changes: HourlyBudget = field(default_factory=HourlyBudget)
     written: HourlyBudget = field(default_factory=HourlyBudget)
+    #: Held to use or give back something of an hour: the writer's thread and the loop both do.
+    hours: Lock = field(default_factory=Lock)

@@ -63,8 +63,9 @@ class Spending:
         return charged
 
     def give_back(self) -> None:
-        for budget, amount in self._charged:
-            budget.give_back(self.account, amount)
+        with self.budgets.hours:
+            for budget, amount in self._charged:
+                budget.give_back(self.account, amount)
         self._charged.clear()
 
     def _charge(self, change: OwnChange) -> None:
@@ -75,7 +76,8 @@ class Spending:
         self._use(written, size, most, "bytes", "max_written_mb_per_hour")
 
     def _use(self, budget: HourlyBudget, amount: int, most: int, what: str, key: str) -> None:
-        refused = budget.use(self.account, amount, most, self.now)
+        with self.budgets.hours:
+            refused = budget.use(self.account, amount, most, self.now)
         if refused is None:
             self._charged.append((budget, amount))
             return
