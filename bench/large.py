@@ -62,7 +62,7 @@ def copy_to_postgres(run: Run, large: Large) -> Backend:
     backend = backends.postgres(run, "large")
     source = sqlite3.connect(Path(large.backend.place))
     with closing(source), psycopg.connect(backend.place) as target:
-        for table in ("partitions", "objects", "lookup_keys"):
+        for table in ("partitions", "objects", "lookup_keys", "creators"):
             rows = source.execute(f"SELECT * FROM {table}")
             columns = ", ".join(column[0] for column in rows.description)
             with target.cursor().copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:

@@ -52,7 +52,12 @@ class Home:
             "store": {"url": f"sqlite:{_STORE}"},
             "server": {"name": self.name, "site": site, "role": role},
             "rpc": {"mapper": False},
-            "security": {"gss": "none", "max_owned": 100_000_000},
+            "security": {
+                "gss": "none",
+                "max_owned": 100_000_000,
+                "max_changes_per_hour": 1_000_000_000,
+                "max_written_mb_per_hour": 1_000_000,
+            },
             "replication": {
                 "port": self.port,
                 "signing": "require",

@@ -28,8 +28,12 @@ from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.sqlite import SqliteStore
 
 PROFILE = "MQIS_BENCH_PROFILE"
-#: Raises the limit of queues per owner, as anonymous clients create very many here.
-SETTINGS = DirectorySettings(allowance=Allowance(max_owned=100_000_000))
+#: Raises the limits of one account, as anonymous clients create very many here.
+SETTINGS = DirectorySettings(
+    allowance=Allowance(
+        max_owned=100_000_000, max_changes=1_000_000_000, max_written_bytes=1_000_000 << 20
+    )
+)
 _STOPS_WITHIN_S = 20.0
 
 

@@ -57,7 +57,7 @@ def _insert(path: Path, large: Large) -> int:
         bare.execute("PRAGMA synchronous=FULL")
         bare.execute("ATTACH ? AS source", (large.backend.place,))
         bare.execute("BEGIN IMMEDIATE")
-        for table in ("partitions", "objects", "lookup_keys"):
+        for table in ("partitions", "objects", "lookup_keys", "creators"):
             rows = bare.execute(f"SELECT * FROM source.{table}").fetchall()
             marks = ", ".join("?" * len(rows[0]))
             bare.executemany(f"INSERT INTO main.{table} VALUES ({marks})", rows)

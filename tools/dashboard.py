@@ -107,6 +107,9 @@ ROWS = (
                         "mqis_authentication_unjudged_total", legend="logons too early {{instance}}"
                     ),
                     _rate("mqis_access_denied_total", legend="denied calls {{instance}}"),
+                    _rate(
+                        "mqis_changes_over_budget_total", legend="changes over budget {{instance}}"
+                    ),
                 ),
             ),
             Panel("Callbacks", "reqps", (_rate("mqis_rpc_callbacks_total"),)),

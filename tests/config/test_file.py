@@ -48,7 +48,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
         'max_connections = 5\n[security]\naccounts = "a.toml"\ndomain = "LAB"\n'
         'administrators = ["S-1-5-21-1-2-3-500", "S-1-5-32-544"]\ngss = "none"\n'
         'keytab = "/etc/krb5.keytab"\nanonymous = false\nchallenge_machines = true\n'
-        'machine_policy = "owner"\n[discovery]\nenabled = true\nlisten = "0.0.0.0"\n'
+        'machine_policy = "owner"\nmax_changes_per_hour = 70\nmax_written_mb_per_hour = 8\n'
+        '[discovery]\nenabled = true\nlisten = "0.0.0.0"\n'
         'port = 1802\nnetworks = ["LAN"]\nown_enterprise_only = true\nrate = 5\nburst = 6\n'
         '[replication]\nlisten = "10.0.0.1"\nport = 1802\nping = true\nping_port = 3528\n'
         'pec = "pec1"\npsc = "psc1"\nid = "00000000-0000-0000-0000-000000000001"\n'
@@ -80,6 +81,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
             False,
             True,
             MachinePolicy.OWNER,
+            max_changes_per_hour=70,
+            max_written_mb_per_hour=8,
         ),
         DiscoverySection(True, "0.0.0.0", 1802, ("LAN",), True, 5, 6),
         ReplicationSection(
@@ -149,6 +152,14 @@ def test_the_store_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         ("[rpc]\nmapper = 1\n", "rpc.mapper: must be true or false, not 1"),
         ("[rpc]\nmax_connections = 0\n", "rpc.max_connections: must be a number from 1 to"),
         ("[security]\ngss = 'pct'\n", "security.gss: 'pct' is not one of negotiate, none"),
+        (
+            "[security]\nmax_changes_per_hour = 0\n",
+            "security.max_changes_per_hour: must be a number from 1 to 1000000000",
+        ),
+        (
+            "[security]\nmax_written_mb_per_hour = 1000001\n",
+            "security.max_written_mb_per_hour: must be a number from 1 to 1000000",
+        ),
         ("[security]\nadministrators = 'x'\n", "security.administrators: must be a list"),
         ("[security]\nadministrators = ['x']\n", "security.administrators: 'x' is not"),
         (

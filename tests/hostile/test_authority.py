@@ -217,7 +217,8 @@ def test_a_user_cannot_fill_the_directory_with_certificates(served: Served, bob:
 def test_a_caller_cannot_fill_the_directory_with_objects(
     served: Served, bob: Attacker, admin: Attacker
 ) -> None:
-    owned = 3  # C14, its queue and BSC9
+    with served.world.store.read() as view:
+        owned = view.count_created(BOB.sid.to_bytes())
     served.configure(allowance=Allowance(max_owned=owned + 2))
     results = [bob.create(QUEUE, f"C14\\q{n}", PLAIN) for n in range(4)]
     assert results == [OK, OK, TOO_MUCH, TOO_MUCH]

@@ -226,7 +226,7 @@ def test_defaults_are_not_indexed(store: Store) -> None:
         assert numbers(view.having(ObjectType.MACHINE, PropId.QM_CNS, bytes(16))) == []
 
 
-def test_owners_are_counted_through_every_change(store: Store) -> None:
+def test_objects_count_for_their_first_owner(store: Store) -> None:
     """By the descriptor, whatever the type; one that cannot be read has no owner."""
 
     def owned(obj: DirectoryObject, propid: PropId, descriptor: bytes) -> DirectoryObject:
@@ -235,7 +235,7 @@ def test_owners_are_counted_through_every_change(store: Store) -> None:
 
     def count() -> tuple[int, int]:
         with store.read() as view:
-            return view.count_owned(admins), view.count_owned(EVERYONE.to_bytes())
+            return view.count_created(admins), view.count_created(EVERYONE.to_bytes())
 
     admins = ADMINISTRATORS.to_bytes()
     theirs = SecurityDescriptor(owner=ADMINISTRATORS, dacl=Acl(())).to_bytes()
@@ -250,15 +250,51 @@ def test_owners_are_counted_through_every_change(store: Store) -> None:
     given = owned(made, PropId.Q_SECURITY, everyones)
     with store.write() as tx:
         tx.update(made, given)
-    assert count() == (1, 1)
+    assert count() == (2, 0)  # given away, and yet theirs
     for number, damaged in enumerate((b"", theirs[:8], theirs[:24], theirs[:-1], bytes(20)), 10):
         with store.write() as tx:
             tx.insert(owned(queue(number), PropId.Q_SECURITY, damaged))
-    assert count()[1] == 1
+    assert count() == (2, 0)
     with store.write() as tx:
         tx.delete(given)
         tx.delete(host)
     assert count() == (0, 0)
+    with store.write() as tx:
+        tx.insert(given)
+    assert count() == (0, 1)
+
+
+@pytest.mark.req("SEC-20-01")
+def test_a_creator_that_is_known_counts_instead_of_the_owner(store: Store) -> None:
+    """Also if it is known before the object comes, as one that another server creates."""
+    admins, everyone = ADMINISTRATORS.to_bytes(), EVERYONE.to_bytes()
+    descriptor = SecurityDescriptor(owner=EVERYONE, dacl=Acl(())).to_bytes()
+
+    def made(number: int) -> DirectoryObject:
+        obj = queue(number, f"m\\{number}")
+        value = PropVariant(VarType.BLOB, descriptor)
+        return replace(obj, properties={**obj.properties, PropId.Q_SECURITY: value})
+
+    with store.write() as tx:
+        tx.insert(made(1))
+        tx.put_creator(QUEUE, made(1).id, admins)
+        tx.put_creator(QUEUE, made(2).id, admins)
+        assert (tx.count_created(admins), tx.count_created(everyone)) == (2, 0)
+    with store.write() as tx:
+        tx.insert(made(2))
+        tx.insert(made(3))
+        assert (tx.count_created(admins), tx.count_created(everyone)) == (2, 1)
+        with suppress(ZeroDivisionError), tx.savepoint():
+            tx.put_creator(QUEUE, made(3).id, admins)
+            tx.delete(made(1))
+            raise ZeroDivisionError
+    with store.read() as view:
+        assert (view.count_created(admins), view.count_created(everyone)) == (2, 1)
+    with store.write() as tx:
+        tx.delete(made(1))
+        tx.put_creator(QUEUE, made(3).id, admins)  # the answer comes after the object
+    with store.read() as view:
+        assert (view.count_created(admins), view.count_created(everyone)) == (2, 0)
 
 
 def test_count(store: Store) -> None:

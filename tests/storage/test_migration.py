@@ -126,7 +126,8 @@ def test_version_2_gets_states_and_an_outbox(database: Database) -> None:
     store = database.open()
 
     assert version_of(database) == schema.VERSION
-    assert tables_of(database) - before == {"states", "outbox", "outbox_last", "commits"}
+    new = {"states", "outbox", "outbox_last", "commits", "creators"}
+    assert tables_of(database) - before == new
     record = JournalRecord(1, RecordKind.CHANGE, RecordState.LOCAL)
     with store.write() as transaction:
         assert [transaction.get(obj.type, obj.id) for obj in OLD] == OLD
@@ -155,8 +156,8 @@ def test_version_3_learns_who_owns_what(database: Database) -> None:
     store = database.open()
 
     with store.read() as view:
-        assert view.count_owned(owner) == 2
-        assert view.count_owned(EVERYONE.to_bytes()) == 0
+        assert view.count_created(owner) == 2
+        assert view.count_created(EVERYONE.to_bytes()) == 0
     assert store.check() == []
     store.close()
 
@@ -195,7 +196,7 @@ def test_version_5_gets_tombstones_by_partition(database: Database) -> None:
     store = database.open()
 
     assert version_of(database) == schema.VERSION
-    assert tables_of(database) - before == {"commits"}
+    assert tables_of(database) - before == {"commits", "creators"}
     other = tombstone(0x51, partition=OTHER_SITE)
     with store.write() as transaction:
         transaction.put_partition(partition(OTHER_SITE))
@@ -204,6 +205,32 @@ def test_version_5_gets_tombstones_by_partition(database: Database) -> None:
         assert set(view.tombstones(other.id)) == {old[0], other}
         assert [c for c in view.changes(SITE, old[0].seq.decrement()) if c in old] == old
         assert list(view.changes(OTHER_SITE, SequenceNumber.MIN)) == [other]
+    assert store.check() == []
+    store.close()
+
+
+def test_version_7_counts_objects_for_their_owners(database: Database) -> None:
+    """Owners were keys of the index then, and objects that were given away counted no more."""
+    descriptor = SecurityDescriptor(owner=ADMINISTRATORS, dacl=Acl(())).to_bytes()
+    given = SecurityDescriptor(owner=EVERYONE, dacl=Acl(())).to_bytes()
+    value = PropVariant(VarType.BLOB, descriptor)
+    old = replace(queue(1), properties={**queue(1).properties, PropId.Q_SECURITY: value})
+    make_version_1(database, [old, queue(2)])
+    blob = "BLOB" if isinstance(database, SqliteFile) else "BYTEA"
+    for step in schema.STEPS[1:7]:
+        step(Direct(database), blob)
+    insert = "INSERT INTO lookup_keys (object_type, propid, key, id) VALUES (?, ?, ?, ?)"
+    database.execute(insert, 1, int(PropId.Q_SECURITY), ADMINISTRATORS.to_bytes(), old.id.raw)
+    set_version(database, 7)
+
+    store = database.open()
+
+    with store.write() as transaction:
+        change: dict[int, PropVariant] = {PropId.Q_SECURITY: PropVariant(VarType.BLOB, given)}
+        transaction.update(old, old.with_properties(change, old.seq))
+    with store.read() as view:
+        assert view.count_created(ADMINISTRATORS.to_bytes()) == 1
+        assert view.count_created(EVERYONE.to_bytes()) == 0
     assert store.check() == []
     store.close()
 

@@ -291,6 +291,7 @@ def test_postgres_like_memory(postgres_server: PostgresServer) -> None:
                     run(f"DELETE FROM {table}")
                 run("UPDATE outbox_last SET lsn=0")
                 assert run("SELECT count(*) FROM lookup_keys") == [(0,)]
+                assert run("SELECT count(*) FROM creators") == [(0,)]
         return store, ExitStack()
 
     drive(opener, max_examples=10)

@@ -24,6 +24,7 @@ WRITES: dict[str, Callable[[Transaction], object]] = {
     "insert_if_free": lambda tx: tx.insert_if_free(queue(2, "two", seq=3)),
     "update": lambda tx: tx.update(OLD, NEW),
     "delete": lambda tx: tx.delete(OLD),
+    "put_creator": lambda tx: tx.put_creator(ObjectType.QUEUE, OLD.id, b"account"),
     "bury": lambda tx: tx.bury(tombstone(5, seq=5)),
     "unbury": lambda tx: tx.unbury(SITE, tombstone(4, seq=4).id),
     "put_partition": lambda tx: tx.put_partition(partition(last_seq=9)),
@@ -70,7 +71,7 @@ def test_reading_does_not_count(database: Database) -> None:
             assert list(transaction.changes(SITE, SequenceNumber.MIN)) == [OLD]
             assert transaction.outbox(0, 9) == []
             assert transaction.state("family", b"key") is None
-            assert transaction.count_owned(b"nobody") == 0
+            assert transaction.count_created(b"nobody") == 0
             assert transaction.writes == 0
 
 

@@ -345,7 +345,8 @@ class SecuritySection:
         default=Allowance().max_owned,
         metadata=about(
             between(1, 100_000_000),
-            "Objects that one account may own, unless it is an administrator's.",
+            "Objects that one account may have created, whoever owns them now, unless it is an "
+            "administrator's.",
             live=True,
         ),
     )
@@ -359,6 +360,24 @@ class SecuritySection:
         default=Allowance().max_certificate_bytes,
         metadata=about(
             between(1024, 1 << 30), "Bytes that a user's certificates may have together.", live=True
+        ),
+    )
+    max_changes_per_hour: int = field(
+        default=Allowance().max_changes,
+        metadata=about(
+            between(1, 1_000_000_000),
+            "Changes that one account may make in an hour, unless it is an administrator's. All "
+            "anonymous callers together count as one account.",
+            live=True,
+        ),
+    )
+    max_written_mb_per_hour: int = field(
+        default=Allowance().max_written_bytes >> 20,
+        metadata=about(
+            between(1, 1_000_000),
+            "Megabytes that the changes of one account may write in an hour, unless it is an "
+            "administrator's: about what each of them adds to the journal of every server.",
+            live=True,
         ),
     )
     min_level: MinLevel = field(

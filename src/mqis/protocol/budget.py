@@ -11,6 +11,9 @@ taken counts on four levels:
 
 An amount that does not fit on one of them is refused, and nothing is counted. The code that takes
 an amount gives it back, under the same ``Caller``.
+
+What is used up instead of held, such as the bytes that changes add to a journal for ever, has an
+``HourlyBudget``: it counts by account, and begins again an hour after the account's first use.
 """
 
 from __future__ import annotations
@@ -157,3 +160,71 @@ class Charge:
 
     def end(self) -> None:
         self.change(0)
+
+
+HOUR_S = 3600.0
+#: Accounts whose hours have ended are forgotten when there are more accounts than this.
+_MANY = 1024
+
+
+@dataclass(slots=True)
+class _Hour:
+    """What one account has used since its first use, until the hour ends."""
+
+    ends: float
+    used: int = 0
+    #: A refusal of this hour was told.
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UsedUp:
+    """The reason that an amount was refused: so much of an hour's budget is used."""
+
+    used: int
+    most: int
+    #: When the next hour begins, in seconds since 1970.
+    ends: float
+    #: The first refusal of this hour.
+    first: bool
+
+
+class HourlyBudget:
+    """Counts what accounts use up of one kind of thing in an hour."""
+
+    __slots__ = ("_crowded", "_hours", "refusals")
+
+    def __init__(self) -> None:
+        #: Amounts that were refused since the start.
+        self.refusals = 0
+        self._hours: dict[Hashable, _Hour] = {}
+        self._crowded = _MANY
+
+    def use(self, account: Hashable, amount: int, most: int, now: float) -> UsedUp | None:
+        """Charges ``amount``; if more than ``most`` were used then, only returns the reason.
+
+        The first use of an hour is always allowed, or a large one never would be.
+        """
+        hour = self._hour(account, now)
+        if not hour.used or hour.used + amount <= most:
+            hour.used += amount
+            return None
+        self.refusals += 1
+        first, hour.told = not hour.told, True
+        return UsedUp(hour.used, most, hour.ends, first)
+
+    def give_back(self, account: Hashable, amount: int) -> None:
+        """Takes back what was charged for something that did not happen."""
+        hour = self._hours.get(account)
+        if hour is not None:  # else it has ended
+            hour.used = max(0, hour.used - amount)
+
+    def _hour(self, account: Hashable, now: float) -> _Hour:
+        hour = self._hours.get(account)
+        # A clock that was set back must not make an hour longer.
+        if hour is None or not now < hour.ends <= now + HOUR_S:
+            if len(self._hours) >= self._crowded:
+                self._hours = {a: h for a, h in self._hours.items() if h.ends > now}
+                self._crowded = max(_MANY, 2 * len(self._hours))
+            hour = self._hours[account] = _Hour(now + HOUR_S)
+        return hour

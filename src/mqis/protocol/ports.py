@@ -63,8 +63,8 @@ class View(Protocol):
 
     def count(self, object_type: ObjectType) -> int: ...
 
-    def count_owned(self, account: bytes) -> int:
-        """The number of objects whose security descriptors name this SID as their owner."""
+    def count_created(self, account: bytes) -> int:
+        """The number of objects that count for this SID, see ``put_creator``."""
 
     def state(self, family: str, key: bytes) -> bytes | None:
         """The value that replication stored under a key, e.g. acknowledgements and replies."""
@@ -111,6 +111,13 @@ class Transaction(View, Protocol):
 
     def delete(self, obj: DirectoryObject) -> None:
         """Removes an object that the store holds."""
+
+    def put_creator(self, object_type: ObjectType, id: Guid, account: bytes) -> None:  # noqa: A002
+        """Counts an object for the account that has created it, until it is deleted.
+
+        Without this call it counts for the owner that its descriptor named when it was inserted.
+        The object may come later, from the server that decides about it.
+        """
 
     def bury(self, tombstone: DeletedObject) -> None:
         """Adds a tombstone, or replaces the one with the same identifier in its partition."""

@@ -1,4 +1,4 @@
-"""The budgets of one server's callers: handles, lookups, memory, concurrent walks.
+"""The budgets of one server's callers: handles, lookups, memory, concurrent walks, changes.
 
 The process's numbers come from the configuration; those of the other levels are shares of them.
 """
@@ -6,8 +6,9 @@ The process's numbers come from the configuration; those of the other levels are
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 
-from mqis.protocol.budget import Budget, Quota
+from mqis.protocol.budget import Budget, HourlyBudget, Quota
 
 MAX_HANDLES = 8192
 MAX_LOOKUPS = 1024
@@ -37,3 +38,8 @@ class Budgets:
     lookups: Budget = field(default_factory=lookup_budget)
     memory: Budget = field(default_factory=memory_budget)
     walks: Budget = field(default_factory=lambda: Budget(WALKS))
+    #: Changes, and the bytes of them; ``Allowance`` has the limits, which can change.
+    changes: HourlyBudget = field(default_factory=HourlyBudget)
+    written: HourlyBudget = field(default_factory=HourlyBudget)
+    #: Held to use or give back something of an hour: the writer's thread and the loop both do.
+    hours: Lock = field(default_factory=Lock)

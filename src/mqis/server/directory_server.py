@@ -421,7 +421,11 @@ def _settings(config: Config, own_site: Guid | None, port: int) -> DirectorySett
         administrators=frozenset(security.administrators),
         machine_policy=security.machine_policy,
         allowance=Allowance(
-            security.max_owned, security.max_certificates, security.max_certificate_bytes
+            security.max_owned,
+            security.max_certificates,
+            security.max_certificate_bytes,
+            security.max_changes_per_hour,
+            security.max_written_mb_per_hour << 20,
         ),
         own_site=own_site,
         challenge_machines=security.challenge_machines,

@@ -31,6 +31,7 @@ TABLES = (
         "objects", ("object_type", "id", "path_key", "owner", "partition_id", "seq", "body"), 2
     ),
     CopiedTable("lookup_keys", ("object_type", "propid", "key", "id"), 4),
+    CopiedTable("creators", ("object_type", "id", "account"), 2),
     CopiedTable("tombstones", ("id", "partition_id", "seq", "object_type", "scope"), 2),
     CopiedTable(
         "partitions",

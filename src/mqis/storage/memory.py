@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from copy import copy
 from threading import Lock
 
-from mqis.protocol.directory.indexing import OWNER_INDEX, index_keys, owner_of, path_key
+from mqis.protocol.directory.indexing import account_of, index_keys, owner_of, path_key
 from mqis.protocol.directory.objects import (
     DeletedObject,
     DirectoryObject,
@@ -51,6 +51,8 @@ class _Layer:
         #: The changes of the partitions' digests in this layer; in the root, the digests.
         self.digests: dict[Guid, PartitionDigest] = {}
         self.states: dict[tuple[str, bytes], bytes | None] = {}
+        #: The accounts that objects count for (``storage.creators``).
+        self.creators: dict[_Key, bytes | None] = {}
         #: Records appended here; those up to ``trimmed`` are gone, in every layer below too.
         self.outbox: list[tuple[int, JournalRecord]] = []
         self.last_lsn: int = 0 if below is None else below.last_lsn
@@ -122,6 +124,7 @@ class _Layer:
         for id_, changes in upper.digests.items():
             self.digests[id_] = self.digests.get(id_, _NOTHING).plus(*changes)
         self.states.update(upper.states)
+        self.creators.update(upper.creators)
         self.outbox += upper.outbox
         self.last_lsn, self.trimmed = upper.last_lsn, upper.trimmed
         if self.below is None:
@@ -133,6 +136,8 @@ class _Layer:
             del self.partitions[id_]
         for key in [key for key, value in upper.states.items() if value is None]:
             del self.states[key]
+        for gone in [gone for gone, account in upper.creators.items() if account is None]:
+            del self.creators[gone]
         del self.outbox[: _behind(self.outbox, self.trimmed)]
 
     def snapshot(self) -> _Layer:
@@ -141,6 +146,7 @@ class _Layer:
         twin.partitions = copy(self.partitions)
         twin.digests = copy(self.digests)
         twin.states = copy(self.states)
+        twin.creators = copy(self.creators)
         twin.outbox = copy(self.outbox)
         twin.last_lsn, twin.trimmed = self.last_lsn, self.trimmed
         twin.index.update({term: set(ids) for term, ids in self.index.items()})
@@ -243,8 +249,14 @@ class _LayerView:
     def count(self, object_type: ObjectType) -> int:
         return sum(1 for _ in self.objects(object_type))
 
-    def count_owned(self, account: bytes) -> int:
-        return sum(1 for kind, propid in OWNER_INDEX for _ in self.having(kind, propid, account))
+    def count_created(self, account: bytes) -> int:
+        return sum(known == account for known in self._creators().values())
+
+    def _creators(self) -> dict[_Key, bytes | None]:
+        merged: dict[_Key, bytes | None] = {}
+        for layer in reversed(list(self._top.chain())):
+            merged.update(layer.creators)
+        return merged
 
     def state(self, family: str, key: bytes) -> bytes | None:
         for layer in self._top.chain():
@@ -275,6 +287,9 @@ class _LayerView:
             raise StorageError(f"{obj.type.label} {obj.id} is already in the store")
         self._check_name(obj)
         self._top.put((obj.type, obj.id.raw), obj)
+        account, known = account_of(obj), self._creator((obj.type, obj.id.raw))
+        if account is not None and known is None:
+            self.put_creator(obj.type, obj.id, account)
         self._sum(obj.partition, with_object(self._summed(obj.partition), obj))
 
     def insert_if_free(self, obj: DirectoryObject) -> bool:
@@ -296,7 +311,15 @@ class _LayerView:
     def delete(self, obj: DirectoryObject) -> None:
         self._expect(obj)
         self._top.put((obj.type, obj.id.raw), None)
+        self._top.creators[obj.type, obj.id.raw] = None
         self._sum(obj.partition, without_object(self._summed(obj.partition), obj))
+
+    def put_creator(self, object_type: ObjectType, id: Guid, account: bytes) -> None:  # noqa: A002
+        self._top.creators[object_type, id.raw] = account
+
+    def _creator(self, key: _Key) -> bytes | None:
+        found = (layer.creators[key] for layer in self._top.chain() if key in layer.creators)
+        return next(found, None)
 
     def _summed(self, partition: Guid) -> PartitionDigest:
         """The changes of a digest in the top layer."""

@@ -68,6 +68,7 @@ _TABLES = {
     "outbox",
     "outbox_last",
     "commits",
+    "creators",
 }
 
 

@@ -9,6 +9,7 @@ from mqis.protocol.directory.indexing import index_keys
 from mqis.protocol.directory.objects import PartitionDigest
 from mqis.protocol.errors import DamagedStore
 from mqis.storage.commits import commit_faults
+from mqis.storage.creators import creator_faults
 from mqis.storage.faults import view_faults
 from mqis.storage.outbox import split_row
 from mqis.storage.records import (
@@ -45,6 +46,7 @@ def database_faults(connection: DatabaseConnection) -> Iterator[str]:
         yield from _damage(read_state, row)
     yield from _outbox_faults(connection)
     yield from commit_faults(connection)
+    yield from creator_faults(connection)
     yield from view_faults(_SoundRows(connection))
 
 

@@ -6,10 +6,14 @@ bytes. Sequence numbers are eight bytes, so that an index sorts them by value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from mqis.protocol.directory.indexing import index_keys
-from mqis.protocol.directory.objects import PartitionDigest
+from mqis.protocol.directory.indexing import account_of, index_keys
+from mqis.protocol.directory.objects import (
+    SECURITY_PROPERTY,
+    DirectoryObject,
+    PartitionDigest,
+)
 from mqis.protocol.errors import StorageError
 from mqis.storage.records import read_object
 from mqis.storage.session import DatabaseConnection
@@ -54,15 +58,19 @@ def _lookup_keys(connection: DatabaseConnection, blob: str) -> None:
 def _fill_keys(connection: DatabaseConnection) -> None:
     """Inserts the keys of all objects into an empty table."""
     insert = "INSERT INTO lookup_keys (object_type, propid, key, id) VALUES (?, ?, ?, ?)"
+    for obj in _objects(connection):
+        for propid, key in index_keys(obj):
+            connection.run(insert, (obj.type, propid, key, obj.id.raw))
+
+
+def _objects(connection: DatabaseConnection) -> Iterator[DirectoryObject]:
     select = (
         "SELECT object_type, id, partition_id, seq, body FROM objects "
         f"WHERE object_type>? OR (object_type=? AND id>?) ORDER BY object_type, id LIMIT {PAGE}"
     )
     last: tuple[int, bytes] = (0, b"")
     while rows := connection.run(select, (last[0], *last)):
-        for obj in map(read_object, rows):
-            for propid, key in index_keys(obj):
-                connection.run(insert, (obj.type, propid, key, obj.id.raw))
+        yield from map(read_object, rows)
         last = rows[-1][0], rows[-1][1]
 
 
@@ -122,6 +130,24 @@ def _commits(connection: DatabaseConnection, blob: str) -> None:
     connection.run("INSERT INTO commits (number, writer) VALUES (0, ?)", (b"",))
 
 
+def _creators(connection: DatabaseConnection, blob: str) -> None:
+    """Adds the accounts that objects count for: at first their owners, which were keys before."""
+    connection.run(
+        f"""CREATE TABLE creators (
+            object_type INTEGER NOT NULL, id {blob} NOT NULL, account {blob} NOT NULL,
+            PRIMARY KEY (object_type, id))"""
+    )
+    connection.run("CREATE INDEX creators_by_account ON creators (account)")
+    insert = "INSERT INTO creators (object_type, id, account) VALUES (?, ?, ?)"
+    owners = ((obj, account_of(obj)) for obj in _objects(connection))
+    for obj, account in owners:
+        if account is not None:
+            connection.run(insert, (obj.type, obj.id.raw, account))
+    for object_type, propid in SECURITY_PROPERTY.items():
+        sql = "DELETE FROM lookup_keys WHERE object_type=? AND propid=?"
+        connection.run(sql, (object_type, propid))
+
+
 STEPS: tuple[Step, ...] = (
     _objects_tombstones_partitions,
     _lookup_keys,
@@ -130,6 +156,7 @@ STEPS: tuple[Step, ...] = (
     _digests,
     _tombstones_by_partition,
     _commits,
+    _creators,
 )
 VERSION = len(STEPS)
 

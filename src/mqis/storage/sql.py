@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from heapq import merge
 from typing import Any, TypeVar
 
-from mqis.protocol.directory.indexing import OWNER_INDEX, index_keys, path_key
+from mqis.protocol.directory.indexing import index_keys, path_key
 from mqis.protocol.directory.objects import (
     DeletedObject,
     DirectoryObject,
@@ -22,6 +22,7 @@ from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.ports import Change
 from mqis.protocol.replication.digest import with_object, without_object
 from mqis.storage.commits import CommitChanges
+from mqis.storage.creators import CreatorRows
 from mqis.storage.keyrows import KeyRows
 from mqis.storage.outbox import OutboxTail, last_lsn, read_outbox, trim_outbox
 from mqis.storage.records import (
@@ -57,11 +58,6 @@ _PARTITION = (
     "SELECT id, owner, last_seq, purged_seq, allowed_purge_seq, purge_state FROM partitions"
 )
 _DIGEST = "SELECT id, digest FROM partitions"
-#: One index search for each type; it counts index rows and reads no object.
-_COUNT_OWNED = "SELECT " + " + ".join(
-    ["(SELECT count(*) FROM lookup_keys WHERE object_type=? AND propid=? AND key=?)"]
-    * len(OWNER_INDEX)
-)
 
 
 _INSERT = (
@@ -173,9 +169,9 @@ class SqlView:
         rows = self._run("SELECT count(*) FROM objects WHERE object_type=?", (object_type,))
         return int(rows[0][0])
 
-    def count_owned(self, account: bytes) -> int:
-        parameters = [value for entry in OWNER_INDEX for value in (*entry, account)]
-        return int(self._run(_COUNT_OWNED, parameters)[0][0])
+    def count_created(self, account: bytes) -> int:
+        rows = self._run("SELECT count(*) FROM creators WHERE account=?", (account,))
+        return int(rows[0][0])
 
     def state(self, family: str, key: bytes) -> bytes | None:
         rows = self._run("SELECT key, value FROM states WHERE family=? AND key=?", (family, key))
@@ -229,6 +225,7 @@ class SqlTransaction(SqlView):
         self._depth = 0
         self._tail = OutboxTail(connection)
         self._keys = KeyRows(connection)
+        self._creators = CreatorRows(connection)
         # Partitions that have no tombstones: a synchronisation would look for one for each object.
         self._unburied: set[Guid] = set()
         # Every change of a group takes a number, most of them in one partition. So partitions that
@@ -293,6 +290,7 @@ class SqlTransaction(SqlView):
     def _inserted(self, obj: DirectoryObject, body: bytes) -> None:
         keys = list(index_keys(obj))
         self._keys.add(obj, keys)
+        self._creators.add(obj)
         self._changed.add(obj, keys)
         summed = self._summed.get(obj.partition, _NOTHING)
         self._summed[obj.partition] = with_object(summed, obj, body)
@@ -326,6 +324,7 @@ class SqlTransaction(SqlView):
         if not self._change(sql, (obj.type, obj.id.raw)):
             raise StorageError(f"{obj.type.label} {obj.id} is not in the store")
         self._keys.drop(obj, index_keys(obj))
+        self._creators.drop(obj)
         self._changed.add(obj, ())
         summed = self._summed.get(obj.partition, _NOTHING)
         self._summed[obj.partition] = without_object(summed, obj)
@@ -336,9 +335,13 @@ class SqlTransaction(SqlView):
         self._keys.write()
         return super().having(object_type, propid, key)
 
-    def count_owned(self, account: bytes) -> int:
-        self._keys.write()
-        return super().count_owned(account)
+    def count_created(self, account: bytes) -> int:
+        self._creators.write()
+        return super().count_created(account)
+
+    def put_creator(self, object_type: ObjectType, id: Guid, account: bytes) -> None:  # noqa: A002
+        self.writes += 1
+        self._creators.put(object_type, id, account)
 
     def bury(self, tombstone: DeletedObject) -> None:
         self._unburied.discard(tombstone.partition)
@@ -414,6 +417,7 @@ class SqlTransaction(SqlView):
         self._summed.clear()
         self._unwritten.clear()
         self._keys.write()
+        self._creators.write()
         self._tail.write()
 
     def _write(self, partition: Partition) -> None:
@@ -450,6 +454,7 @@ class SqlTransaction(SqlView):
         self._depth += 1
         name = f"s{self._depth}"
         self._keys.write()
+        self._creators.write()
         self._run(f"SAVEPOINT {name}")
         known, unwritten = self._known.copy(), self._unwritten.copy()
         summed, digests = self._summed.copy(), self._digests.copy()
@@ -462,6 +467,7 @@ class SqlTransaction(SqlView):
             self._summed, self._digests = summed, digests
             self._tail.back_to(mark)
             self._keys.forget()
+            self._creators.forget()
             self._unburied.clear()
             self._hosts.clear()
             # If even this fails the transaction is lost, and its commit raises the error.

@@ -115,7 +115,7 @@ class Guard:
     allowance: Allowance = DEFAULTS
     is_administrator: bool = field(init=False)
     _judged: dict[tuple[ObjectType, bytes | None, int], bool] = field(default_factory=dict)
-    #: How many more objects an owner may have before they are counted again.
+    #: How many more objects an account may create before they are counted again.
     _room: dict[Sid, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -188,6 +188,11 @@ class Guard:
         return root is not None and self.allows(root, Access.WRITE, view)
 
     @property
+    def account(self) -> Sid:
+        """The account that pays for what the caller does; callers without a SID share one."""
+        return self.token.user or ANONYMOUS
+
+    @property
     def is_anonymous(self) -> bool:
         return self.token.user == ANONYMOUS
 
@@ -206,25 +211,26 @@ class Guard:
         if not (self.is_administrator or self.token.security_privilege):
             raise self._denied("give an audit list to", object_type, name)
 
-    def check_owned(self, owner: Sid | None, view: View) -> None:
-        """Refuse one more object of an owner who has as many as one caller may have.
+    def check_created(self, view: View) -> None:
+        """Refuse one more object of an account that has created as many as it may.
 
         They are counted when half of the room that was left is used up: counting takes longer the
         more there are.
         """
-        if self.is_administrator or owner is None:
+        if self.is_administrator:
             return
-        room = self._room.get(owner, 0)
+        account = self.account
+        room = self._room.get(account, 0)
         if not room:
-            owned = view.count_owned(owner.to_bytes())
-            if owned >= self.allowance.max_owned:
+            created = view.count_created(account.to_bytes())
+            if created >= self.allowance.max_owned:
                 raise DirectoryError(
                     HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                    f"{owner} owns {owned} objects already; delete some, or have "
+                    f"{account} has created {created} objects already; delete some, or have "
                     "security.max_owned raised",
                 )
-            room = (self.allowance.max_owned - owned + 1) // 2
-        self._room[owner] = room - 1
+            room = (self.allowance.max_owned - created + 1) // 2
+        self._room[account] = room - 1
 
     def check_create(
         self, object_type: ObjectType, owner: DirectoryObject | None, name: str

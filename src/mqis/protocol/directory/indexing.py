@@ -20,9 +20,6 @@ from mqis.wire.security.descriptor import owner_in
 #: Beyond path, identifier, owner and sequence number. A list is indexed element by element.
 INDEXED: dict[ObjectType, tuple[PropId, ...]] = by_type(lambda row: int(row.indexed))
 
-#: Under these the account that a descriptor names as owner is indexed, to count what it has.
-OWNER_INDEX: tuple[tuple[ObjectType, PropId], ...] = tuple(SECURITY_PROPERTY.items())
-
 #: A longer key is replaced by its digest.
 MAX_KEY_BYTES = 1024
 
@@ -65,12 +62,13 @@ def index_keys(obj: DirectoryObject) -> Iterator[tuple[PropId, bytes]]:
         for key in dict.fromkeys(keys):
             if key is not None:
                 yield propid, key
+
+
+def account_of(obj: DirectoryObject) -> bytes | None:
+    """The SID that the descriptor of an object names as its owner; None without one."""
     security = SECURITY_PROPERTY.get(obj.type)
-    if security is not None:
-        descriptor = obj.value(security)
-        account = owner_in(descriptor) if isinstance(descriptor, bytes) else None
-        if account is not None:
-            yield security, account
+    descriptor = None if security is None else obj.value(security)
+    return owner_in(descriptor) if isinstance(descriptor, bytes) else None
 
 
 def path_key(path: str) -> bytes:

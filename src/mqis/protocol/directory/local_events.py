@@ -49,6 +49,7 @@ from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.security.sid import Sid
 from mqis.wire.seqnum import SequenceNumber
 
 _MODIFY_TIME = by_role(PropertyRole.MODIFY_TIME)
@@ -87,10 +88,12 @@ class DirectoryEvents:
         properties: Properties,
         *,
         security: bytes | None = None,
+        creator: Sid | None = None,
     ) -> DirectoryObject:
         """Creates an object for a client; the server gives names, identifiers and times.
 
-        ``security`` is the descriptor of the new object, for types that keep one.
+        ``security`` is the descriptor of the new object, for types that keep one. ``creator`` is
+        the account that the object counts for, if that is not the owner in the descriptor.
         """
         self._check_creatable(object_type)
         if object_type not in NAME_PROPERTY:
@@ -117,7 +120,8 @@ class DirectoryEvents:
         if object_type in _CREATE_TIME:
             time = PropVariant(VarType.I4, self.now)
             stored |= {_CREATE_TIME[object_type]: time, _MODIFY_TIME[object_type]: time}
-        return self._add(object_type, path, stored, given if takes_identifier else None)
+        identifier = given if takes_identifier else None
+        return self._add(object_type, path, stored, identifier, creator=creator)
 
     def update(self, obj: DirectoryObject, properties: Properties) -> DirectoryObject:
         """Changes an object for a client; an update that changes nothing still takes a number."""
@@ -252,6 +256,7 @@ class DirectoryEvents:
         chosen_partition: Guid | None = None,
         *,
         seq: SequenceNumber | None = None,
+        creator: Sid | None = None,
     ) -> DirectoryObject:
         tx = self.transaction
         if path is not None and tx.find(object_type, path) is not None:
@@ -267,7 +272,8 @@ class DirectoryEvents:
 
         def added(number: SequenceNumber) -> OwnChange:
             new = DirectoryObject(object_type, identifier, partition, number, stored)
-            return OwnChange(ChangeKind.CREATE, new, changed=tuple(stored), by=self.by)
+            changed = tuple(stored)
+            return OwnChange(ChangeKind.CREATE, new, changed=changed, by=self.by, creator=creator)
 
         if self.permit is not None:
             self.permit(added(SequenceNumber.MIN))
@@ -277,6 +283,8 @@ class DirectoryEvents:
         made = tx.insert(change.obj)
         if made is not None:
             change = replace(change, obj=made)
+        if creator is not None:
+            tx.put_creator(object_type, change.obj.id, creator.to_bytes())
         if named_by_caller:  # a fresh identifier was never buried
             tx.unbury(partition, identifier)
         if object_type is ObjectType.ENTERPRISE:

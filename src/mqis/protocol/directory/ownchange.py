@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject
+from mqis.wire.propertybag import packed_value
+from mqis.wire.security.sid import Sid
+
+#: Numbers, names and frames of a change, beside its properties.
+OVERHEAD_BYTES = 512
 
 
 class ChangeKind(IntEnum):
@@ -31,6 +36,14 @@ class OwnChange:
     tombstone: DeletedObject | None = None
     #: The user or server that asked for the change; empty if nobody did.
     by: str = ""
+    #: The account that a new object counts for; None: the owner that its descriptor names.
+    creator: Sid | None = None
+
+    @property
+    def size(self) -> int:
+        """About the bytes that the journal gets of it, and every message that tells of it."""
+        packed = (packed_value(self.obj.properties, propid) for propid in self.changed)
+        return OVERHEAD_BYTES + sum(len(value) for value in packed if value is not None)
 
 
 class NotAuthority(Exception):

@@ -99,18 +99,22 @@ def create_object(
     # whoever may write to a user creates nothing.
     if known is None or not guard.allows(known, Access.WRITE, events.transaction):
         guard.check_create(object_type, owner, name)
-    security = None
+    security = creator = None
     if object_type in SECURITY_PROPERTY:
         initial = _initial_descriptor(object_type, guard.token.user, descriptor, machine_policy)
         guard.check_owner(initial.owner, object_type, name)
         if initial.has_audit_list:
             guard.check_audit_list(object_type, name)
-        guard.check_owned(initial.owner, events.transaction)
+        guard.check_created(events.transaction)
         security = initial.data
+        if not guard.is_administrator and initial.owner != guard.account:
+            creator = guard.account
     if object_type is ObjectType.USER and PropId.U_DIGEST in properties:
         properties = with_digests(properties, {})
     permitted = _permitted(events, guard)
-    return permitted.create(object_type, target.path, properties, security=security)
+    return permitted.create(
+        object_type, target.path, properties, security=security, creator=creator
+    )
 
 
 def _permitted(events: DirectoryEvents, guard: Guard) -> DirectoryEvents:

@@ -105,6 +105,9 @@ class ForestTransaction(ForestView):
     def insert_if_free(self, obj: DirectoryObject) -> bool:
         raise _of_replication()
 
+    def put_creator(self, object_type: ObjectType, id: Guid, account: bytes) -> None:  # noqa: A002
+        """Nothing to do: the directory limits accounts by quotas of its own."""
+
     def bury(self, tombstone: DeletedObject) -> None:
         """Nothing to do: the directory keeps tombstones of its own."""
 

@@ -149,7 +149,7 @@ class ForestView:
             return sum(1 for _ in self.objects(object_type))
         return self._link.ask(object_type, lambda reader: _count(reader, object_type))
 
-    def count_owned(self, account: bytes) -> int:
+    def count_created(self, account: bytes) -> int:
         """Nothing: Active Directory limits what an account may own by quotas of its own."""
         return 0
 

@@ -32,6 +32,7 @@ from mqis.runtime.changelog import Origin
 from mqis.runtime.directory.handles import HandleTable
 from mqis.runtime.directory.readers import StoreReaders, ThreadedWalks
 from mqis.runtime.directory.shortcuts import remember_answer
+from mqis.runtime.directory.spending import Spending
 from mqis.runtime.directory.views import SharedViews
 from mqis.runtime.directory.walks import LookupWalks
 from mqis.runtime.node.driver import NodeDriver
@@ -201,7 +202,29 @@ class DirectoryContext:
         """Runs ``operation`` in the writer; the change is durable when this returns.
 
         A change of which another server is the authority is requested there. Notifies the owners.
+        The caller's budget pays for it.
         """
+        spending = None if call is None else self._spending(call)
+        if spending is None:
+            return await self._change(operation, call)
+        try:
+            return await self._change(spending.charging(operation), call)
+        except StorageError:  # the commit failed, after the change was charged
+            spending.give_back()
+            raise
+
+    def _spending(self, call: IncomingCall) -> Spending | None:
+        """The charges of a call; None: an administrator's is not charged."""
+        guard = self.guard(call)
+        if guard.is_administrator:
+            return None
+        settings = self.settings
+        origin, now = Origin.of(call), settings.clock()
+        return Spending(self.budgets, settings.allowance, guard.account, origin, now)
+
+    async def _change(
+        self, operation: Callable[[DirectoryEvents], T], call: IncomingCall | None
+    ) -> T:
         origin = changelog.SELF if call is None else Origin.of(call)
         if self.node is not None:
             return await self.node.change(operation, self._announce, origin)

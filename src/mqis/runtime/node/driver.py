@@ -176,6 +176,7 @@ class NodeDriver:
             result, _ = await asyncio.shield(self._enqueue(run, at))
         except NotAuthority as elsewhere:
             await self._forward(elsewhere.change, origin)
+            await self._remember_creator(elsewhere.change)
             observe(elsewhere.change)
             return cast(T, elsewhere.change.obj)
         for change in made:
@@ -232,6 +233,23 @@ class NodeDriver:
                     change.obj.path or change.obj.id,
                 )
             raise DirectoryError(result, f"the authority of {where} did not make the change")
+
+    async def _remember_creator(self, change: OwnChange) -> None:
+        """Counts an object that another server has created for the account that asked for it.
+
+        That server does not know the account. The object comes with replication, or has come and
+        gone already.
+        """
+        creator, obj = change.creator, change.obj
+        if creator is None:
+            return
+
+        def remember(tx: Transaction) -> tuple[None, list[Effect]]:
+            if tx.get(obj.type, obj.id) is not None or not tx.tombstones(obj.id):
+                tx.put_creator(obj.type, obj.id, creator.to_bytes())
+            return None, []
+
+        await asyncio.shield(self._enqueue(remember, self._now()))
 
     # --- operations -------------------------------------------------------------------------------
 

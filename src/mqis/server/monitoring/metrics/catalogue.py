@@ -134,6 +134,13 @@ LOGONS_UNJUDGED = _counter(
     "Failed logons that were refused unchecked, because their account or address had to wait.",
 )
 DENIALS = _counter(_RPC, "access_denied", "Calls that access checks refused.")
+OVER_BUDGET = _counter(
+    _RPC,
+    "changes_over_budget",
+    "Changes that were refused because their account had used up its hour's budget: "
+    "changes or bytes.",
+    "budget",
+)
 
 # --- the store ------------------------------------------------------------------------------------
 

@@ -61,6 +61,9 @@ def _rpc(sources: Sources) -> Iterator[Family]:
         yield c.LOGONS_UNJUDGED, c.alone(sources.authenticator.unjudged)
     if sources.directory is not None:
         yield c.DENIALS, c.alone(sources.directory.denials)
+        budgets = sources.directory.budgets
+        refused = (("changes",), budgets.changes.refusals), (("bytes",), budgets.written.refusals)
+        yield c.OVER_BUDGET, list(refused)
 
 
 def _calls(endpoint: str, server: RpcServer) -> c.Samples:
