@@ -98,3 +98,23 @@ def _handled() -> set[str]:
 def test_an_error_has_a_class_of_its_own_if_somebody_handles_it() -> None:
     """Every other is an ``MqisError`` (or the error of its layer) with a text for a person."""
     assert _errors() - _handled() == _UNHANDLED.keys()
+
+
+#: The words of scales of gravity; a second scale would have two of them.
+_GRAVE = frozenset({
+    "ACT", "AMBER", "CRITICAL", "ERROR", "FATAL", "FINE", "GREEN", "INFO", "LOOK", "NOTE", "NOTICE",
+    "OK", "RED", "SEVERE", "WARNING",
+})  # fmt: skip
+
+
+def _members(node: ast.ClassDef) -> set[str]:
+    targets = [each.targets[0] for each in node.body if isinstance(each, ast.Assign)]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def test_a_fault_has_one_type_and_one_scale() -> None:
+    """``mqis.findings`` has both; every check yields its ``Finding``."""
+    classes = [n for tree in _trees() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    assert [n.name for n in classes if n.name.endswith(("Finding", "Note"))] == ["Finding"]
+    scales = {n.name for n in classes if len(_members(n) & _GRAVE) > 1}
+    assert scales == {"Gravity", "LogLevel"}, "log lines have the levels of Python's logging"

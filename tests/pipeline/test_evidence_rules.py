@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from mqis.findings import Gravity
+from mqis.pipeline import schemas
 from mqis.pipeline.evidence.clocks import SentAndReceived, wrong_clocks
 from mqis.pipeline.evidence.exports import ExportedPartition, misnamed, older
 from mqis.pipeline.evidence.extents import (
@@ -18,6 +20,7 @@ from mqis.pipeline.evidence.extents import (
     is_missing_end,
     missing_between,
 )
+from mqis.pipeline.evidence.findings import EvidenceKind, evidence, evidence_row
 from mqis.pipeline.session import java_off_stdout
 from mqis.pipeline.sources.inventory import SegmentFile, journal_files
 from mqis.protocol.journal.numbers import SKIPPED
@@ -237,3 +240,37 @@ def test_java_does_not_write_to_stdout(capfd: pytest.CaptureFixture[str]) -> Non
     out, err = capfd.readouterr()
     assert out == "{}"
     assert "CodeCache is full" in err
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", EvidenceKind)
+def test_a_row_is_made_from_a_finding_and_a_finding_from_a_row(kind: EvidenceKind) -> None:
+    forged = kind in (
+        EvidenceKind.TAMPERED,
+        EvidenceKind.FOREIGN,
+        EvidenceKind.CONFLICTING_RECORDS,
+    )
+    found = evidence(kind, "psc1", "why", "a.mqj", partition="p", first=3, last=1 << 64)
+    bare = evidence(kind, "psc2", "why not")
+    assert found.gravity is bare.gravity is (Gravity.ERROR if forged else Gravity.WARNING)
+    row = evidence_row(found)
+    assert row == {
+        "kind": kind.value,
+        "server": "psc1",
+        "explanation": "why",
+        "file": "a.mqj",
+        "partition": "p",
+        "first": 3,
+        "last": (1 << 63) - 1,
+    }
+    assert row.keys() == set(schemas.EVIDENCE.fieldNames())
+    assert evidence_row(evidence(**(row | {"kind": kind}))) == row
+    nothing = dict.fromkeys(("file", "partition", "first", "last"))
+    assert evidence_row(bare) == {
+        "kind": kind.value,
+        "server": "psc2",
+        "explanation": "why not",
+        **nothing,
+    }
