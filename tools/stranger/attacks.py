@@ -20,6 +20,8 @@ from functools import cache
 from multiprocessing.connection import Connection
 from time import monotonic
 
+from impacket.dcerpc.v5.ndr import NDRCALL
+
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.internal import EstablishConnection
 from mqis.wire.mqsd.request import TopologyClientRequest
@@ -246,7 +248,7 @@ async def handles(who: Stranger) -> None:
             raise Refused
 
 
-def _stub(call: mqds.NDRCALL) -> tuple[int, bytes]:
+def _stub(call: NDRCALL) -> tuple[int, bytes]:
     return call.opnum, call.getData()
 
 
