@@ -183,9 +183,13 @@ async def besiege(directory: Path, seconds: float, seed: int) -> Outcome:
 def _console(run: Path) -> Iterator[int]:
     """A console for the server; gives its port."""
     words = ["console", "--run", str(run), "--port", "0", "--json"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mqis.cli.main", *words], stdout=subprocess.PIPE, text=True
-    )
+    with (run / "console.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mqis.cli.main", *words],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
     try:
         assert process.stdout is not None
         port = urlsplit(json.loads(process.stdout.readline())["url"]).port
