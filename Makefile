@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance mutants reached slices bench fuzz crash chaos soak proof sim engines docs man site java pipeline kerberos audit survey lock clean story wheel newest
+.PHONY: help run install test lint format types pytest conformance mutants reached slices bench fuzz crash chaos soak stranger proof sim engines docs man site java pipeline kerberos audit survey lock clean story wheel newest
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -63,9 +63,9 @@ reached: .build/newest/.done ## which tests execute which lines, for random muta
 		--only-binary :all: --use-pep517 --no-binary pyspark -r requirements/pipeline.lock
 	@PYTHONPATH=$(CURDIR)/src:$(CURDIR) MQIS_EXAMPLES=10 .build/newest/bin/python tools/run_tests.py --reached
 
-slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, story, bench, engines, the newest Python (CI runs it)
+slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, stranger, story, bench, engines, the newest Python (CI runs it)
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target \
-		slice-benchmarks newest $(addprefix slice-,engines killing simulation story)
+		slice-benchmarks newest $(addprefix slice-,engines killing simulation story stranger)
 
 # The quick ones of `make engines`: each run takes one of them, at random.
 QUICK_ENGINES := $(foreach name,simulated spoiled rebuild_damaged,tests/pipeline/slow/test_$(name).py) \
@@ -107,6 +107,9 @@ chaos: $(VENV)/.dev ## five servers, killed and cut off from each other (CHANGES
 
 soak: $(VENV)/.dev ## five servers under load, killed at random (MINUTES=30)
 	@$(PY) tools/soak_enterprise.py --minutes $(or $(MINUTES),30)
+
+stranger: $(VENV)/.dev ## a server under a stranger's load of all kinds from 16 addresses, an administrator beside it (MINUTES=3)
+	@$(PY) -m tools.stranger --minutes $(or $(MINUTES),3)
 
 proof: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline finds every planted fault and no other (SERVERS=200 CHANGES=1000000, PLACE=s3://... for its inputs)
 	@$(PY) tools/pipeline_proof.py --servers $(or $(SERVERS),200) --changes $(or $(CHANGES),1000000) \

@@ -25,10 +25,11 @@ require() {
     done
 }
 
-# Rewrites the settings that name paths or services, so that nothing outside $1 is used.
+# Rewrites the settings that name paths or services, so that nothing outside $1 is used. NTLM and
+# Kerberos log on inside TLS too, as at a Windows domain controller; Samba up to 4.20 refuses that by default.
 localise() {
     local dir=$1 conf=$1/etc/smb.conf
-    grep -vE '^\s*(server services|log file|pid directory|ncalrpc dir|winbindd socket directory|ntp signd socket directory|tls .*|prefork children) *=' "$conf" > "$conf.kept"
+    grep -vE '^\s*(server services|log file|pid directory|ncalrpc dir|winbindd socket directory|ntp signd socket directory|tls .*|prefork children|ldap server require strong auth) *=' "$conf" > "$conf.kept"
     sed "/^\[global\]/r /dev/stdin" "$conf.kept" > "$conf" <<- SETTINGS
 	server services = ldap, cldap, kdc
 	log file = $dir/log/%m.log
@@ -40,6 +41,7 @@ localise() {
 	tls certfile = $dir/private/tls/own.pem
 	tls cafile = $dir/private/tls/own.pem
 	prefork children = 1
+	ldap server require strong auth = allow_sasl_over_tls
 	SETTINGS
     rm "$conf.kept"
     mkdir -p "$dir/run" "$dir/log" "$dir/cache"

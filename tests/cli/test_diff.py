@@ -127,6 +127,7 @@ def server(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def logon(server: Running) -> dict[str, str]:
     path = server.directory / "password"
     path.write_bytes(PASSWORDS[ALICE])
+    path.chmod(0o600)
     return {"MQIS_USER": ALICE, "MQIS_PASSWORD_FILE": str(path)}
 
 

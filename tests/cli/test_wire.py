@@ -410,6 +410,7 @@ def test_the_password_file(
     with pytest.raises(MqisError, match="secret: the password cannot be read: No such file"):
         raise run(*arguments).exception or AssertionError
     secret.write_bytes(PASSWORDS[ALICE])
+    secret.chmod(0o600)
     assert run(*arguments).exit_code == 0
     # As nobody, a site that only users may read is not there.
     assert refused(run(*arguments, "--anonymous")) == HResult.MQDS_OBJECT_NOT_FOUND

@@ -73,6 +73,7 @@ def nodes_in(run: Path) -> Nodes:
 
 def test_passwords_are_given_or_made_up(tmp_path: Path, plan: RunPlan) -> None:
     (tmp_path / "secret.txt").write_text("correct horse\nbattery\n", encoding="utf-8")
+    (tmp_path / "secret.txt").chmod(0o600)
     run = tmp_path / "run"
     run.mkdir()
     make_accounts(run, plan, tmp_path)
@@ -91,6 +92,7 @@ def test_a_password_that_cannot_be_read_is_told(tmp_path: Path, plan: RunPlan) -
     with pytest.raises(ConfigError, match=r"secret\.txt: the password cannot be read"):
         make_accounts(tmp_path, plan, tmp_path)
     (tmp_path / "secret.txt").write_text("\n", encoding="utf-8")
+    (tmp_path / "secret.txt").chmod(0o600)
     with pytest.raises(ConfigError, match="the first line must be the password, but is empty"):
         make_accounts(tmp_path, plan, tmp_path)
 

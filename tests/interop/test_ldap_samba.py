@@ -36,8 +36,7 @@ NAMES = LdapQuery(DOMAIN, attributes=("cn",), page_size=50)
 
 @pytest.fixture(scope="module")
 def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    strong = "ldap server require strong auth = allow_sasl_over_tls"
-    with samba_domain(tmp_path_factory.mktemp("samba") / "one", strong) as directory:
+    with samba_domain(tmp_path_factory.mktemp("samba") / "one") as directory:
         yield directory
 
 
@@ -75,8 +74,12 @@ async def count(directory: LdapDirectoryClient, query: LdapQuery = NAMES) -> int
     [
         (LDAPS, {}),
         (LDAPS, {"user": "CORP\\Administrator"}),
-        (LDAPS, {"user": f"CN=Administrator,CN=Users,{DOMAIN}"}),
+        (LDAP, {}),
         (LDAP, {"start_tls": True}),
+        (LDAPS, {"method": BindMethod.SIMPLE}),
+        (LDAPS, {"method": BindMethod.SIMPLE, "user": "CORP\\Administrator"}),
+        (LDAPS, {"method": BindMethod.SIMPLE, "user": f"CN=Administrator,CN=Users,{DOMAIN}"}),
+        (LDAP, {"method": BindMethod.SIMPLE, "start_tls": True}),
         (LDAP, {"method": BindMethod.NTLM}),
         (LDAP, {"method": BindMethod.NTLM, "user": "CORP\\Administrator"}),
         (LDAP, {"method": BindMethod.NTLM, "protection": LdapProtection.SIGN}),
@@ -100,9 +103,9 @@ def test_logons(
 @pytest.mark.parametrize(
     ("url", "options", "reason"),
     [
-        (LDAP, {"method": BindMethod.SIMPLE, "allow_cleartext": True}, "strongerAuthRequired"),
         (LDAP, {"method": BindMethod.NTLM, "protection": LdapProtection.NONE}, "strongerAuth"),
-        (LDAPS, {"password": "wrong"}, "data 52e"),
+        (LDAPS, {"password": "wrong"}, "invalidCredentials"),
+        (LDAPS, {"method": BindMethod.SIMPLE, "password": "wrong"}, "data 52e"),
         (LDAP, {"method": BindMethod.NTLM, "password": "wrong"}, "invalidCredentials"),
     ],
 )

@@ -113,6 +113,7 @@ def test_the_configuration_says_how_to_reach_the_directory(tmp_path: Path) -> No
                 "password_file": str(tmp_path / "password"),
                 "ca_file": str(tmp_path / "ca.pem"),
                 "server_name": "dc1.corp.example",
+                "simple": True,
             }
             async with DirectoryServer(configured(server, tmp_path, **section)) as running:
                 assert running.ready.enterprise == server.root

@@ -50,11 +50,10 @@ def test_a_directory_that_does_not(tmp_path: Path) -> None:
     assert "127.0.0.1:1" in error.what
 
 
-def test_a_password_that_others_read_and_a_wrong_one(tmp_path: Path) -> None:
+def test_a_password_that_others_read(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text("secret")
     password.chmod(0o644)
-    warning, error = findings(tmp_path, user="mqis", password_file=str(password))
-    assert warning.gravity is Gravity.WARNING
-    assert warning.todo == f"chmod 600 {password}"
+    (error,) = findings(tmp_path, user="mqis", password_file=str(password))
     assert error.gravity is Gravity.ERROR
+    assert error.what.endswith(f"others may read this password; chmod 600 {password}")

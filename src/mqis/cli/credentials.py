@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from mqis.config.passwords import first_line, read_password_file
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.views.presentation import users
 from mqis.wire.errors import MqisError
@@ -52,11 +53,7 @@ def password(user: str) -> str:
     """
     password_file = os.environ.get(PASSWORD_FILE)
     if password_file:
-        try:
-            return _first_line(Path(password_file).read_text(encoding="utf-8-sig"))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise MqisError(f"{password_file}: the password cannot be read: {reason}") from error
+        return read_password_file(Path(password_file))
     if sys.stdin.isatty():
         return str(typer.prompt(f"Password of {user}", hide_input=True, err=True))
     line = sys.stdin.readline()
@@ -65,8 +62,4 @@ def password(user: str) -> str:
             f"no password for {user}: give it on the standard input, or in a file that "
             f"{PASSWORD_FILE} names"
         )
-    return _first_line(line)
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0].rstrip("\r")
+    return first_line(line)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
+from mqis.config.passwords import LDAP_PASSWORD, LDAP_PASSWORD_FILE
 from mqis.runtime.ldap.binding import BindMethod
-from mqis.runtime.ldap.passwords import PASSWORD, PASSWORD_FILE
 
 LdapUserOption = Annotated[
     str,
@@ -28,8 +28,8 @@ LdapPasswordFileOption = Annotated[
     typer.Option(
         "--password-file",
         metavar="FILE",
-        help=f"The file whose first line is the password. Default: the one that {PASSWORD_FILE} "
-        f"names, else the value of {PASSWORD}.",
+        help=f"The file whose first line is the password. Default: the one that "
+        f"{LDAP_PASSWORD_FILE} names, else the value of {LDAP_PASSWORD}.",
         show_default=False,
     ),
 ]
@@ -54,8 +54,22 @@ LdapServerNameOption = Annotated[
 StartTlsOption = Annotated[
     bool, typer.Option("--start-tls", help="Begin TLS on the port of ldap://.")
 ]
+#: A simple bind has an option of its own, so that nobody takes it for one way among others.
 BindMethodOption = Annotated[
-    BindMethod, typer.Option("--method", help="The logon: what the URL suggests, or one of these.")
+    Literal["automatic", "negotiate", "ntlm", "kerberos", "anonymous"],
+    typer.Option(
+        "--method",
+        help="The logon. automatic: Kerberos or NTLM if there is a user; the server never gets the "
+        "password.",
+    ),
+]
+SimpleOption = Annotated[
+    bool,
+    typer.Option(
+        "--simple",
+        help="Log on by a simple bind, which sends the password itself: inside TLS only, for "
+        "servers that know neither Kerberos nor NTLM.",
+    ),
 ]
 
 
@@ -68,9 +82,17 @@ class LdapLogonOptions:
     ca_file: LdapCaFileOption = None
     server_name: LdapServerNameOption = None
     start_tls: StartTlsOption = False
-    method: BindMethodOption = BindMethod.AUTOMATIC
+    method: BindMethodOption = "automatic"
+    simple: SimpleOption = False
 
     def connecting(self, *urls: str) -> ConnectingOptions:
+        method = BindMethod(self.method)
+        if self.simple:
+            if method is not BindMethod.AUTOMATIC:
+                raise typer.BadParameter("--simple and --method exclude each other")
+            if not self.user:
+                raise typer.BadParameter("--simple needs --user")
+            method = BindMethod.SIMPLE
         return ConnectingOptions(
             urls,
             self.user,
@@ -78,7 +100,7 @@ class LdapLogonOptions:
             self.ca_file,
             self.server_name,
             self.start_tls,
-            self.method,
+            method,
         )
 
 

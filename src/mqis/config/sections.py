@@ -146,6 +146,14 @@ class StoreSection:
             "variable MQIS_LDAP_PASSWORD is used.",
         ),
     )
+    simple: bool = field(
+        default=False,
+        metadata=about(
+            as_flag,
+            "Log on to an Active Directory by a simple bind, which sends the password itself, "
+            "inside TLS only. False: by Kerberos or NTLM; the server never gets the password.",
+        ),
+    )
     ca_file: str = field(
         default="",
         metadata=about(

@@ -18,6 +18,7 @@ from typing import Protocol
 from mqis.admin.join import Directory, Wanted, join
 from mqis.config.file import ConfigError
 from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
+from mqis.config.passwords import PasswordError, read_password_file
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.difference import Action, Step
@@ -91,7 +92,7 @@ def change_accounts(run: Path, plan: RunPlan, steps: Sequence[Step], base: Path)
 def administrator(run: Path, plan: RunPlan, base: Path) -> Administrator:
     """The administrator with whose account the enterprise is set up."""
     first = plan.administrator
-    known = _given_password(first, base) or _first_line(password_of(run, first))
+    known = _given_password(first, base) or _password_in(password_of(run, first))
     return Administrator(plan.domain_of(first), first.name, known)
 
 
@@ -103,18 +104,14 @@ def password_of(run: Path, account: AccountPlan) -> Path:
 def _given_password(account: AccountPlan, base: Path) -> str | None:
     if not account.password_file:
         return None
-    return _first_line(base / account.password_file)
+    return _password_in(base / account.password_file)
 
 
-def _first_line(path: Path) -> str:
+def _password_in(path: Path) -> str:
     try:
-        line = path.read_text(encoding="utf-8-sig").partition("\n")[0].rstrip("\r")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{path}: the password cannot be read: {reason}") from error
-    if not line:
-        raise ConfigError(f"{path}: the first line must be the password, but is empty")
-    return line
+        return read_password_file(path)
+    except PasswordError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _new_password(run: Path, account: AccountPlan) -> str:
@@ -122,7 +119,7 @@ def _new_password(run: Path, account: AccountPlan) -> str:
     make_private_directory(path.parent)
     if not path.exists():
         write_whole(path, secrets.token_urlsafe() + "\n")
-    return _first_line(path)
+    return _password_in(path)
 
 
 # --- members --------------------------------------------------------------------------------------

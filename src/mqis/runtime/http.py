@@ -76,6 +76,8 @@ class HttpServer:
         self._documents = documents
         self._timeout_s = timeout_s
         self._connections: set[asyncio.Task[None]] = set()
+        #: Connections that ended without an answer.
+        self.unanswered = 0
         self._crowd: Crowd[asyncio.StreamWriter] = Crowd(
             max_connections, max_connections_per_address, _abort
         )
@@ -109,6 +111,7 @@ class HttpServer:
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("peername")
         if not self._crowd.enter(writer, str(peer[0]) if peer else ""):
+            self.unanswered += 1
             writer.transport.abort()
             return
         task = asyncio.create_task(self._serve(reader, writer))
@@ -116,6 +119,7 @@ class HttpServer:
         task.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answered = False
         try:
             async with asyncio.timeout(self._timeout_s):
                 head = await _head(reader)
@@ -127,9 +131,11 @@ class HttpServer:
                     await writer.drain()
                     writer.close()
                     await writer.wait_closed()
+                answered = True
         except (OSError, TimeoutError):
             pass  # the client sends no request, or does not read the answer
         finally:
+            self.unanswered += not answered
             self._crowd.leave(writer)
             writer.transport.abort()
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mqis.config.file import ConfigError
+from mqis.config.passwords import PasswordError, find_ldap_password
 from mqis.config.sections import Config, ConfiguredRole, StoreSection
 from mqis.config.stores import directory_urls
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
-from mqis.runtime.ldap.binding import LdapLogin
-from mqis.runtime.ldap.passwords import LdapPasswordError, find_password
+from mqis.runtime.ldap.binding import BindMethod, LdapLogin
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.runtime.ldap.tls import TlsSettings
 
@@ -40,15 +40,16 @@ def ldap_settings(section: StoreSection, environment: Mapping[str, str]) -> Ldap
     file = Path(section.password_file) if section.password_file else None
     try:
         password = (
-            find_password(section.user, file, "store.password_file", environment)
+            find_ldap_password(section.user, file, "store.password_file", environment)
             if section.user
             else None
         )
-    except LdapPasswordError as error:
+    except PasswordError as error:
         raise ConfigError(f"store.user: {error}") from error
+    method = BindMethod.SIMPLE if section.simple else BindMethod.AUTOMATIC
     return LdapSettings(
         servers=directory_urls(section.url),
-        login=LdapLogin(section.user, password),
+        login=LdapLogin(section.user, password, method),
         tls=TlsSettings(
             Path(section.ca_file) if section.ca_file else None, section.server_name or None
         ),

@@ -20,10 +20,10 @@ from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.ldap import LdapFault
 from mqis.wire.hresult import HResult
-from mqis.wire.ldap.codes import SearchScope
+from mqis.wire.ldap.codes import ResultCode, SearchScope
 from mqis.wire.ldap.messages import LdapMessage
-from mqis.wire.ldap.requests import EVERYTHING, SearchRequest, SimpleBind, Unbind
-from mqis.wire.ldap.responses import SearchEntry
+from mqis.wire.ldap.requests import EVERYTHING, SaslBind, SearchRequest, Unbind
+from mqis.wire.ldap.responses import BindResponse, LdapResult, SearchEntry
 from mqis.wire.mqds.objecttype import ObjectType
 from tests.runtime.activedirectory.estate import Estate
 from tests.runtime.activedirectory.passing import settings_for
@@ -234,8 +234,11 @@ def test_a_refused_password_is_an_outage_and_is_not_tried_at_each_server() -> No
     """Each wrong password counts towards the lockout of the account."""
 
     def twice(server: ScriptedDomain) -> LdapSettings:
-        login = LdapLogin("mqis@x", "wrong", BindMethod.SIMPLE, allow_cleartext=True)
-        server.users = {"mqis@x": b"right"}
+        login = LdapLogin("mqis@x", "wrong", BindMethod.NTLM)
+        refused = BindResponse(LdapResult(ResultCode.INVALID_CREDENTIALS))
+        server.on_message = lambda message: (
+            [refused] if isinstance(message.operation, SaslBind) else None
+        )
         return replace(settings_for(server), servers=(LdapUrl.parse(server.url),) * 2, login=login)
 
     def test(link: ForestConnection, estate: Estate) -> None:
@@ -243,7 +246,7 @@ def test_a_refused_password_is_an_outage_and_is_not_tried_at_each_server() -> No
             with pytest.raises(DirectoryNotConnected, match="logon of mqis@x") as caught:
                 queues(link)
             assert caught.value.hresult == HResult.MQ_ERROR_NO_DS
-        assert len(estate.server.operations(SimpleBind)) == 1
+        assert len(estate.server.operations(SaslBind)) == 1
         assert link.outage is not None
         assert "invalidCredentials" in link.outage
 

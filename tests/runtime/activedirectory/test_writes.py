@@ -16,7 +16,7 @@ from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.controls import SdFlags, sd_flags
 from mqis.wire.ldap.messages import LdapMessage
-from mqis.wire.ldap.requests import SearchRequest, SimpleBind
+from mqis.wire.ldap.requests import SaslBind, SearchRequest
 from mqis.wire.ldap.responses import LdapResult, SearchDone, SearchEntry
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
@@ -324,11 +324,11 @@ async def test_without_a_logon_nothing_is_created() -> None:
     async with through() as passing:
         server, link = passing.server, passing.store.connection
         server.users = {"mqis@corp.example": b"right"}
-        login = LdapLogin("mqis@corp.example", "wrong", BindMethod.SIMPLE, allow_cleartext=True)
+        login = LdapLogin("mqis@corp.example", "wrong", BindMethod.NTLM)
         link._settings = replace(link._settings, login=login)
         result, _ = await create(passing.caller, ObjectType.QUEUE, "SRV1\\new", {P.Q_LABEL: "x"})
         assert result == HResult.MQ_ERROR_NO_DS
-        assert len(server.operations(SimpleBind)) == 1
+        assert len(server.operations(SaslBind)) == 1
         assert changes(server) == []
 
 

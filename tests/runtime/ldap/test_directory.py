@@ -42,7 +42,6 @@ from mqis.wire.ldap.controls import (
     sd_flags,
     tree_delete,
 )
-from mqis.wire.ldap.filters import Equality
 from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import Abandon, SearchRequest
 from mqis.wire.ldap.responses import LdapResult, SearchDone, SearchEntry, SearchReference
@@ -281,7 +280,7 @@ def _at_loopback(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, BindMethod]
     asked: list[tuple[str, BindMethod]] = []
 
     async def redirected(url: LdapUrl, settings: LdapSettings) -> Any:
-        asked.append((url.host, settings.login.method_inside(encrypted=url.tls)))
+        asked.append((url.host, settings.login.chosen))
         return await open_connection(replace(url, host="127.0.0.1"), settings)
 
     monkeypatch.setattr("mqis.runtime.ldap.servers.open_connection", redirected)
@@ -326,7 +325,7 @@ def test_no_password_is_sent_to_a_server_that_dns_names(monkeypatch: pytest.Monk
     run(test)
     assert asked == [
         ("dc1.CORP.example", BindMethod.NEGOTIATE),
-        ("dc2.corp.example", BindMethod.SIMPLE),
+        ("dc2.corp.example", BindMethod.NEGOTIATE),
     ]
 
 
@@ -374,7 +373,7 @@ def test_a_server_of_the_domain_is_asked_at_port_389_and_in_version_3(
                 return await open_connection(replace(url, host="127.0.0.1", port=port), settings)
 
             monkeypatch.setattr("mqis.runtime.ldap.servers.open_connection", redirected)
-            login = LdapLogin("a", "b", BindMethod.SIMPLE, allow_cleartext=True)
+            login = LdapLogin("a", "b", BindMethod.NTLM)
             url = LdapUrl.parse("ldap:///DC=corp,DC=example")
             controllers = DomainControllers(LdapSettings((url,), login), locate)
             with pytest.raises(LdapConnectionLost):
@@ -382,7 +381,7 @@ def test_a_server_of_the_domain_is_asked_at_port_389_and_in_version_3(
             assert asked == [("dc7.corp.example", 389)]
 
     run(test)
-    assert heard == bytes.fromhex("300e 020101 6009 020103 0401 61 8001 62")  # RFC 4511 4.2
+    assert heard.hex(" ").find("02 01 03 04 00 a3") > 0, heard.hex()
 
 
 def test_addresses_without_a_server() -> None:
@@ -496,7 +495,7 @@ def refer(*uris: str) -> Callable[[LdapMessage], Any]:
 
 
 @pytest.mark.req("MQDSSM-2.2.6-05")
-def test_referrals_are_not_followed_unless_allowed() -> None:
+def test_referrals_are_not_followed() -> None:
     async def test() -> None:
         async with ScriptedDirectory(forest()) as server:
             server.on_message = once([SearchReference(("ldap://127.0.0.1:1/DC=y",)), SearchDone()])
@@ -504,58 +503,6 @@ def test_referrals_are_not_followed_unless_allowed() -> None:
             server.on_message = refer("ldap://127.0.0.1:1/DC=y")
             with pytest.raises(LdapRefused, match=r"referral \(10\)"):
                 await names(client(server))
-
-    run(test)
-
-
-def test_referrals_are_followed_to_the_server_and_base_that_they_name() -> None:
-    async def test() -> None:
-        other = [entry("DC=y"), entry("CN=a,DC=y", cn=b"a"), entry("CN=b,DC=y", cn=b"b")]
-        async with ScriptedDirectory(forest()) as one, ScriptedDirectory(other) as two:
-            one.on_message = once(
-                [entry("CN=here"), SearchReference(("x", f"{two.url}/DC=y")), SearchDone()]
-            )
-            directory = client(one, referral_hops=2)
-            query = LdapQuery(ROOT, filter=Equality("cn", b"a"))
-            assert await names(directory, query) == ["CN=here", "CN=a,DC=y"]
-            one.on_message = refer(f"{two.url}/CN=b,DC=y??base?(cn=b)")
-            assert await names(directory, query) == ["CN=b,DC=y"]
-
-    run(test)
-
-
-def test_a_loop_of_referrals_is_noticed() -> None:
-    async def test() -> None:
-        async with ScriptedDirectory() as one, ScriptedDirectory() as two:
-            one.on_message, two.on_message = refer(f"{two.url}/"), refer(f"{one.url}/")
-            with pytest.raises(LdapError, match="a referral leads back"):
-                await names(client(one, referral_hops=10))
-            assert len(one.operations(SearchRequest)) == len(two.operations(SearchRequest)) == 1
-
-    run(test)
-
-
-def test_referrals_have_a_limit() -> None:
-    async def test() -> None:
-        async with ScriptedDirectory() as server:
-
-            def further(message: LdapMessage) -> Any:
-                return refer(f"{server.url}/DC={len(server.received)}")(message)
-
-            server.on_message = further
-            with pytest.raises(LdapError, match="more than 3 servers refer to one another"):
-                await names(client(server, referral_hops=3))
-            assert len(server.operations(SearchRequest)) == 4
-
-    run(test)
-
-
-def test_a_referral_to_nothing() -> None:
-    async def test() -> None:
-        async with ScriptedDirectory() as server:
-            server.on_message = refer("http://x", "ldap:///DC=y")
-            with pytest.raises(LdapError, match="a referral names no LDAP server"):
-                await names(client(server, referral_hops=3))
 
     run(test)
 

@@ -24,6 +24,7 @@ ROOT = entry(
     highestCommittedUSN=b"12345678901",
 )
 USER = {"user": "a@x", "password_file": "pw"}
+SIMPLE = {**USER, "method": BindMethod.SIMPLE}
 
 
 async def attempt(server: ScriptedDirectory, path: Path, **options: Any) -> str:
@@ -62,20 +63,20 @@ def directory(tls: Any = None, **options: Any) -> ScriptedDirectory:
 
 def test_a_simple_bind_inside_tls(tmp_path: Path) -> None:
     server = directory(server_context(tmp_path), ldaps=True)
-    works(tmp_path, server, ca_file="ca.pem", **USER)
+    works(tmp_path, server, ca_file="ca.pem", **SIMPLE)
     assert server.operations(SimpleBind) == [SimpleBind("a@x", b"secret")]
 
 
 def test_start_tls_comes_before_the_password(tmp_path: Path) -> None:
     server = directory(server_context(tmp_path))
-    works(tmp_path, server, ca_file="ca.pem", start_tls=True, **USER)
+    works(tmp_path, server, ca_file="ca.pem", start_tls=True, **SIMPLE)
     kinds = [type(message.operation) for message in server.received[:2]]
     assert kinds == [ExtendedRequest, SimpleBind]
 
 
 def test_another_name_of_the_server(tmp_path: Path) -> None:
     server = directory(server_context(tmp_path, host=""), ldaps=True)
-    works(tmp_path, server, ca_file="ca.pem", server_name="dc1.corp.example", **USER)
+    works(tmp_path, server, ca_file="ca.pem", server_name="dc1.corp.example", **SIMPLE)
 
 
 def test_no_logon_without_a_user(tmp_path: Path) -> None:
@@ -86,13 +87,13 @@ def test_no_logon_without_a_user(tmp_path: Path) -> None:
 
 def test_a_wrong_name(tmp_path: Path) -> None:
     server = directory(server_context(tmp_path, host=""), ldaps=True)
-    refused(tmp_path, "is not for 127.0.0.1; connect by a name", server, ca_file="ca.pem", **USER)
+    refused(tmp_path, "is not for 127.0.0.1; connect by a name", server, ca_file="ca.pem", **SIMPLE)
     assert server.received == []
 
 
 def test_an_unknown_authority(tmp_path: Path) -> None:
     server = directory(server_context(tmp_path), ldaps=True)
-    refused(tmp_path, r"is not trusted \(.*\); give the certificate", server, **USER)
+    refused(tmp_path, r"is not trusted \(.*\); give the certificate", server, **SIMPLE)
     assert server.received == []
 
 
@@ -101,7 +102,7 @@ def test_an_expired_certificate(tmp_path: Path, start_tls: bool) -> None:
     tls = server_context(tmp_path, expired=True)
     server = directory(tls, ldaps=not start_tls)
     reason = "the certificate of the server has expired; renew it"
-    refused(tmp_path, reason, server, ca_file="ca.pem", start_tls=start_tls, **USER)
+    refused(tmp_path, reason, server, ca_file="ca.pem", start_tls=start_tls, **SIMPLE)
     assert server.operations(SimpleBind) == []
 
 
@@ -134,7 +135,7 @@ def test_a_server_without_tls_on_the_port(tmp_path: Path) -> None:
 
 def test_start_tls_that_the_server_does_not_know(tmp_path: Path) -> None:
     reason = r"StartTLS: the directory refuses: protocolError \(2\)"
-    refused(tmp_path, reason, directory(), start_tls=True, **USER)
+    refused(tmp_path, reason, directory(), start_tls=True, **SIMPLE)
 
 
 def test_answers_slipped_in_before_tls_are_refused(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_answers_slipped_in_before_tls_are_refused(tmp_path: Path) -> None:
         return None
 
     server.on_message = inject
-    refused(tmp_path, "bytes follow the answer", server, ca_file="ca.pem", start_tls=True, **USER)
+    refused(tmp_path, "bytes follow the answer", server, ca_file="ca.pem", start_tls=True, **SIMPLE)
     assert server.operations(SimpleBind) == []
 
 
@@ -157,7 +158,7 @@ def test_answers_slipped_in_before_tls_are_refused(tmp_path: Path) -> None:
 def test_a_simple_bind_in_the_clear_is_refused_here(tmp_path: Path) -> None:
     server = directory()
     reason = "a simple bind without TLS would show the password"
-    refused(tmp_path, reason, server, method=BindMethod.SIMPLE, **USER)
+    refused(tmp_path, reason, server, **SIMPLE)
     assert server.received == []
 
 
@@ -167,7 +168,7 @@ def test_a_simple_bind_in_the_clear_is_refused_here(tmp_path: Path) -> None:
         (LdapResult(49, "", "AcceptSecurityContext error, data 52e, v1db1"), "password is wrong"),
         (LdapResult(49, "", "AcceptSecurityContext error, data 775, v1db1"), "account is locked"),
         (LdapResult(49), r"the logon is refused \(invalidCredentials \(49\)\)"),
-        (LdapResult(8), "wants a protected logon"),
+        (LdapResult(8), r"strongerAuthRequired \(8\)$"),
         (LdapResult(53, "", "no"), r"unwillingToPerform \(53\): no"),
     ],
 )
@@ -176,7 +177,7 @@ def test_reasons_of_a_refused_logon(tmp_path: Path, result: LdapResult, reason: 
     server.on_message = lambda message: (
         [BindResponse(result)] if isinstance(message.operation, SimpleBind) else None
     )
-    refused(tmp_path, reason, server, ca_file="ca.pem", **USER)
+    refused(tmp_path, reason, server, ca_file="ca.pem", **SIMPLE)
 
 
 def test_an_empty_password_is_not_sent(tmp_path: Path) -> None:
@@ -184,8 +185,20 @@ def test_an_empty_password_is_not_sent(tmp_path: Path) -> None:
     server = directory(server_context(tmp_path), ldaps=True)
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "empty").chmod(0o600)
-    options = {"user": "a@x", "password_file": "empty", "method": BindMethod.SIMPLE}
-    refused(tmp_path, "the password is empty", server, ca_file="ca.pem", **options)
+    refused(
+        *(tmp_path, "the first line must be the password, but is empty", server),
+        **{"ca_file": "ca.pem", **SIMPLE, "password_file": "empty"},
+    )
+
+    async def from_the_environment() -> None:
+        async with server:
+            options = ConnectingOptions(
+                (server.url,), "a@x", ca_file=tmp_path / "ca.pem", method=BindMethod.SIMPLE
+            )
+            with pytest.raises(MqisError, match="the password is empty"):
+                await connect(options, {"MQIS_LDAP_PASSWORD": ""})
+
+    asyncio.run(from_the_environment())
     assert server.received == []
 
 
@@ -204,8 +217,9 @@ def test_passwords_come_from_files_and_the_environment(tmp_path: Path) -> None:
     async def login(environment: dict[str, str], **options: Any) -> str:
         async with directory(server_context(tmp_path), ldaps=True) as server:
             given = ConnectingOptions(
-                (server.url,), user="a@x", ca_file=tmp_path / "ca.pem", **options
-            )
+                *((server.url,), "a@x"),
+                ca_file=tmp_path / "ca.pem", method=BindMethod.SIMPLE, **options,
+            )  # fmt: skip
             client, root = await connect(given, environment)
             await client.close()
             return root.domain

@@ -130,10 +130,11 @@ def test_outside_of_tls_everything_after_the_logon_is_encrypted() -> None:
 
 
 @pytest.mark.req("MQDSSM-3.1.6.18-04")
-def test_the_way_to_log_on_follows_from_the_connection() -> None:
-    login = LdapLogin("mqis@corp.example", "secret")
-    assert login.method_inside(encrypted=True) is BindMethod.SIMPLE
-    assert login.method_inside(encrypted=False) is BindMethod.NEGOTIATE
+def test_a_simple_bind_is_never_chosen_by_itself() -> None:
+    assert LdapLogin("mqis@corp.example", "secret").chosen is BindMethod.NEGOTIATE
+    assert LdapLogin("", ccache="FILE:/tmp/cc").chosen is BindMethod.NEGOTIATE
+    assert LdapLogin().chosen is BindMethod.ANONYMOUS
+    assert LdapLogin("mqis@x", "secret", BindMethod.SIMPLE).chosen is BindMethod.SIMPLE
 
 
 class DamagedDirectory(SpnegoDirectory):

@@ -1,9 +1,10 @@
 """A connection to an Active Directory from a URL and credentials, with plain errors.
 
     ldaps://dc1.corp.example           one domain controller, by TLS
-    ldap://dc1.corp.example            GSS-SPNEGO, encrypted by NTLM or Kerberos
+    ldap://dc1.corp.example            without TLS, encrypted by NTLM or Kerberos
     ldaps:///DC=corp,DC=example        the controllers of a domain, found by DNS
 
+The logon is by Kerberos or NTLM; the password itself is sent only if the method is a simple bind.
 The password comes from a file or from the environment, never from an argument: everybody on a
 computer can read the arguments of a process.
 """
@@ -16,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mqis.config.passwords import find_ldap_password
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.errors import LdapError, LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
 from mqis.runtime.ldap.binding import BindMethod, LdapLogin, LdapLogonError
 from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.passwords import LdapPasswordError, find_password
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.runtime.ldap.tls import TlsError, TlsSettings
@@ -120,7 +121,11 @@ async def read_root(client: LdapDirectoryClient) -> RootEntry:
 
 def settings_of(options: ConnectingOptions, environment: Mapping[str, str]) -> LdapSettings:
     """The settings of a connection; a wrong URL or an unreadable password is an error."""
-    password = read_password(options, environment) if options.user and not options.ccache else None
+    password = None
+    if options.user and not options.ccache:
+        password = find_ldap_password(
+            options.user, options.password_file, "--password-file", environment
+        )
     return LdapSettings(
         servers=tuple(LdapUrl.parse(url) for url in options.urls),
         login=LdapLogin(options.user, password, options.method, ccache=options.ccache),
@@ -129,14 +134,6 @@ def settings_of(options: ConnectingOptions, environment: Mapping[str, str]) -> L
         connect_timeout_s=options.connect_timeout_s,
         operation_timeout_s=options.operation_timeout_s,
     )
-
-
-def read_password(options: ConnectingOptions, environment: Mapping[str, str]) -> str:
-    """The first line of the password file, or the password of the environment."""
-    try:
-        return find_password(options.user, options.password_file, "--password-file", environment)
-    except LdapPasswordError as error:
-        raise MqisError(str(error)) from error
 
 
 def explained(error: MqisError, user: str) -> MqisError:
@@ -152,14 +149,9 @@ def _logon_reason(error: LdapLogonError, user: str) -> str:
     refused = error.refused
     if refused is None:
         return str(error)
-    where = refused.what.partition(": logon")[0]
-    if refused.code == ResultCode.STRONGER_AUTH_REQUIRED:
-        return (
-            f"{where}: the server wants a protected logon ({refused.result}); use ldaps://, or "
-            "ldap:// with GSS-SPNEGO"
-        )
     if refused.code != ResultCode.INVALID_CREDENTIALS:
         return str(error)
+    where = refused.what.partition(": logon")[0]
     _, _, tail = refused.result.diagnostic.partition("data ")
     reason = _LOGON_REASONS.get(tail.partition(",")[0].strip(), "the logon is refused")
     return f"{where}: {user}: {reason} ({refused.result})"

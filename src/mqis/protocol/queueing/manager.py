@@ -89,6 +89,8 @@ class QueueStatistics:
     expired: int = 0
     sessions: int = 0
     refused_connections: int = 0
+    #: Incoming connections that this side ended.
+    closed_connections: int = 0
     miscounts: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0
@@ -496,6 +498,7 @@ class QueueingMachine:
         self._timers.discard(connection)
         self.statistics.miscounts += session.miscounts
         if not lost:
+            self.statistics.closed_connections += link.destination is None
             if data := session.data_to_send():
                 self.statistics.bytes_sent += len(data)
                 self._effects.append(Write(connection, data))

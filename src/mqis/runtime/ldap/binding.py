@@ -1,13 +1,14 @@
-"""Logging on to a directory server: simple bind, or SASL GSS-SPNEGO.
+"""Logging on to a directory server: SASL GSS-SPNEGO, or a simple bind.
 
-A simple bind sends the password itself, so it happens inside TLS only, unless the caller says
-otherwise. Without TLS the default is GSS-SPNEGO, and everything after it is encrypted.
+GSS-SPNEGO is Kerberos or NTLM: the server never gets the password. Inside TLS the logon is bound to
+the server's certificate, outside of it everything that follows is encrypted. A simple bind sends
+the password itself, so it is made only if the caller asks for it, and inside TLS only.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 from mqis.protocol.authentication import AuthenticationError
@@ -21,13 +22,18 @@ from mqis.wire.ldap.responses import BindResponse
 _MECHANISM = "GSS-SPNEGO"
 #: Steps of a logon: NTLM takes two, Kerberos one or two.
 _MOST_STEPS = 10
+_ALLOW_SIMPLE = (
+    "if it may have the password itself, allow a simple bind (--simple, or store.simple in a "
+    "server's configuration)"
+)
 
 
 class BindMethod(Enum):
     """The way to log on."""
 
-    #: A simple bind inside TLS, else GSS-SPNEGO.
+    #: GSS-SPNEGO if there is a user, else anonymous.
     AUTOMATIC = "automatic"
+    #: Sends the password itself.
     SIMPLE = "simple"
     NEGOTIATE = "negotiate"
     NTLM = "ntlm"
@@ -45,21 +51,15 @@ class LdapLogin:
     method: BindMethod = BindMethod.AUTOMATIC
     protection: LdapProtection = LdapProtection.SEAL
     ccache: str | None = None
-    #: Sends a password without TLS if the method is simple.
-    allow_cleartext: bool = False
 
-    def without_password_sent(self) -> LdapLogin:
-        """The same login, by Kerberos or NTLM where the way is chosen automatically."""
-        if self.method is not BindMethod.AUTOMATIC or (not self.user and self.ccache is None):
-            return self
-        return replace(self, method=BindMethod.NEGOTIATE)
-
-    def method_inside(self, encrypted: bool) -> BindMethod:
+    @property
+    def chosen(self) -> BindMethod:
+        """The method, with the one that AUTOMATIC stands for; that is never a simple bind."""
         if self.method is not BindMethod.AUTOMATIC:
             return self.method
         if not self.user and self.ccache is None:
             return BindMethod.ANONYMOUS
-        return BindMethod.SIMPLE if encrypted and self.password else BindMethod.NEGOTIATE
+        return BindMethod.NEGOTIATE
 
 
 class LdapLogonError(LdapError):
@@ -74,7 +74,7 @@ async def bind(
     connection: LdapConnection, login: LdapLogin, host: str, *, timeout_s: float
 ) -> None:
     """Logs on; ``host`` is the name of the server that Kerberos and NTLM name as their target."""
-    method = login.method_inside(connection.is_encrypted)
+    method = login.chosen
     if method is BindMethod.ANONYMOUS:
         return
     try:
@@ -85,14 +85,14 @@ async def bind(
     except AuthenticationError as error:
         raise LdapLogonError(f"{connection.where}: {login.user}: {error}") from error
     except LdapRefused as error:
-        raise LdapLogonError(str(error), error) from error
+        raise LdapLogonError(f"{error}{_advice(connection, method, error)}", error) from error
 
 
 async def _bind_simple(connection: LdapConnection, login: LdapLogin, timeout_s: float) -> None:
-    if not connection.is_encrypted and not login.allow_cleartext:
+    if not connection.is_encrypted:
         raise AuthenticationError(
             "a simple bind without TLS would show the password to everyone on the network; use "
-            "ldaps:// or StartTLS, or allow it in the configuration"
+            "ldaps:// or StartTLS"
         )
     if not login.password:
         # RFC 4513 5.1.2: the server would answer success without having checked anything.
@@ -109,7 +109,11 @@ async def _bind_spnego(
     host: str,
     timeout_s: float,
 ) -> None:
-    # Loading them takes longer than most logons, and a simple bind needs neither.
+    if _is_distinguished_name(login.user):
+        raise AuthenticationError(
+            "Kerberos and NTLM know no distinguished names; write NAME@DOMAIN or DOMAIN\\NAME"
+        )
+    # Loading them takes longer than most logons, and an anonymous connection needs neither.
     from mqis.runtime.ldap.channelbinding import channel_binding  # noqa: PLC0415
     from mqis.runtime.ldap.sasl import (  # noqa: PLC0415
         SpnegoExchange,
@@ -140,6 +144,28 @@ async def _bind_spnego(
                 connection.protect(layer)
             return
     raise AuthenticationError("the server does not come to an end of the logon")
+
+
+def _advice(connection: LdapConnection, method: BindMethod, error: LdapRefused) -> str:
+    """What to do about a server that refuses the way to log on; the caller decides, nobody else."""
+    if error.code == ResultCode.STRONGER_AUTH_REQUIRED and not connection.is_encrypted:
+        return "; use ldaps:// or StartTLS"
+    if method is BindMethod.SIMPLE:
+        return ""
+    if error.code == ResultCode.AUTH_METHOD_NOT_SUPPORTED:
+        return f"; the server knows neither Kerberos nor NTLM: {_ALLOW_SIMPLE}"
+    if error.code == ResultCode.STRONGER_AUTH_REQUIRED:
+        # Samba up to 4.20, unless smb.conf has: ldap server require strong auth =
+        # allow_sasl_over_tls
+        return (
+            "; the server refuses Kerberos and NTLM inside TLS: use ldap://, where they encrypt "
+            f"what follows; or {_ALLOW_SIMPLE}"
+        )
+    return ""
+
+
+def _is_distinguished_name(user: str) -> bool:
+    return "=" in user and "@" not in user and "\\" not in user
 
 
 async def _ask(

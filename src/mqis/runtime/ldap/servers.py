@@ -3,9 +3,8 @@
 The servers are given, or found by DNS: a URL without a host names a domain, whose controllers are
 the SRV records ``_ldap._tcp.dc._msdcs.DOMAIN`` (MS-ADTS 6.3.6.1).
 
-DNS can be forged. So a controller that DNS names has to be in the domain that was asked for, its
-certificate is one for a name in that domain, and no password is sent to it by itself: the logon is
-by Kerberos or NTLM, bound to the TLS channel.
+DNS can be forged. So a controller that DNS names has to be in the domain that was asked for, and
+its certificate is one for a name in that domain.
 """
 
 from __future__ import annotations
@@ -71,19 +70,13 @@ class DomainControllers:
         failures: list[str] = []
         for url in await self._candidates():
             try:
-                connection = await open_connection(url, self._settings_for(url))
+                connection = await open_connection(url, self.settings)
             except LdapConnectionLost as error:
                 failures.append(str(error))
                 continue
             self._last = url
             return connection
         raise LdapUnreachable("; ".join(failures) or "no directory server was found")
-
-    def _settings_for(self, url: LdapUrl) -> LdapSettings:
-        """The settings; a server that DNS named gets a simple bind only if that was asked for."""
-        if url in self.settings.servers:
-            return self.settings
-        return replace(self.settings, login=self.settings.login.without_password_sent())
 
     async def _candidates(self) -> list[LdapUrl]:
         found: list[LdapUrl] = []

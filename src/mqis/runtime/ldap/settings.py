@@ -24,5 +24,3 @@ class LdapSettings:
     operation_timeout_s: float = 60.0
     #: Memory for answers that have arrived and are not read yet.
     buffer_limit: int = MAXIMUM_MESSAGE
-    #: Servers that one referral may lead through; 0 follows none.
-    referral_hops: int = 0

@@ -69,6 +69,7 @@ class MonitoringService:
         self._server = HttpServer(
             {path: partial(self._answer, document) for path, document in documents.items()}
         )
+        sources.monitoring = self._server
 
     async def listen(self, address: str, port: int) -> int:
         bound = await self._server.listen(address, port)

@@ -18,6 +18,7 @@ from mqis.wire.guid import Guid
 if TYPE_CHECKING:  # commands read the status of servers, and load none of their parts
     from mqis.protocol.discovery.server import DiscoveryServer
     from mqis.runtime.directory.context import DirectoryContext
+    from mqis.runtime.http import HttpServer
     from mqis.runtime.node.notifier import ChangeNotifier
     from mqis.runtime.rpc.server import RpcServer
     from mqis.runtime.writer import GroupCommitWriter
@@ -57,6 +58,7 @@ class Sources:
     started: float = field(default_factory=time.time)
     rpc: RpcServer | None = None
     mapper: RpcServer | None = None
+    monitoring: HttpServer | None = None
     replication: ReplicationService | None = None
     discovery: DiscoveryServer | None = None
     authenticator: AuditedAuthenticator | None = None

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 from mqis.config.file import ConfigError
 from mqis.config.sections import Config
 from mqis.config.stores import directory_urls
-from mqis.files import is_open_to_others
 from mqis.findings import Area, Finding
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
@@ -27,10 +25,6 @@ def is_served(config: Config) -> bool:
 
 def check(config: Config) -> Iterator[Finding]:
     """Connects as the server does, and reads what it needs when it starts."""
-    path = Path(config.store.password_file) if config.store.password_file else None
-    if path is not None and path.exists() and is_open_to_others(path):
-        todo = f"chmod 600 {path}"
-        yield _DIRECTORY.warning(f"{path}: other users can read the password", todo)
     try:
         store = open_directory(config)
     except ConfigError as error:

@@ -315,6 +315,13 @@ TRANSPORT_REFUSED = _counter(
     "Connections that were refused because of a limit.",
     read=lambda service: service.driver.node.queue.statistics.refused_connections,
 )
+TRANSPORT_CLOSED = _counter(
+    _TRANSPORT,
+    "transport_connections_closed",
+    "Incoming connections that this server closed: to make room for others, for invalid or "
+    "incomplete data, or because they were idle.",
+    read=lambda service: service.driver.node.queue.statistics.closed_connections,
+)
 SENT = _counter(
     _TRANSPORT,
     "transport_messages_sent",
@@ -418,6 +425,15 @@ DISCOVERY = _counter(
     "Requests by outcome: answered, limited (too many from one address), malformed, "
     "foreign_enterprise, unprepared (the directory lacks information for an answer).",
     "outcome",
+)
+
+# --- monitoring -----------------------------------------------------------------------------------
+
+UNANSWERED = _counter(
+    "Monitoring",
+    "monitoring_connections_unanswered",
+    "Connections to the monitoring port that were closed without an answer: to make room for "
+    "others, or because no valid request came in time.",
 )
 
 # --- journal --------------------------------------------------------------------------------------

@@ -34,6 +34,8 @@ def families(sources: Sources, view: View, status: ServerStatus) -> Iterator[Fam
         yield from journal(sources, view)
     yield from _notifications(sources)
     yield from _discovery(sources)
+    if sources.monitoring is not None:
+        yield c.UNANSWERED, c.alone(sources.monitoring.unanswered)
 
 
 # --- RPC ------------------------------------------------------------------------------------------

@@ -1,0 +1,61 @@
+"""Passwords that commands and servers log on with: from a file or from the environment.
+
+Never from an argument: everybody on a computer can read the arguments of a process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from mqis.files import OTHERS
+from mqis.wire.errors import MqisError
+
+LDAP_PASSWORD_FILE: Final = "MQIS_LDAP_PASSWORD_FILE"
+LDAP_PASSWORD: Final = "MQIS_LDAP_PASSWORD"
+#: A file that is longer holds no password.
+_LONGEST: Final = 4096
+
+
+class PasswordError(MqisError):
+    """There is no password, it cannot be read, or others can read it too."""
+
+
+def read_password_file(path: Path) -> str:
+    """The first line of a file that nobody but its owner may read or write."""
+    try:
+        with path.open(encoding="utf-8-sig") as opened:
+            # Of the open file: its name may lead to another one a moment later.
+            if os.fstat(opened.fileno()).st_mode & OTHERS:
+                raise PasswordError(f"{path}: others may read this password; chmod 600 {path}")
+            line = first_line(opened.read(_LONGEST))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PasswordError(f"{path}: the password cannot be read: {reason}") from error
+    if not line:
+        raise PasswordError(f"{path}: the first line must be the password, but is empty")
+    return line
+
+
+def first_line(text: str) -> str:
+    return text.partition("\n")[0].rstrip("\r")
+
+
+def find_ldap_password(
+    user: str, file: Path | None, option: str, environment: Mapping[str, str]
+) -> str:
+    """The password of an account of an Active Directory: in the file, or in the environment.
+
+    ``option`` names the setting that names a file, for the error.
+    """
+    path = file or environment.get(LDAP_PASSWORD_FILE)
+    if path:
+        return read_password_file(Path(path))
+    if LDAP_PASSWORD in environment:
+        return environment[LDAP_PASSWORD]
+    raise PasswordError(
+        f"no password for {user}: put it into a file that {option} or {LDAP_PASSWORD_FILE} names, "
+        f"or into {LDAP_PASSWORD}"
+    )
