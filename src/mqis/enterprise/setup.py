@@ -85,7 +85,7 @@ def change_accounts(run: Path, plan: RunPlan, steps: Sequence[Step], base: Path)
             groups = old.groups - {ADMINISTRATORS}
             if account.administrator:
                 groups |= {ADMINISTRATORS}
-            secret = _given_password(account, base) or _first_line(password_of(run, account))
+            secret = _given_password(account, base) or _password_in(password_of(run, account))
             file.add(name, secret, domain=domain, sid=old.sid, groups=groups)
 
 

@@ -185,10 +185,8 @@ def test_an_empty_password_is_not_sent(tmp_path: Path) -> None:
     server = directory(server_context(tmp_path), ldaps=True)
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "empty").chmod(0o600)
-    refused(
-        *(tmp_path, "the first line must be the password, but is empty", server),
-        **{"ca_file": "ca.pem", **SIMPLE, "password_file": "empty"},
-    )
+    settings: dict[str, Any] = {"ca_file": "ca.pem", **SIMPLE, "password_file": "empty"}
+    refused(tmp_path, "the first line must be the password, but is empty", server, **settings)
 
     async def from_the_environment() -> None:
         async with server:
