@@ -1,4 +1,4 @@
-"""Accounts that a changed enterprise file changes or removes keep their identifiers and passwords."""
+"""Accounts that a changed enterprise file changes keep their identifiers and passwords."""
 
 from __future__ import annotations
 
