@@ -403,6 +403,15 @@ class SecuritySection:
             between(1, 1_000_000), "Failed logons on one connection before it is closed."
         ),
     )
+    logon_lifetime_s: int = field(
+        default=43_200,
+        metadata=about(
+            between(60, 2_592_000),
+            "Seconds that a logon is valid; calls are then refused until the user logs on again. "
+            "A logon by Kerberos also ends with its ticket.",
+            live=True,
+        ),
+    )
     logon_wait_s: int = field(
         default=300,
         metadata=about(

@@ -73,6 +73,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds that running calls have to end when the server stops.
 GRACE_S = 5.0
+#: Seconds between two looks at the accounts file.
+ACCOUNTS_S = 1.0
 
 #: The endpoint mapper's annotations of the two interfaces.
 _ANNOTATIONS = {
@@ -144,6 +146,8 @@ class DirectoryServer:
         self._stack = AsyncExitStack()
         self._accounts = LiveAccounts(Path(config.security.accounts))
         self._directory: DirectoryContext | None = None
+        self._authenticator: AuditedAuthenticator | None = None
+        self._rpc: RpcServer | None = None
         self._replication: ReplicationService | None = None
         #: The addresses of queue managers, of a server that does not replicate.
         self._resolver: HostResolver | None = None
@@ -180,7 +184,21 @@ class DirectoryServer:
             self._replication.reread(result.config)
         if self._resolver is not None:
             self._resolver.use(result.config.hosts.entries)
+        if self._authenticator is not None:
+            self._authenticator.lifetime_s = result.config.security.logon_lifetime_s
+        if self._rpc is not None:
+            self._rpc.judge_logons()
         return result
+
+    async def _watch_accounts(self, rpc: RpcServer) -> None:
+        """Notices changes of the accounts also while nobody logs on."""
+        judged = self._accounts.edition
+        while True:
+            await asyncio.sleep(ACCOUNTS_S)
+            self._accounts.look()
+            if self._accounts.edition != judged:
+                judged = self._accounts.edition
+                rpc.judge_logons()
 
     async def _start(self) -> Ready:
         config = self.config
@@ -206,7 +224,7 @@ class DirectoryServer:
             log.warning(
                 "security.min_level is %s, below integrity: relayed logons are accepted", level
             )
-        authenticator = AuditedAuthenticator(
+        authenticator = self._authenticator = AuditedAuthenticator(
             PyspnegoAuthenticator(
                 self._accounts,
                 place.server,
@@ -216,6 +234,7 @@ class DirectoryServer:
             ),
             _logon_limits(config),
             min_level=config.security.min_level.number,
+            lifetime_s=config.security.logon_lifetime_s,
         )
         directory = DirectoryContext(
             store,
@@ -233,9 +252,11 @@ class DirectoryServer:
         self._directory = sources.directory = directory
         administration = self._administration(directory)
         sources.authenticator = authenticator
-        rpc = sources.rpc = self._rpc_server(directory, authenticator, administration)
+        rpc = self._rpc = sources.rpc = self._rpc_server(directory, authenticator, administration)
         port = await self._listen(rpc, config.rpc.port, "port")
         directory.listens_on(port)
+        watching = asyncio.create_task(self._watch_accounts(rpc))
+        self._stack.callback(watching.cancel)
         mapper_port = await self._start_mapper(sources, port) if config.rpc.mapper else None
         discovery = None
         if config.discovery.enabled:
