@@ -16,6 +16,7 @@ from mqis.protocol.directory.sources import Record, as_guid
 from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
+from mqis.protocol.sessions import SessionsReply, SessionsRequest
 from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
 from mqis.runtime.rpc.client import Credentials
 from mqis.wire.errors import MqisError
@@ -243,6 +244,9 @@ class Remote:
 
     def undelete(self, request: UndeleteRequest) -> UndeleteReply:
         return self._run(self._client.undelete(request))
+
+    def sessions(self, request: SessionsRequest) -> SessionsReply:
+        return self._run(self._client.sessions(request))
 
 
 def _target(name: str) -> dict[str, Any]:

@@ -48,6 +48,7 @@ from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.activedirectory import open_directory
+from mqis.server.administration import AdministrationService
 from mqis.server.discovery import start_discovery
 from mqis.server.hosts import HostResolver
 from mqis.server.identity import server_name
@@ -58,8 +59,9 @@ from mqis.server.monitoring.sources import Sources
 from mqis.server.notification import start_notifier
 from mqis.server.replication import ReplicationService, start_replication
 from mqis.server.restoremark import forget_when_recovered, mark_of
+from mqis.server.sessions import SessionList
 from mqis.server.undeletion.history import JournalHistory
-from mqis.server.undeletion.service import UndeletionService
+from mqis.server.undeletion.service import Undeletion
 from mqis.storage.database import DatabaseStore
 from mqis.storage.records import remember
 from mqis.storage.sqlite import SqliteStore
@@ -250,9 +252,8 @@ class DirectoryServer:
         if notifier is not None:
             directory.local, directory.notify = notifier.local, notifier.notify
         self._directory = sources.directory = directory
-        administration = self._administration(directory)
         sources.authenticator = authenticator
-        rpc = self._rpc = sources.rpc = self._rpc_server(directory, authenticator, administration)
+        rpc = self._rpc = sources.rpc = self._rpc_server(directory, authenticator)
         port = await self._listen(rpc, config.rpc.port, "port")
         directory.listens_on(port)
         watching = asyncio.create_task(self._watch_accounts(rpc))
@@ -360,29 +361,27 @@ class DirectoryServer:
         sources.discovery = responder.server
         return port
 
-    def _administration(self, directory: DirectoryContext) -> UndeletionService:
-        """The interface for undelete, which reads the journal of this server."""
+    def _undeletion(self, directory: DirectoryContext) -> Undeletion:
+        """Undelete, which reads the journal of this server."""
         replication = self._replication
         history = me = None
         if replication is not None and replication.journal is not None:
             me, files = replication.me, replication.journal.files
             history = JournalHistory(files.directory, directory.store, me.site)
-        service = UndeletionService(directory, history, me)
+        service = Undeletion(directory, history, me)
         self._stack.push_async_callback(service.close)
         return service
 
     def _rpc_server(
-        self,
-        directory: DirectoryContext,
-        authenticator: AuditedAuthenticator,
-        administration: UndeletionService,
+        self, directory: DirectoryContext, authenticator: AuditedAuthenticator
     ) -> RpcServer:
+        sessions = SessionList(directory, lambda: server)
         server = RpcServer(
             [
                 DscommService(directory),
                 Dscomm2Service(directory),
                 ManagementService(lambda: server.endpoint),
-                administration,
+                AdministrationService(self._undeletion(directory), sessions),
             ],
             SystemEntropy(),
             authenticator=authenticator,

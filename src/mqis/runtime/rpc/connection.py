@@ -17,6 +17,7 @@ from mqis.protocol.budget import Charge, Shortage
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
+from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.server import (
     CallbackFaulted,
@@ -65,6 +66,8 @@ class RpcSession(NamedTuple):
     since: float
     calls: int
     handles: int
+    #: None before the bind.
+    group: AssociationGroup | None
 
 
 class ConnectionOwner(Protocol):
@@ -505,7 +508,14 @@ class ServerProtocol(asyncio.Protocol):
         machine = self._machine
         assert machine is not None
         return RpcSession(
-            id, self.peer, machine.names, machine.level, self.since, self.calls, machine.handles
+            id,
+            self.peer,
+            machine.names,
+            machine.level,
+            self.since,
+            self.calls,
+            machine.handles,
+            machine.group,
         )
 
     def judge(self) -> None:
