@@ -48,7 +48,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         'max_connections = 5\n[security]\naccounts = "a.toml"\ndomain = "LAB"\n'
         'administrators = ["S-1-5-21-1-2-3-500", "S-1-5-32-544"]\ngss = "none"\n'
         'keytab = "/etc/krb5.keytab"\nanonymous = false\nchallenge_machines = true\n'
-        'machine_policy = "owner"\n[discovery]\nenabled = true\nlisten = "0.0.0.0"\n'
+        'machine_policy = "owner"\nlogon_lifetime_s = 3600\n[discovery]\nenabled = true\nlisten = "0.0.0.0"\n'
         'port = 1802\nnetworks = ["LAN"]\nown_enterprise_only = true\nrate = 5\nburst = 6\n'
         '[replication]\nlisten = "10.0.0.1"\nport = 1802\nping = true\nping_port = 3528\n'
         'pec = "pec1"\npsc = "psc1"\nid = "00000000-0000-0000-0000-000000000001"\n'
@@ -80,6 +80,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
             False,
             True,
             MachinePolicy.OWNER,
+            logon_lifetime_s=3600,
         ),
         DiscoverySection(True, "0.0.0.0", 1802, ("LAN",), True, 5, 6),
         ReplicationSection(
@@ -154,6 +155,10 @@ def test_the_store_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         (
             "[security]\nmachine_policy = 1\n",
             "security.machine_policy: 1 is not one of everyone, o",
+        ),
+        (
+            "[security]\nlogon_lifetime_s = 59\n",
+            "security.logon_lifetime_s: must be a number from 60 to 2592000, not 59",
         ),
         ("[discovery]\nlisten = '::1'\n", "discovery.listen: '::1' is not an IPv4 address"),
         ("[discovery]\nnetworks = 'LAN'\n", "discovery.networks: must be a list"),

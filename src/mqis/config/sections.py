@@ -278,7 +278,7 @@ class SecuritySection:
         metadata=about(
             as_text,
             "The accounts file, relative to this file; 'mqis account' edits it. Changes take "
-            "effect at once.",
+            "effect within a second or two, also for users who have logged on.",
             live=True,
         ),
     )
