@@ -10,7 +10,7 @@ from mqis.cli.login import LogonOptions, connected
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, counted, print_json, say, table
 from mqis.cli.spread import spread
-from mqis.protocol.sessions import SessionEntry, SessionsReply, SessionsRequest, SessionVerb
+from mqis.protocol.sessions import SessionEntry, SessionsReply
 from mqis.views.presentation.records import moment
 
 
@@ -33,11 +33,8 @@ def sessions(
 
     For administrators. Connections of users come first, then those without a logon.
     """
-    request = SessionsRequest(SessionVerb.LIST)
-    if end is not None:
-        request = SessionsRequest(SessionVerb.END, end)
     with connected(access.login()) as remote:
-        found = remote.sessions(request)
+        found = remote.sessions() if end is None else remote.end_session(end)
     if json:
         print_json({"total": found.total, "sessions": [_as_json(one) for one in found.sessions]})
         return

@@ -8,13 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.hresult import HResult
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
@@ -27,8 +24,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def encode(message: DataclassInstance) -> bytes:
-    return json.dumps(asdict(message), separators=(",", ":")).encode("ascii")
+def encode(message: object) -> bytes:
+    """Encodes a dataclass."""
+    document = asdict(message)  # type: ignore[call-overload]
+    return json.dumps(document, separators=(",", ":")).encode("ascii")
 
 
 class DocumentReader:

@@ -8,7 +8,6 @@ from http import HTTPStatus
 from starlette.responses import RedirectResponse, Response
 
 from mqis.config.logs import details
-from mqis.protocol.sessions import SessionsRequest, SessionVerb
 from mqis.views.console.faults import MqisError, is_denied
 from mqis.views.presentation.records import moment
 from mqis.web.access import Visitors
@@ -23,7 +22,7 @@ def show(request: PageRequest) -> Response:
     access = request.visitor.access
     if access is None:
         return to_login(request.request)
-    found = access.remote.sessions(SessionsRequest(SessionVerb.LIST))
+    found = access.remote.sessions()
     return request.page("sessions.html", found=found, place=access.place, moment=moment)
 
 
@@ -35,7 +34,7 @@ def end(request: PageRequest) -> Response:
     if not text.isdecimal() or len(text) > 18:
         return request.error(HTTPStatus.BAD_REQUEST, "Bad request", "There is no such session.")
     try:
-        access.remote.sessions(SessionsRequest(SessionVerb.END, int(text)))
+        access.remote.end_session(int(text))
     except MqisError as error:
         _audit(request, access, text, error)
         raise
