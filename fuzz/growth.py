@@ -33,6 +33,7 @@ from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.server import CallReceived, ServerConnection
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
+from mqis.runtime.authentication.account import MemoryAccounts
 from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.http import MAX_REQUEST, _head, _misdirected, _parse
@@ -91,13 +92,8 @@ def is_superlinear(small: tuple[int, float], large: tuple[int, float]) -> bool:
 # --- tokens ---------------------------------------------------------------------------------------
 
 
-class _Nobody:
-    def find(self, domain: str, name: str) -> None:
-        return None
-
-
 _SPNEGO, _NTLM = bytes.fromhex("06062b0601050502"), bytes.fromhex("060a2b06010401823702020a")
-_SERVER = PyspnegoAuthenticator(_Nobody(), "server", "LAB")
+_SERVER = PyspnegoAuthenticator(MemoryAccounts(), "server", "LAB")
 _CLIENT = PyspnegoInitiator(LogonCredentials("alice", "LAB", "password"))
 _NTLM_FLAGS = 0x2088_8211
 

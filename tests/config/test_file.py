@@ -49,6 +49,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         'administrators = ["S-1-5-21-1-2-3-500", "S-1-5-32-544"]\ngss = "none"\n'
         'keytab = "/etc/krb5.keytab"\nanonymous = false\nchallenge_machines = true\n'
         'machine_policy = "owner"\nmax_changes_per_hour = 70\nmax_written_mb_per_hour = 8\n'
+        "logon_lifetime_s = 3600\n"
         '[discovery]\nenabled = true\nlisten = "0.0.0.0"\n'
         'port = 1802\nnetworks = ["LAN"]\nown_enterprise_only = true\nrate = 5\nburst = 6\n'
         '[replication]\nlisten = "10.0.0.1"\nport = 1802\nping = true\nping_port = 3528\n'
@@ -83,6 +84,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
             MachinePolicy.OWNER,
             max_changes_per_hour=70,
             max_written_mb_per_hour=8,
+            logon_lifetime_s=3600,
         ),
         DiscoverySection(True, "0.0.0.0", 1802, ("LAN",), True, 5, 6),
         ReplicationSection(
@@ -165,6 +167,10 @@ def test_the_store_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.Monk
         (
             "[security]\nmachine_policy = 1\n",
             "security.machine_policy: 1 is not one of everyone, o",
+        ),
+        (
+            "[security]\nlogon_lifetime_s = 59\n",
+            "security.logon_lifetime_s: must be a number from 60 to 2592000, not 59",
         ),
         ("[discovery]\nlisten = '::1'\n", "discovery.listen: '::1' is not an IPv4 address"),
         ("[discovery]\nnetworks = 'LAN'\n", "discovery.networks: must be a list"),

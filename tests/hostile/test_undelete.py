@@ -17,6 +17,7 @@ from mqis.cli.undelete import _show, _tell
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import RemoteUser, connect
 from mqis.client.servers import ServerAddress
+from mqis.protocol.documents import encode
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.protocol.security.information import SecurityInformation
 from mqis.protocol.undeletion.messages import (
@@ -28,7 +29,6 @@ from mqis.protocol.undeletion.messages import (
     UndeleteRequest,
     decode_reply,
     decode_request,
-    encode,
 )
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
@@ -36,7 +36,7 @@ from mqis.server.undeletion import service
 from mqis.server.undeletion.planning import PlannedObject, plan_undelete
 from mqis.testing.ports import free_ports
 from mqis.views.deletion.undelete_steps import carry_out, make_plan
-from mqis.wire.administration import ADMINISTRATION, MAX_REQUEST, UNDELETE, UndeleteCall
+from mqis.wire.administration import ADMINISTRATION, MAX_REQUEST, UNDELETE, AdministrationCall
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -138,7 +138,9 @@ def test_bad_requests_change_nothing_and_break_nothing(tmp_path: Path) -> None:
         async with await logged_on(server, "alice") as alice:
             session = await alice._session()
             for body in bodies:
-                answer = await session.call(UNDELETE, UndeleteCall(body), interface=ADMINISTRATION)
+                answer = await session.call(
+                    UNDELETE, AdministrationCall(body), interface=ADMINISTRATION
+                )
                 assert answer.result == HResult.MQ_ERROR_INVALID_PARAMETER, body[:60]
                 assert decode_reply(answer.answer or b"").error
             await lose_a_queue(alice)

@@ -64,6 +64,7 @@ PAGES = {
     "pipeline": "pipeline",
     "table": "pipeline/table/lag",
     "statistics": "statistics",
+    "sessions": "sessions",
     "login": "login",
     "error": "directory/queue/none",
 }

@@ -32,6 +32,7 @@ PAGES = (
     "/pipeline",
     "/pipeline/table/lag",
     "/statistics",
+    "/sessions",
     "/login",
 )
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mqis.client import calls, calls2, requests
+from mqis.client.administration import sessions, undelete
 from mqis.client.authentication import MachineSigner, SignatureError
 from mqis.client.elements import DirectoryElement
 from mqis.client.events import ClientEvents
@@ -26,11 +27,11 @@ from mqis.client.known import KnownServers
 from mqis.client.requests import Filter, SortOrder, equal
 from mqis.client.servers import ServerAddress
 from mqis.client.session import DirectoryConnection, ServerSession, SessionSettings
-from mqis.client.undeletion import undelete
 from mqis.protocol.authentication import Initiator
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.sessions import SessionsReply, SessionsRequest
 from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
 from mqis.runtime.rpc.client import Credentials
 from mqis.wire.guid import Guid
@@ -130,6 +131,10 @@ class DirectoryClient:
     async def undelete(self, request: UndeleteRequest) -> UndeleteReply:
         """Plans or carries out an undelete, for an administrator of a server of mqis."""
         return await undelete(await self._session(), request)
+
+    async def sessions(self, request: SessionsRequest) -> SessionsReply:
+        """Lists or ends sessions, for an administrator of a server of mqis."""
+        return await sessions(await self._session(), request)
 
     async def _session(self) -> ServerSession:
         return await self._connection.session()

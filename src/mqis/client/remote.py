@@ -16,6 +16,7 @@ from mqis.protocol.directory.sources import Record, as_guid
 from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
+from mqis.protocol.sessions import SessionsReply, SessionsRequest, SessionVerb
 from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
 from mqis.runtime.rpc.client import Credentials
 from mqis.wire.errors import MqisError
@@ -243,6 +244,14 @@ class Remote:
 
     def undelete(self, request: UndeleteRequest) -> UndeleteReply:
         return self._run(self._client.undelete(request))
+
+    def sessions(self) -> SessionsReply:
+        """Who is connected to the server, for its administrators."""
+        return self._run(self._client.sessions(SessionsRequest(SessionVerb.LIST)))
+
+    def end_session(self, id: int) -> SessionsReply:  # noqa: A002
+        """Ends a session of the server; returns those that are left."""
+        return self._run(self._client.sessions(SessionsRequest(SessionVerb.END, id)))
 
 
 def _target(name: str) -> dict[str, Any]:

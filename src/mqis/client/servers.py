@@ -46,7 +46,11 @@ class LogonRefusedError(RpcConnectionError):
 
 
 #: The faults by which a server says that it does not accept the caller's credentials.
-_LOGON_FAULTS = (FaultStatus.ACCESS_DENIED, FaultStatus.SEC_PKG_ERROR)
+_LOGON_FAULTS = (
+    FaultStatus.ACCESS_DENIED,
+    FaultStatus.SEC_PKG_ERROR,
+    FaultStatus.CONTEXT_EXPIRED,
+)
 
 
 def is_logon_refused(error: Exception) -> bool:

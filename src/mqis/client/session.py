@@ -26,7 +26,7 @@ from mqis.client.servers import (
 )
 from mqis.protocol.authentication import Initiator
 from mqis.protocol.errors import DirectoryError, ProtocolError
-from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
+from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.errors import WireError
@@ -196,14 +196,20 @@ class ServerSession:
         if interface is not dscomm.DSCOMM and not self._rpc.offers(interface.syntax):
             # The same association, because the auth handle belongs to it (MQDS-3.4.3-01).
             await self._rpc.add_interface(interface.syntax)
-        return await invoke(
-            self._rpc,
-            interface,
-            operation,
-            request,
-            given=given,
-            timeout_s=self._settings.timeout_s,
-        )
+        try:
+            return await invoke(
+                self._rpc,
+                interface,
+                operation,
+                request,
+                given=given,
+                timeout_s=self._settings.timeout_s,
+            )
+        except RpcFault as fault:
+            if fault.status == FaultStatus.CONTEXT_EXPIRED:
+                self._give_up()  # the next call logs on again
+                raise RpcFault(fault.status, "the logon has expired; log on again") from None
+            raise
 
     async def signed(
         self,

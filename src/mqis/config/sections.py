@@ -286,7 +286,7 @@ class SecuritySection:
         metadata=about(
             as_text,
             "The accounts file, relative to this file; 'mqis account' edits it. Changes take "
-            "effect at once.",
+            "effect within a second or two, also for users who have logged on.",
             live=True,
         ),
     )
@@ -428,6 +428,15 @@ class SecuritySection:
         default=3,
         metadata=about(
             between(1, 1_000_000), "Failed logons on one connection before it is closed."
+        ),
+    )
+    logon_lifetime_s: int = field(
+        default=43_200,
+        metadata=about(
+            between(60, 2_592_000),
+            "Seconds that a logon is valid; calls are then refused until the user logs on again. "
+            "A logon by Kerberos also ends with its ticket.",
+            live=True,
         ),
     )
     logon_wait_s: int = field(

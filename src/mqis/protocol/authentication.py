@@ -14,7 +14,7 @@ Levels 3 and 4 are signed as 5 is, which the table of 3.3.1.5.2.2 does not ask f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Protocol, TypeGuard
 
 from mqis.protocol.errors import ProtocolError
@@ -55,6 +55,15 @@ def auth_type_name(auth_type: int) -> str:
 
 class AuthenticationError(ProtocolError):
     """The peer did not prove who it is, or what arrived is not what was sent."""
+
+
+class LogonEnd(Enum):
+    """The reasons for which a logon that succeeded is no longer valid."""
+
+    #: The account is gone, or has another password or SID than at the logon.
+    REVOKED = "revoked"
+    #: The logon, or the ticket that it was made with, is too old.
+    EXPIRED = "expired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +138,14 @@ class SecurityContext(Protocol):
 
     @property
     def identity(self) -> Identity | None:
-        """The caller: an acceptor knows it once the context is complete, an initiator never."""
+        """The caller: an acceptor knows it once the context is complete, an initiator never.
+
+        Its groups are those of now, not those of the logon; None once the logon has ended.
+        """
+
+    @property
+    def ended(self) -> LogonEnd | None:
+        """The reason that the peer has to log on again; None while its logon is valid."""
 
     def step(self, token: bytes | None) -> bytes | None:
         """Takes the peer's token (None at the start); returns the next one to send, if any."""

@@ -71,6 +71,8 @@ class AccountsFile:
         self._seen: tuple[int, ...] = ()
         self._content = _Content(Sid(5))
         self._index = MemoryAccounts()
+        #: The number of times that the file was read.
+        self.edition = 0
 
     def accounts(self) -> tuple[Account, ...]:
         """All accounts, in the order of the file."""
@@ -80,6 +82,13 @@ class AccountsFile:
     def find(self, domain: str, name: str) -> Account | None:
         self._refresh()
         return self._index.find(domain, name)
+
+    def known(self, domain: str, name: str) -> Account | None:
+        return self._index.find(domain, name)
+
+    def look(self) -> None:
+        """Reads the file if it has changed; raises ``AccountsError`` if it cannot be used."""
+        self._refresh()
 
     def add(
         self,
@@ -134,6 +143,7 @@ class AccountsFile:
             content = self._read()
             self._content, self._index = content, MemoryAccounts(content.accounts)
             self._seen = seen
+            self.edition += 1
 
     def _read(self) -> _Content:
         try:

@@ -48,6 +48,7 @@ from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.activedirectory import open_directory
+from mqis.server.administration import AdministrationService
 from mqis.server.discovery import start_discovery
 from mqis.server.hosts import HostResolver
 from mqis.server.identity import server_name
@@ -58,8 +59,9 @@ from mqis.server.monitoring.sources import Sources
 from mqis.server.notification import start_notifier
 from mqis.server.replication import ReplicationService, start_replication
 from mqis.server.restoremark import forget_when_recovered, mark_of
+from mqis.server.sessions import SessionList
 from mqis.server.undeletion.history import JournalHistory
-from mqis.server.undeletion.service import UndeletionService
+from mqis.server.undeletion.service import Undeletion
 from mqis.storage.database import DatabaseStore
 from mqis.storage.records import remember
 from mqis.storage.sqlite import SqliteStore
@@ -73,6 +75,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds that running calls have to end when the server stops.
 GRACE_S = 5.0
+#: Seconds between two looks at the accounts file.
+ACCOUNTS_S = 1.0
 
 #: The endpoint mapper's annotations of the two interfaces.
 _ANNOTATIONS = {
@@ -144,6 +148,8 @@ class DirectoryServer:
         self._stack = AsyncExitStack()
         self._accounts = LiveAccounts(Path(config.security.accounts))
         self._directory: DirectoryContext | None = None
+        self._authenticator: AuditedAuthenticator | None = None
+        self._rpc: RpcServer | None = None
         self._replication: ReplicationService | None = None
         self._monitoring: MonitoringService | None = None
         #: The addresses of queue managers, of a server that does not replicate.
@@ -183,7 +189,21 @@ class DirectoryServer:
             self._monitoring.reread(result.config.monitoring)
         if self._resolver is not None:
             self._resolver.use(result.config.hosts.entries)
+        if self._authenticator is not None:
+            self._authenticator.lifetime_s = result.config.security.logon_lifetime_s
+        if self._rpc is not None:
+            self._rpc.judge_logons()
         return result
+
+    async def _watch_accounts(self, rpc: RpcServer) -> None:
+        """Notices changes of the accounts also while nobody logs on."""
+        judged = self._accounts.edition
+        while True:
+            await asyncio.sleep(ACCOUNTS_S)
+            self._accounts.look()
+            if self._accounts.edition != judged:
+                judged = self._accounts.edition
+                rpc.judge_logons()
 
     async def _start(self) -> Ready:
         config = self.config
@@ -209,7 +229,7 @@ class DirectoryServer:
             log.warning(
                 "security.min_level is %s, below integrity: relayed logons are accepted", level
             )
-        authenticator = AuditedAuthenticator(
+        authenticator = self._authenticator = AuditedAuthenticator(
             PyspnegoAuthenticator(
                 self._accounts,
                 place.server,
@@ -219,6 +239,7 @@ class DirectoryServer:
             ),
             _logon_limits(config),
             min_level=config.security.min_level.number,
+            lifetime_s=config.security.logon_lifetime_s,
         )
         directory = DirectoryContext(
             store,
@@ -234,11 +255,12 @@ class DirectoryServer:
         if notifier is not None:
             directory.local, directory.notify = notifier.local, notifier.notify
         self._directory = sources.directory = directory
-        administration = self._administration(directory)
         sources.authenticator = authenticator
-        rpc = sources.rpc = self._rpc_server(directory, authenticator, administration)
+        rpc = self._rpc = sources.rpc = self._rpc_server(directory, authenticator)
         port = await self._listen(rpc, config.rpc.port, "port")
         directory.listens_on(port)
+        watching = asyncio.create_task(self._watch_accounts(rpc))
+        self._stack.callback(watching.cancel)
         mapper_port = await self._start_mapper(sources, port) if config.rpc.mapper else None
         discovery = None
         if config.discovery.enabled:
@@ -342,29 +364,27 @@ class DirectoryServer:
         sources.discovery = responder.server
         return port
 
-    def _administration(self, directory: DirectoryContext) -> UndeletionService:
-        """The interface for undelete, which reads the journal of this server."""
+    def _undeletion(self, directory: DirectoryContext) -> Undeletion:
+        """Undelete, which reads the journal of this server."""
         replication = self._replication
         history = me = None
         if replication is not None and replication.journal is not None:
             me, files = replication.me, replication.journal.files
             history = JournalHistory(files.directory, directory.store, me.site)
-        service = UndeletionService(directory, history, me)
+        service = Undeletion(directory, history, me)
         self._stack.push_async_callback(service.close)
         return service
 
     def _rpc_server(
-        self,
-        directory: DirectoryContext,
-        authenticator: AuditedAuthenticator,
-        administration: UndeletionService,
+        self, directory: DirectoryContext, authenticator: AuditedAuthenticator
     ) -> RpcServer:
+        sessions = SessionList(directory, lambda: server)
         server = RpcServer(
             [
                 DscommService(directory),
                 Dscomm2Service(directory),
                 ManagementService(lambda: server.endpoint),
-                administration,
+                AdministrationService(self._undeletion(directory), sessions),
             ],
             SystemEntropy(),
             authenticator=authenticator,

@@ -1,13 +1,19 @@
-"""Logons to a server: replaceable accounts, and the counting of failed logons.
+"""Logons to a server: replaceable accounts, the counting of failed logons, the end of others.
 
 A failed logon is counted (``protocol.logons`` decides how long to wait) and leaves an audit line
 with the peer's address. Connections and S_DSValidateServer share one authenticator and one count.
+
+A logon that succeeded is judged again when the accounts have changed: its groups are then those of
+the accounts file, and it ends if the account is gone or has another password or SID. It also
+ends after ``security.logon_lifetime_s``, and with the Kerberos ticket that it was made with.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from hmac import compare_digest
+from math import inf
 from pathlib import Path
 from time import monotonic
 
@@ -18,12 +24,14 @@ from mqis.protocol.authentication import (
     AuthenticationError,
     AuthLevel,
     Identity,
+    LogonEnd,
     SecurityContext,
     has_name,
 )
 from mqis.protocol.logons import FailedLogons, LogonLimits
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account
+from mqis.runtime.authentication.context import ProviderContext
 from mqis.runtime.peers import computer_of, is_loopback
 from mqis.server.accounts import AccountsError, AccountsFile
 
@@ -33,6 +41,8 @@ audit = logging.getLogger("mqis.audit")
 #: Characters at most of a reason and of a name from a peer, in a log line or a table.
 _MOST_SHOWN = 300
 _MOST_NAME = 80
+#: The seconds that a logon is valid, unless the configuration says otherwise.
+LIFETIME_S = 12 * 3600.0
 
 
 class LiveAccounts:
@@ -44,6 +54,9 @@ class LiveAccounts:
 
     def __init__(self, path: Path) -> None:
         self._file = AccountsFile(path)
+        #: The editions of the files before this one.
+        self._before = 0
+        self._unusable = False
 
     def use(self, path: Path) -> None:
         """Switches to another file; raises ``AccountsError`` if it is damaged or not private."""
@@ -53,7 +66,29 @@ class LiveAccounts:
         else:
             text = "no accounts yet, all callers are anonymous; 'mqis account add' makes the file"
             log.warning(text, extra=details(file=file.path))
+        self._before = self.edition + 1
         self._file = file
+
+    @property
+    def edition(self) -> int:
+        return self._before + self._file.edition
+
+    def look(self) -> None:
+        """Reads the file if it has changed.
+
+        One that cannot be used ends no logon: somebody may be editing it. ``use`` is strict.
+        """
+        try:
+            self._file.look()
+        except AccountsError as error:
+            if not self._unusable:
+                log.error("the accounts are those that were read last: %s", error)
+            self._unusable = True
+        else:
+            self._unusable = False
+
+    def known(self, domain: str, name: str) -> Account | None:
+        return self._file.known(domain, name)
 
     def find(self, domain: str, name: str) -> Account | None:
         try:
@@ -75,12 +110,16 @@ class AuditedAuthenticator:
         limits: LogonLimits | None = None,
         *,
         min_level: int = AuthLevel.INTEGRITY,
+        lifetime_s: float = LIFETIME_S,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """``min_level``: logons below it are logged, and their users are anonymous."""
         self._authenticator = authenticator
         self._min_level = min_level
-        self._clock = clock
+        #: The seconds after which a logon ends; a change holds for all logons.
+        self.lifetime_s = lifetime_s
+        self.clock = clock
+        self.accounts = authenticator.accounts
         self._failed = FailedLogons(limits)
         #: Since the start: logons that were begun, those that failed, and those of the failed
         #: ones that were refused unchecked because of a wait.
@@ -102,7 +141,7 @@ class AuditedAuthenticator:
 
     def wait_s(self, peer: str, account: str = "") -> float:
         """Seconds that a peer, or an account there, has to wait before a password is checked."""
-        now, address = self._clock(), computer_of(peer)
+        now, address = self.clock(), computer_of(peer)
         if account:
             return self._failed.account_wait_s(address, account, now)
         return self._failed.address_wait_s(address, now)
@@ -110,7 +149,7 @@ class AuditedAuthenticator:
     def failed(self, peer: str, account: str, shown: str, reason: str) -> None:
         """Counts and logs a logon that was checked and failed."""
         self.failures += 1
-        now, address = self._clock(), computer_of(peer)
+        now, address = self.clock(), computer_of(peer)
         counted = self._failed.failed(address, account, now, exempt=is_loopback(peer))
         fields: dict[str, object] = {"peer": peer}
         if counted.wait_s:
@@ -142,20 +181,23 @@ class _Attempt:
     """One logon: the account that it claims, and its wait."""
 
     def __init__(self, authenticator: AuditedAuthenticator, peer: str) -> None:
-        self._authenticator = authenticator
+        self.authenticator = authenticator
         self.peer = peer
+        #: The account whose password is checked; None: none is, as with a ticket.
+        self.proved: Account | None = None
         #: The key under which failures are counted; empty until a name was given.
         self.account = ""
         self.shown = "somebody"
 
     def check_address(self) -> None:
-        self._check(self._authenticator.wait_s(self.peer))
+        self._check(self.authenticator.wait_s(self.peer))
 
     def check_account(self, name: str, account: Account | None) -> None:
         """Sets the name under which failures count: an account's own, or the unknown name."""
+        self.proved = account
         self.shown = _cut(name if account is None else str(account), _MOST_NAME)
         self.account = self.shown.upper()
-        self._check(self._authenticator.wait_s(self.peer, self.account))
+        self._check(self.authenticator.wait_s(self.peer, self.account))
 
     def _check(self, wait_s: float) -> None:
         if wait_s > 0:
@@ -163,25 +205,37 @@ class _Attempt:
 
     def failed(self, error: AuthenticationError) -> None:
         if isinstance(error, _MustWait):
-            self._authenticator.not_judged(self.peer, self.shown)
+            self.authenticator.not_judged(self.peer, self.shown)
         else:
             reason = _cut(str(error), _MOST_SHOWN)
-            self._authenticator.failed(self.peer, self.account, self.shown, reason)
+            self.authenticator.failed(self.peer, self.account, self.shown, reason)
 
     def succeeded(self, identity: Identity | None, level: int) -> None:
-        self._authenticator.succeeded(self.peer, self.account, identity, level)
+        self.authenticator.succeeded(self.peer, self.account, identity, level)
 
 
 class _AuditedContext:
-    """A security context whose errors during the logon count as a failed logon."""
+    """A security context whose failed logon counts, and whose logon may end.
 
-    def __init__(self, context: SecurityContext, attempt: _Attempt, level: int) -> None:
+    ``identity`` and ``ended`` are those of now: they are judged again after each change of the
+    accounts, and ``ended`` stays as it is once it has a reason.
+    """
+
+    def __init__(self, context: ProviderContext, attempt: _Attempt, level: int) -> None:
         self._context = context
         self._attempt = attempt
         self._level = level
         self._refused = False
         self.signature_size = context.signature_size
         self.protect = context.protect
+        self._owner = attempt.authenticator
+        #: The caller; None until the context is complete.
+        self._identity: Identity | None = None
+        self._end: LogonEnd | None = None
+        #: The edition of the accounts that the logon was judged by last; none before its first use.
+        self._edition = -1
+        #: The time of the logon, and the end of its ticket.
+        self._began = self._ticket_until = inf
 
     @property
     def complete(self) -> bool:
@@ -189,7 +243,45 @@ class _AuditedContext:
 
     @property
     def identity(self) -> Identity | None:
-        return self._context.identity
+        valid = self._context.complete and self.ended is None
+        return self._identity if valid else None
+
+    @property
+    def ended(self) -> LogonEnd | None:
+        if self._end is not None or not has_name(self._identity):
+            return self._end
+        if self._edition != self._owner.accounts.edition:
+            self._judge_again(self._identity)
+        now = self._owner.clock()
+        if self._end is None and now >= min(
+            self._began + self._owner.lifetime_s, self._ticket_until
+        ):
+            self._ends(LogonEnd.EXPIRED, "it is too old")
+        return self._end
+
+    def _judge_again(self, before: Identity) -> None:
+        """Takes the groups that the account has now, or ends the logon."""
+        self._edition = self._owner.accounts.edition
+        proved = self._attempt.proved
+        if proved is None:  # by a ticket, whose principal is looked up again
+            now = self._context.identity
+            if now is None or (before.sid is not None and now.sid != before.sid):
+                self._ends(LogonEnd.REVOKED, "its account was removed")
+            else:
+                self._identity = now
+            return
+        account = self._owner.accounts.known(proved.domain, proved.name)
+        if account is None or account.sid != proved.sid:
+            self._ends(LogonEnd.REVOKED, "its account was removed")
+        elif not compare_digest(account.nt_hash, proved.nt_hash):
+            self._ends(LogonEnd.REVOKED, "its account has another password now")
+        else:
+            self._identity = account.identity
+
+    def _ends(self, end: LogonEnd, reason: str) -> None:
+        self._end = end
+        text = "the logon of %s has ended: %s"
+        audit.warning(text, self._identity, reason, extra=details(peer=self._attempt.peer))
 
     def step(self, token: bytes | None) -> bytes | None:
         try:
@@ -199,8 +291,14 @@ class _AuditedContext:
             self._attempt.failed(error)
             raise
         if self._context.complete:
-            self._attempt.succeeded(self._context.identity, self._level)
+            self._begin()
         return answer
+
+    def _begin(self) -> None:
+        self._identity = self._context.identity
+        self._began = self._owner.clock()
+        self._ticket_until = self._began + self._context.lifetime_s
+        self._attempt.succeeded(self._identity, self._level)
 
     def unprotect(  # noqa: PLR0917
         self,

@@ -25,6 +25,7 @@ from mqis.protocol.authentication import (
     AuthLevel,
     AuthType,
     Identity,
+    LogonEnd,
     auth_type_name,
 )
 
@@ -84,6 +85,11 @@ class SharedSecretContext:
         if not self._accepting or not self.complete:
             return None
         return Identity("TEST", self._name.decode("latin-1")) if self._name else ANONYMOUS
+
+    @property
+    def ended(self) -> LogonEnd | None:
+        """None: the secret is valid for ever."""
+        return None
 
     # --- steps ------------------------------------------------------------------------------------
 

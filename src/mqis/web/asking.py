@@ -10,6 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from mqis.client.servers import is_logon_refused
+from mqis.views.console.faults import MqisError
 from mqis.views.console.places import ServerPlace
 from mqis.views.console.reading import LoginNeeded, VisitorReader
 from mqis.views.console.rights import AccountNames
@@ -118,11 +120,19 @@ def _refilled(request: Request, form_at: str, form: dict[str, str]) -> str:
 
 
 async def answered(page: Page, request: PageRequest) -> Response:
-    """Makes the page in a thread; the application turns other errors of mqis into pages."""
+    """Makes the page in a thread; the application turns other errors of mqis into pages.
+
+    If the server has ended the visitor's logon, so does the console.
+    """
     try:
         async with request.console.making:
             return await run_in_threadpool(page, request)
     except LoginNeeded:
+        return to_login(request.request)
+    except MqisError as error:
+        if request.visitor.access is None or not is_logon_refused(error):
+            raise
+        request.console.sessions.end(request.visitor.id, "the server ended the logon")
         return to_login(request.request)
     except ValueError as error:  # a type or identifier in the address is wrong
         return request.error(404, "Not found", str(error))

@@ -91,9 +91,9 @@ class Sessions:
         self._sessions[made] = _Session(access, peer, now, now)
         return made
 
-    def end(self, id: str) -> None:  # noqa: A002
+    def end(self, id: str, reason: str = "logged out") -> None:  # noqa: A002
         if id in self._sessions:
-            self._drop(id, "logged out")
+            self._drop(id, reason)
 
     async def close(self) -> None:
         for key in list(self._sessions):

@@ -1,8 +1,8 @@
 """The administration interface of mqis: calls that no specification has.
 
-It carries one operation, whose request and answer are JSON documents in UTF-8
-(``protocol.undeletion.messages``). Clients of MS-MQDS never see it: it is not registered with the
-endpoint mapper, and a server of another make refuses to bind it.
+The requests and answers of its operations are JSON documents in UTF-8
+(``protocol.undeletion.messages``, ``protocol.sessions``). Clients of MS-MQDS never see it: it is
+not registered with the endpoint mapper, and a server of another make refuses to bind it.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ MAX_ANSWER = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class UndeleteCall:
+class AdministrationCall:
     request: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class UndeleteAnswer:
+class AdministrationAnswer:
     """The answer, which is a document with the key "error" if the result is a failure."""
 
     answer: bytes | None
     result: int
 
 
-UNDELETE: Operation[UndeleteCall, UndeleteAnswer] = Operation(
-    0,
-    "Undelete",
-    Parameters(
-        UndeleteCall,
-        size=U32,
-        request=Conformant(U8, size_is="size", maximum=MAX_REQUEST),
-    ),
-    Parameters(
-        UndeleteAnswer,
-        count=Ref(U32),
-        answer=Ref(
-            Unique(ConformantVarying(U8, size_is="count", length_is="count", maximum=MAX_ANSWER))
+def _operation(opnum: int, name: str) -> Operation[AdministrationCall, AdministrationAnswer]:
+    """An operation that takes a document and returns one."""
+    answer = ConformantVarying(U8, size_is="count", length_is="count", maximum=MAX_ANSWER)
+    return Operation(
+        opnum,
+        name,
+        Parameters(
+            AdministrationCall,
+            size=U32,
+            request=Conformant(U8, size_is="size", maximum=MAX_REQUEST),
         ),
-        result=U32,
-    ),
-)
+        Parameters(AdministrationAnswer, count=Ref(U32), answer=Ref(Unique(answer)), result=U32),
+    )
 
-ADMINISTRATION = InterfaceDescription("mqis_administration", SYNTAX, (UNDELETE,), opnums=1)
+
+UNDELETE = _operation(0, "Undelete")
+SESSIONS = _operation(1, "Sessions")
+
+ADMINISTRATION = InterfaceDescription("mqis_administration", SYNTAX, (UNDELETE, SESSIONS), opnums=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqis.protocol.authentication import SecurityContext
+from mqis.protocol.authentication import Authenticator, SecurityContext
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
@@ -42,7 +42,7 @@ def connect(
     auth_type: int,
     level: int,
     client: PyspnegoInitiator = CLIENT,
-    server: PyspnegoAuthenticator = SERVER,
+    server: Authenticator = SERVER,
     target: str = TARGET,
 ) -> tuple[SecurityContext, SecurityContext]:
     """A complete context: its initiator and its acceptor."""

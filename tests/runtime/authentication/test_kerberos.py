@@ -6,18 +6,26 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from mqis.protocol.authentication import AuthenticationError, AuthType, Identity, SecurityContext
+from mqis.protocol.authentication import (
+    AuthenticationError,
+    AuthType,
+    Identity,
+    LogonEnd,
+    SecurityContext,
+)
 from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
-from mqis.runtime.authentication.account import MemoryAccounts
+from mqis.runtime.authentication.account import Account, MemoryAccounts
 from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.server.logon import AuditedAuthenticator
 from mqis.testing.ports import free_port
+from mqis.wire.security.sid import ADMINISTRATORS
 from tests.runtime.authentication.pairs import ACCOUNTS, ALICE, PASSWORD, connect
 from tests.waiting import wait_until
 
@@ -64,6 +72,7 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
     run("kadmin.local", "-q", f'addprinc -pw "{PASSWORD}" alice')
     run("kadmin.local", "-q", f'addprinc -pw "{PASSWORD}" carol')
     run("kadmin.local", "-q", f'addprinc -pw "{PASSWORD}" alice/admin')
+    run("kadmin.local", "-q", f'addprinc -maxlife "10 minutes" -pw "{PASSWORD}" hasty')
     run("kadmin.local", "-q", f"addprinc -randkey host/{HOST}")
     run("kadmin.local", "-q", f"ktadd -k {keytab} host/{HOST}")
     kdc = subprocess.Popen(
@@ -206,3 +215,49 @@ def test_a_last_token_is_worth_nothing_to_another_context(realm: Realm) -> None:
         other.step(first)
     assert acceptor.step(last) is None
     assert acceptor.complete
+
+
+class ChangingAccounts(MemoryAccounts):
+    """Accounts that a test exchanges."""
+
+    def use(self, *accounts: Account) -> None:
+        super().__init__(accounts)
+        self.edition += 1
+
+
+def audited(
+    realm: Realm, name: str, accounts: MemoryAccounts, clock: Callable[[], float]
+) -> SecurityContext:
+    """The server's side of a logon with a ticket."""
+    server = PyspnegoAuthenticator(accounts, "SRV1", REALM, keytab=str(realm.keytab))
+    client = PyspnegoInitiator(LogonCredentials(name, REALM, password=PASSWORD))
+    authenticator = AuditedAuthenticator(server, clock=clock)
+    return connect(AuthType.KERBEROS, 5, client, authenticator, target=f"host/{HOST}")[1]
+
+
+@pytest.mark.req("SEC-18-03")
+def test_a_logon_ends_with_its_ticket(realm: Realm) -> None:
+    now = [1000.0]
+    hasty = audited(realm, "hasty", MemoryAccounts(), lambda: now[0])
+    usual = audited(realm, "carol", MemoryAccounts(), lambda: now[0])
+    now[0] += 580
+    assert (hasty.ended, usual.ended) == (None, None)
+    now[0] += 20 + 300 + 1  # and the difference of clocks that Kerberos allows
+    assert (hasty.ended, usual.ended) == (LogonEnd.EXPIRED, None)
+    assert hasty.identity is None
+    now[0] += 12 * 3600
+    assert usual.ended is LogonEnd.EXPIRED
+
+
+@pytest.mark.req("SEC-18-01")
+def test_a_principal_whose_account_is_removed_has_to_log_on_again(realm: Realm) -> None:
+    accounts = ChangingAccounts([ALICE])
+    alice = audited(realm, "alice", accounts, lambda: 0.0)
+    carol = audited(realm, "carol", accounts, lambda: 0.0)
+    assert alice.identity == ALICE.identity
+    accounts.use(replace(ALICE, groups=frozenset({ADMINISTRATORS})))
+    assert alice.identity == replace(ALICE.identity, groups=frozenset({ADMINISTRATORS}))
+    accounts.use()
+    assert alice.ended is LogonEnd.REVOKED
+    assert not alice.identity
+    assert carol.identity == Identity(REALM, "carol"), "who never had an account keeps the logon"

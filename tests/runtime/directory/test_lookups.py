@@ -444,8 +444,8 @@ class TestRefusals:
             before = memory.used
             await end(one, (await begin(one, wanted(101))).handle)
             assert memory.used == before
-            each = 1024 + 10 * (2 + 16 + 48)  # ten queues: tag, identifier, overhead
-            room = before + 2 * each + 1024 + 500
+            each = 1024 + 10 * (16 + 2 + 16 + 48)  # ten queues: row, tag, identifier, overhead
+            room = before + 2 * each + 1024 + 600
             memory.quota = Quota(room, room, room, room)
             begun = [(await begin(c, wanted(101))) for c in (one, two, one)]
             assert [b.result for b in begun] == [OK, OK, full]

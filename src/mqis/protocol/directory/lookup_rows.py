@@ -2,7 +2,8 @@
 
 A lookup keeps its rows from its beginning to its end, and a client may have many of them open. As
 bytes they take a quarter of what the values take as objects, how much that is can be counted, and
-the garbage collector has nothing to search. A column that a client names twice is kept once.
+the garbage collector has nothing to search. A column that a client names twice is kept once. A
+row begins with the identifier of its object, by which its permissions are looked up again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mqis.protocol.directory.read_mapping import reader_of
 from mqis.protocol.directory.types.catalogue import COMPUTED
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
+from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import PropertyBag
@@ -28,8 +30,14 @@ ROW_BYTES = 48
 #: The values of one object, with those of columns that are named twice. More is not answered.
 MAX_ROW_BYTES = 4 * 1024 * 1024
 
+_ID_SIZE = 16
 _TAGS = {vt: int(vt).to_bytes(2, "little") for vt in VarType}
 _NULL = _TAGS[VarType.NULL]
+
+
+def object_of(row: bytes) -> Guid:
+    """The identifier of a row's object."""
+    return Guid(row[:_ID_SIZE])
 
 
 class RowFormat:
@@ -50,7 +58,7 @@ class RowFormat:
 
         def pack(obj: DirectoryObject) -> bytes:
             packed = [pack_one(obj, view) for pack_one in packs]
-            row = b"".join(packed)
+            row = obj.id.raw + b"".join(packed)
             if len(row) * len(self.columns) > MAX_ROW_BYTES:
                 self._check_size(packed)
             return row
@@ -76,7 +84,7 @@ class RowFormat:
 
     def unpack(self, row: bytes) -> Row:
         """The values in the order of the columns."""
-        reader = Reader(row)
+        reader = Reader(row, _ID_SIZE)
         values = [PropVariant.decode_tagged(reader) for _ in range(self._kept)]
         reader.expect_end("the row")
         return tuple([values[place] for place in self._places])

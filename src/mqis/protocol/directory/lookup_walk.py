@@ -7,14 +7,18 @@ whoever acts for a client passes ``admit``.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from typing import Any, TypeVar
 
+from mqis.protocol.directory.guard import Access
 from mqis.protocol.directory.lookup_query import Descending, Query
-from mqis.protocol.directory.lookup_rows import ROW_BYTES, Row, RowFormat
+from mqis.protocol.directory.lookup_rows import ROW_BYTES, Row, RowFormat, object_of
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
@@ -46,10 +50,16 @@ class LookupState:
     position: int = 0
     #: The pages that were encoded already, if other lookups have the same rows.
     pages: LookupPages | None = None
+    #: The rights that a caller needs to read the objects.
+    needed: tuple[Access, ...] = ()
+    #: The caller and the state of the directory by which its rows were admitted.
+    admitted_by: Hashable = None
 
-    def again(self) -> LookupState:
+    def again(self, admitted_by: Hashable) -> LookupState:
         """A lookup that has not begun to be read, with the same rows and pages."""
-        return LookupState(self.object_type, self.form, self.rows, self.size, pages=self.pages)
+        again = replace(self, position=0)
+        again.admitted_by = admitted_by
+        return again
 
     @property
     def columns(self) -> tuple[PropId, ...]:
@@ -65,21 +75,53 @@ class LookupState:
         rows = self.rows[first : first + size // len(self.columns)]
         return [self.form.unpack(row) for row in self.form.bounded(rows)]
 
+    def judge_again(self, admit: Callable[[Guid], bool], size: int) -> int:
+        """Leaves out the next objects that ``admit`` refuses now.
+
+        Returns the size of the page that is judged, which may be less than ``size``. If so many are
+        refused that the right to all seems to have ended, it ends with a ``DirectoryError``.
+        """
+        rows, most = self.rows, min(size // len(self.columns), MOST_JUDGED)
+        kept: list[bytes] = []
+        place, refused = self.position, 0
+        while place < len(rows) and len(kept) < most and refused < MOST_JUDGED:
+            if admit(object_of(rows[place])):
+                kept.append(rows[place])
+            else:
+                refused += 1
+            place += 1
+        if refused:  # a new list, because other lookups may have the same one
+            self.rows, self.position, self.pages = [*kept, *rows[place:]], 0, None
+        if refused == MOST_JUDGED and not kept:
+            self.rows = ()
+            raise DirectoryError(
+                HResult.MQ_ERROR_ACCESS_DENIED,
+                "the right to read these objects has ended since the lookup began",
+            )
+        return len(kept) * len(self.columns)
+
 
 #: One step for each object that is looked at: the bytes that it has added to the lookup.
 Walk = Generator[int, None, LookupState]
 
+#: Objects whose permissions are looked up again for one page.
+MOST_JUDGED = 1_000
 #: Rows that are sorted in one step; longer lists are merged out of such runs.
 RUN = 256
 
 
-def walk_directory(view: View, query: Query, admit: Callable[[DirectoryObject], bool]) -> Walk:
+def walk_directory(
+    view: View,
+    query: Query,
+    admit: Callable[[DirectoryObject], bool],
+    needed: tuple[Access, ...] = (),
+) -> Walk:
     """3.1.6.7 in steps: the matching objects that ``admit`` lets pass, materialised (note <131>).
 
     No step takes longer than to look at one object and to sort ``RUN`` of them, however large the
-    directory is.
+    directory is. ``needed`` are the rights that ``admit`` asks for.
     """
-    state = LookupState(query.object_type, RowFormat(query.columns))
+    state = LookupState(query.object_type, RowFormat(query.columns), needed=needed)
     if query.sort:
         yield from _walk_sorted(view, query, admit, state)
         return state

@@ -15,7 +15,7 @@ from mqis.protocol.directory.descriptors import descriptor_of
 from mqis.protocol.directory.guard import Access, Guard
 from mqis.protocol.directory.locate import Target, locate
 from mqis.protocol.directory.lookup_query import Order, Query, SortKey
-from mqis.protocol.directory.lookup_walk import Walk, finish_walk, walk_directory
+from mqis.protocol.directory.lookup_walk import LookupState, Walk, finish_walk, walk_directory
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.read_mapping import Read, check_readable, read_property, reader_of
@@ -161,9 +161,25 @@ def begin_lookup(
     query = Query.make(columns.columns or (), restrictions, keys)
     propids = {*query.columns, *(r.propid for r in restrictions), *(k.propid for k in keys)}
     needed = _access_for(propids)
-    return walk_directory(
-        view, query, lambda obj: all(guard.allows(obj, access, view) for access in needed)
-    )
+    return walk_directory(view, query, lambda obj: _may(guard, obj, needed, view), needed)
+
+
+def judge_again(view: View, guard: Guard, state: LookupState, size: int) -> int:
+    """Leaves out of the next page of a lookup what its caller may not read any more.
+
+    An object that was deleted meanwhile stays: nobody has taken the right to it away. Returns
+    the size of the page that is judged.
+    """
+
+    def admit(id: Guid) -> bool:  # noqa: A002
+        obj = view.get(state.object_type, id)
+        return obj is None or _may(guard, obj, state.needed, view)
+
+    return state.judge_again(admit, size)
+
+
+def _may(guard: Guard, obj: DirectoryObject, needed: Sequence[Access], view: View) -> bool:
+    return all(guard.allows(obj, access, view) for access in needed)
 
 
 def _known(propid: int) -> PropId:

@@ -31,6 +31,8 @@ class FaultStatus(IntEnum):
     PROTO_ERROR = 0x1C01_000B
     OUT_ARGS_TOO_BIG = 0x1C01_0013
     SERVER_TOO_BUSY = 0x1C01_0014
+    #: SEC_E_CONTEXT_EXPIRED: the caller has to log on again.
+    CONTEXT_EXPIRED = 0x8009_0317
 
 
 def status_name(status: int) -> str:

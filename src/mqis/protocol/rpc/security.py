@@ -14,6 +14,7 @@ from mqis.protocol.authentication import (
     AuthLevel,
     AuthType,
     Identity,
+    LogonEnd,
     has_name,
 )
 from mqis.protocol.rpc.channel import PROTECTED, Channel
@@ -81,6 +82,17 @@ class SecurityContexts:
         """The identity and level of the first channel, by preference of one with a name."""
         first = self._first
         return None if first is None else (self.identity(first), first.level)
+
+    @property
+    def names(self) -> tuple[Identity, ...]:
+        """The callers with a name whose logons are valid, each once."""
+        found = (self.identity(channel) for channel in self._channels.values())
+        return tuple(dict.fromkeys(each for each in found if has_name(each)))
+
+    @property
+    def any_ended(self) -> bool:
+        """True if the logon of one of the channels has ended."""
+        return any(channel.context.ended is not None for channel in self._channels.values())
 
     def leg(self, auth: AuthTrailer) -> bytes | None:
         """Handles one leg in bind or alter_context; returns the token of the answer."""
@@ -160,6 +172,11 @@ class SecurityContexts:
         if channel is None or channel.level < self._min_level:
             return None
         return channel.context.identity
+
+    @staticmethod
+    def ended(channel: Channel | None) -> LogonEnd | None:
+        """The reason that the caller of a channel has to log on again."""
+        return None if channel is None else channel.context.ended
 
     def channel_for(self, auth: AuthTrailer | None) -> Channel | None:
         """The channel of a request; ``LegRefusedError`` if its trailer does not fit."""

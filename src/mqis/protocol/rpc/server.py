@@ -26,6 +26,7 @@ from mqis.protocol.authentication import (
     AuthenticationError,
     AuthLevel,
     Identity,
+    LogonEnd,
 )
 from mqis.protocol.rpc.binding import Binding
 from mqis.protocol.rpc.calls import Call, fragments, whole_answer
@@ -93,6 +94,12 @@ class CallbackFaulted:
 Event = CallReceived | CallCancelled | CallbackReturned | CallbackFaulted
 
 
+#: The faults of calls whose logon has ended.
+_ENDED = {
+    LogonEnd.REVOKED: FaultStatus.ACCESS_DENIED,
+    LogonEnd.EXPIRED: FaultStatus.CONTEXT_EXPIRED,
+}
+
 #: The PDU types of all DCE/RPC transports; others are not answered.
 _KNOWN_TYPES = range(21)
 
@@ -129,6 +136,8 @@ class ServerConnection:
         self._calling_back = 0
         self._handshake_began: float | None = now
         self._pdu_began: float | None = None
+        #: The time at which a logon was found to have ended.
+        self._ended_at: float | None = None
         self._last_activity = now
 
     # --- the driver's side ------------------------------------------------------------------------
@@ -294,6 +303,23 @@ class ServerConnection:
         """The first caller with a name that has logged on over this connection."""
         return self._binding.security.name
 
+    @property
+    def names(self) -> tuple[Identity, ...]:
+        """The callers with a name whose logons over this connection are valid."""
+        return self._binding.security.names
+
+    @property
+    def level(self) -> int:
+        """The authentication level of the usual calls."""
+        principal = self._binding.security.principal
+        return AuthLevel.NONE if principal is None else principal[1]
+
+    @property
+    def handles(self) -> int:
+        """The open context handles of the association group."""
+        group = self.group
+        return 0 if group is None else len(group.handles)
+
     def too_much(self) -> None:
         """Ends a connection whose client holds more memory than the server can spare."""
         if self.closing:
@@ -315,6 +341,28 @@ class ServerConnection:
         if not call.orphaned and not self.closing:
             self._send_fault(call.id, status, call.context.id, executed=executed)
         return self._finish(call, now)
+
+    def refuses(self, call: Call) -> bool:
+        """Refuses a call whose logon has ended, and ends the connection; False if it may run.
+
+        Its caller has to log on again, over a new connection. Every call is asked for here before
+        it runs, also one that had to wait.
+        """
+        ended = self._binding.security.ended(call.channel)
+        if ended is None:
+            return False
+        self._send_fault(call.id, _ENDED[ended], call.context.id, executed=False)
+        self._running.pop(call, None)
+        self._refuse()
+        return True
+
+    def judge(self, now: float) -> None:
+        """Looks whether logons have ended, after a change of the accounts.
+
+        The next call is refused; without one, the connection ends soon.
+        """
+        if self._ended_at is None and self._binding.security.any_ended:
+            self._ended_at = now
 
     def callback(self, call: Call, opnum: int, stub: bytes) -> None:
         """Calls the client back while ``call`` runs; the client's answer is an event.
@@ -362,6 +410,7 @@ class ServerConnection:
             (self._handshake_began, limits.bind_timeout_s),
             (self._pdu_began, limits.pdu_timeout_s),
             (self._requests.began, limits.call_timeout_s),
+            (self._ended_at, limits.bind_timeout_s),
         ):
             if began is not None and (deadline is None or began + allowed < deadline):
                 deadline = began + allowed

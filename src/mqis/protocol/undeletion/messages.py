@@ -7,15 +7,11 @@ server keeps a plan for a while; ``token`` names it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
 
-from mqis.protocol.errors import DirectoryError
-from mqis.wire.hresult import HResult
-
-T = TypeVar("T")
+from mqis.protocol.documents import DocumentReader
 
 #: The longest text in a request, the most bytes of entries on a page, and the most entries in a
 #: request to restore.
@@ -24,6 +20,8 @@ MAX_PAGE = 1024 * 1024
 MOST_RESTORED = 100
 #: The most objects of one plan.
 MOST_PLANNED = 50_000
+
+_reader = DocumentReader("undelete")
 
 
 class Verb(StrEnum):
@@ -111,10 +109,6 @@ class UndeleteReply:
     error: str = ""
 
 
-def encode(message: UndeleteRequest | UndeleteReply) -> bytes:
-    return json.dumps(asdict(message), separators=(",", ":")).encode("ascii")
-
-
 def fitting(entries: Iterable[UndeleteEntry]) -> tuple[UndeleteEntry, ...]:
     """Returns the first entries, as many as one page holds; at least one if there is any."""
     page: list[UndeleteEntry] = []
@@ -129,70 +123,18 @@ def fitting(entries: Iterable[UndeleteEntry]) -> tuple[UndeleteEntry, ...]:
 
 def decode_request(data: bytes) -> UndeleteRequest:
     """Decodes a request; raises ``DirectoryError`` for one that is none."""
-    request = _made(UndeleteRequest, _document(data))
+    request = _reader.made(UndeleteRequest, _reader.document(data))
     texts = (request.type, request.name, request.by, request.under, request.token)
     if any(len(text) > MAX_TEXT for text in texts):
-        raise _bad(f"a text has at most {MAX_TEXT} characters")
+        raise _reader.bad(f"a text has at most {MAX_TEXT} characters")
     if request.first < 0 or request.count < 0:
-        raise _bad("first and count are not negative")
+        raise _reader.bad("first and count are not negative")
     return request
 
 
 def decode_reply(data: bytes) -> UndeleteReply:
     """Decodes an answer; raises ``DirectoryError`` for one that is none."""
-    document = _document(data)
-    for key, kind in (("entries", UndeleteEntry), ("results", EntryResult)):
-        listed = document.get(key, [])
-        if not isinstance(listed, list):
-            raise _bad(f"{key} is not a list")
-        document[key] = tuple(_made(kind, each) for each in listed)
-    return _made(UndeleteReply, document)
-
-
-def _document(data: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        raise _bad("not a JSON document") from None
-    if not isinstance(document, dict):
-        raise _bad("not a JSON object")
-    return document
-
-
-def _made(kind: type[T], document: Mapping[str, Any]) -> T:
-    """Makes a dataclass from a document, whose keys and types it checks."""
-    if not isinstance(document, dict):
-        raise _bad("not a JSON object")
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    for key, value in document.items():
-        if key not in known:
-            raise _bad(f"unknown key {key[:40]!r}")
-        if not _fits(str(known[key].type), value):
-            raise _bad(f"{key} has a wrong type")
-    try:
-        return kind(**document)
-    except TypeError:
-        raise _bad("a key is missing") from None
-
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "bool": (bool,),
-    "str | None": (str, type(None)),
-    "int | None": (int, type(None)),
-}
-
-
-def _fits(annotation: str, value: object) -> bool:
-    if annotation.startswith("tuple"):
-        return isinstance(value, tuple)
-    if isinstance(value, bool) and annotation != "bool":
-        return False
-    if isinstance(value, int) and abs(value) >= 1 << 63:
-        return False
-    return isinstance(value, _TYPES[annotation])
-
-
-def _bad(reason: str) -> DirectoryError:
-    return DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, f"undelete: {reason}")
+    document = _reader.document(data)
+    document["entries"] = _reader.listed(UndeleteEntry, document, "entries")
+    document["results"] = _reader.listed(EntryResult, document, "results")
+    return _reader.made(UndeleteReply, document)

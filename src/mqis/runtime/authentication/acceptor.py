@@ -12,7 +12,6 @@ from mqis.protocol.authentication import (
     Addresses,
     AuthenticationError,
     AuthType,
-    SecurityContext,
     auth_type_name,
 )
 from mqis.runtime.authentication import kerberos
@@ -42,7 +41,7 @@ class PyspnegoAuthenticator:
         keytab: str | None = None,
         allow_anonymous: bool = True,
     ) -> None:
-        self._accounts = accounts
+        self.accounts = accounts
         self._server = server
         self._domain = domain
         self._names = OwnNames.of(server, domain, names)
@@ -56,7 +55,7 @@ class PyspnegoAuthenticator:
         addresses: Addresses = NOWHERE,
         *,
         claim: Claim = any_claim,
-    ) -> SecurityContext:
+    ) -> ProviderContext:
         """A context for a caller; ``claim`` is called before NTLM checks an account's password."""
         if auth_type == AuthType.NTLM:
             ntlm = self._ntlm(addresses, claim)
@@ -75,7 +74,7 @@ class PyspnegoAuthenticator:
 
     def _ntlm(self, addresses: Addresses, claim: Claim) -> NtlmAcceptor:
         return NtlmAcceptor(
-            self._accounts,
+            self.accounts,
             self._server,
             self._domain,
             allow_anonymous=self._allow_anonymous,
@@ -87,7 +86,7 @@ class PyspnegoAuthenticator:
     def _kerberos(self) -> kerberos.KerberosAcceptor:
         own_names = (self._domain, self._server)
         try:
-            return kerberos.KerberosAcceptor(self._accounts, own_names, self._keytab)
+            return kerberos.KerberosAcceptor(self.accounts, own_names, self._keytab)
         except AuthenticationError:
             raise
         except Exception as error:  # GSSAPI's, which may not even be installed

@@ -58,15 +58,26 @@ class Accounts(Protocol):
     def find(self, domain: str, name: str) -> Account | None:
         """The account of exactly this domain ('' for none) and name, in any case."""
 
+    @property
+    def edition(self) -> int:
+        """A number that grows with each change of the accounts that was noticed."""
+
+    def known(self, domain: str, name: str) -> Account | None:
+        """The same as ``find``, as of the ``edition``: no change is looked for."""
+
 
 class MemoryAccounts:
-    """Accounts in memory only."""
+    """Accounts in memory only, which do not change."""
+
+    edition = 0
 
     def __init__(self, accounts: Iterable[Account] = ()) -> None:
         self._accounts = {account_key(a.domain, a.name): a for a in accounts}
 
     def find(self, domain: str, name: str) -> Account | None:
         return self._accounts.get(account_key(domain, name))
+
+    known = find
 
 
 def resolve(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 from spnego import ContextProxy
 
@@ -11,6 +12,7 @@ from mqis.protocol.authentication import (
     AuthLevel,
     AuthType,
     Identity,
+    LogonEnd,
     auth_type_name,
 )
 from mqis.runtime.authentication.protection import Mechanism, Protection, protection_of
@@ -53,6 +55,16 @@ class ProviderContext:
     @property
     def identity(self) -> Identity | None:
         return self._mechanism.identity if self._mechanism is not None and self.complete else None
+
+    @property
+    def ended(self) -> LogonEnd | None:
+        """None: a provider does not know what becomes of an account."""
+        return None
+
+    @property
+    def lifetime_s(self) -> float:
+        """The seconds for which the peer's ticket is still valid; endless without a ticket."""
+        return inf if self._mechanism is None else self._mechanism.lifetime_s
 
     def step(self, token: bytes | None) -> bytes | None:
         if self._broken or self._mechanism is not None:

@@ -52,6 +52,11 @@ class _Kerberos(GSSAPIProxy):
     def sealing(self) -> bool:
         return self.signing and bool(self.context_attr & ContextReq.confidentiality)
 
+    @property
+    def lifetime_s(self) -> float:
+        assert self._context is not None
+        return float(self._context.lifetime)
+
     def signature_size(self, sealed: bool) -> int:
         if sealed:
             return self.query_message_sizes().header

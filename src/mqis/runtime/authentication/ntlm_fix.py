@@ -34,6 +34,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC
 from importlib.metadata import version
+from math import inf
 from typing import Any, ClassVar
 
 from spnego import ContextReq, NTLMHash
@@ -58,7 +59,13 @@ from mqis.protocol.authentication import (
     AuthenticationError,
     Identity,
 )
-from mqis.runtime.authentication.account import NT_HASH_SIZE, Account, Accounts, resolve
+from mqis.runtime.authentication.account import (
+    NT_HASH_SIZE,
+    Account,
+    Accounts,
+    MemoryAccounts,
+    resolve,
+)
 from mqis.runtime.authentication.ntlm_protection import SIGNATURE_SIZE, NtlmSession
 from mqis.runtime.authentication.target import OwnNames
 from mqis.wire.reader import Reader
@@ -115,6 +122,7 @@ class _Ntlm(NTLMProxy):
     """
 
     signs_whole: ClassVar[bool] = True
+    lifetime_s: ClassVar[float] = inf
     identity: Identity | None = None
     _signed = _verified = 0
 
@@ -458,10 +466,5 @@ def _unexpected(what: str) -> None:
     )
 
 
-class _Nobody:
-    def find(self, domain: str, name: str) -> None:
-        return None
-
-
-_NOBODY = _Nobody()
+_NOBODY = MemoryAccounts()
 check_pyspnego()

@@ -35,6 +35,10 @@ class Mechanism(Protocol):
     def ntlm_session(self) -> NtlmSession | None:
         """The keys of a complete NTLM exchange that agreed on signing; None for all others."""
 
+    @property
+    def lifetime_s(self) -> float:
+        """The seconds for which the ticket is still valid; endless without a ticket."""
+
     def signature_size(self, sealed: bool) -> int: ...
     def sign(self, data: bytes) -> bytes: ...
     def verify(self, data: bytes, mic: bytes) -> int: ...

@@ -182,6 +182,19 @@ class DirectoryContext:
         except StorageError:
             return None
 
+    def standing(self, call: IncomingCall, view: View | None = None) -> Hashable:
+        """Equal as long as the rights of a caller and the objects that they are to are the same.
+
+        ``view``: of the moment that it shows, instead of this turn's.
+        """
+        if self.memory is None:
+            moment: object = None if self.readers is not None else object()
+        elif view is not None:
+            moment = self.memory.moment(view)
+        else:
+            moment = self._views.moment(self.memory)
+        return self.rights, call.identity, moment
+
     def watched(self, call: IncomingCall, view: View) -> WatchedView | None:
         """The view for an answer that is to be remembered; None: it is not."""
         if call.question is None or self.memory is None:

@@ -306,7 +306,8 @@ class DscommService(TypedService):
                 request.columns,
                 request.sort,
             )
-            return walk if watched is None else _remembered(walk, watched, call.question)
+            standing = self._directory.standing(call, view)
+            return _admitted(walk, standing, watched, call.question)
 
         async def in_slices() -> dscomm.HandleGot:
             with handles.lookup(call) as charges:
@@ -323,13 +324,27 @@ class DscommService(TypedService):
     def lookup_next(self, call: IncomingCall, request: dscomm.LookupNext) -> dscomm.LookupGot:
         auth = self._directory.server_auth(call, request.auth)
         state = self._directory.handles.find(call, request.handle, LookupState)
-        rows = state.page(request.size)
+        size = request.size
+        if state.admitted_by != self._directory.standing(call):
+            size = self._judge_again(call, state, size)
+        rows = state.page(size)
         values = tuple(chain.from_iterable(rows))
         signed = _signed(auth, state.columns * len(rows), values, request.signature_size)
         if call.question is not None and state.pages is not None:
             call.keep = partial(state.pages.keep, call.question, len(rows))
         state.position += len(rows)
         return dscomm.LookupGot(values, signed, _OK)
+
+    def _judge_again(self, call: IncomingCall, state: LookupState, size: int) -> int:
+        """Judges the next objects of a lookup by the rights of now; returns how far it has."""
+        directory = self._directory
+        if directory.readers is not None:  # to ask a domain controller for each takes too long
+            raise DirectoryError(
+                HResult.MQ_ERROR_ACCESS_DENIED,
+                "the caller's rights have changed since the lookup began; begin it again",
+            )
+        with directory.view() as view:
+            return read_methods.judge_again(view, directory.guard(call), state, size)
 
     def lookup_end(self, call: IncomingCall, request: dscomm.HandleGiven) -> dscomm.HandleGot:
         self._directory.handles.close(call, request.handle, LookupState)
@@ -423,9 +438,14 @@ def _shortcuts(directory: DirectoryContext) -> dict[int, Shortcut]:
     }
 
 
-def _remembered(walk: Walk, watched: WatchedView, question: Hashable) -> Walk:
+def _admitted(
+    walk: Walk, standing: Hashable, watched: WatchedView | None, question: Hashable
+) -> Walk:
+    """Notes by which rights the rows of a lookup were admitted, and remembers them."""
     state = yield from walk
-    remember_lookup(watched, question, state)
+    state.admitted_by = standing
+    if watched is not None:
+        remember_lookup(watched, question, state)
     return state
 
 

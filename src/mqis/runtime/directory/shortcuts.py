@@ -52,6 +52,9 @@ class Remembering(Protocol):
     def rights(self) -> int:
         """Another number if callers may see other things than before."""
 
+    def standing(self, call: IncomingCall) -> Hashable:
+        """Equal as long as the rights of a caller are the same."""
+
     def recall(self, question: Hashable, *, stranger: bool) -> Any:
         """The remembered answer to a question of a user or a stranger; None if there is none."""
 
@@ -75,7 +78,8 @@ class DirectoryShortcuts:
             charges = handles.lookup(call, found.size)
         except DirectoryError:
             return None
-        return handle_opened(handles.open(call, found.again(), charges).uuid)
+        again = found.again(self._directory.standing(call))
+        return handle_opened(handles.open(call, again, charges).uuid)
 
     def lookup_next(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
         request = lookup_next_fields(stub)
@@ -83,6 +87,8 @@ class DirectoryShortcuts:
             return None
         state = self._find(call, request.handle, LookupState)
         if state is None or state.pages is None:
+            return None
+        if state.admitted_by != self._directory.standing(call):
             return None
         page = (state.position, request.size, request.signature_size, syntax)
         found = state.pages.known.get(page)
@@ -138,4 +144,4 @@ def remember_lookup(view: WatchedView, question: Hashable, state: LookupState) -
     if state.size <= MAX_LOOKUP:
         room = PAGES * (state.size + 1_024)
         state.pages = LookupPages(room)
-        view.remember(question, state.again(), state.size + room)
+        view.remember(question, state.again(state.admitted_by), state.size + room)

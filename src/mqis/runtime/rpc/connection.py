@@ -8,7 +8,7 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Coroutine
 from math import inf
-from time import perf_counter
+from time import perf_counter, time
 from types import CoroutineType
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -17,6 +17,7 @@ from mqis.protocol.budget import Charge, Shortage
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
+from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.server import (
     CallbackFaulted,
@@ -51,6 +52,22 @@ class _Running(NamedTuple):
     counted: OperationStatistics
     began: float
     weight: int
+
+
+class RpcSession(NamedTuple):
+    """A connection, as administrators see it."""
+
+    id: int
+    address: str
+    #: The callers that have logged on over it; none: a stranger.
+    names: tuple[Identity, ...]
+    level: int
+    #: Seconds since 1970.
+    since: float
+    calls: int
+    handles: int
+    #: None before the bind.
+    group: AssociationGroup | None
 
 
 class ConnectionOwner(Protocol):
@@ -109,6 +126,9 @@ class ServerProtocol(asyncio.Protocol):
         self._ending = False
         #: True once a caller with a name has logged on.
         self._named = False
+        #: The time at which the connection was made, in seconds since 1970, and its calls.
+        self.since = time()
+        self.calls = 0
 
     # --- asyncio ----------------------------------------------------------------------------------
 
@@ -218,6 +238,9 @@ class ServerProtocol(asyncio.Protocol):
 
     def _dispatch(self, machine: ServerConnection, call: Call, weight: int) -> bytes | None:
         """The answer of the service; None if a task brings it later, or the call has failed."""
+        if machine.refuses(call):
+            return None
+        self.calls += 1
         group, identity = machine.group_of(call), machine.identity(call)
         assert group is not None
         incoming = IncomingCall(call, group, identity, self._addresses, self._call_back)
@@ -479,6 +502,27 @@ class ServerProtocol(asyncio.Protocol):
         transport = self._transport
         unwritten = transport is not None and transport.get_write_buffer_size() > 0
         return bool(self._tasks) or unwritten
+
+    def session(self, id: int) -> RpcSession:  # noqa: A002
+        """This connection for administrators."""
+        machine = self._machine
+        assert machine is not None
+        return RpcSession(
+            id,
+            self.peer,
+            machine.names,
+            machine.level,
+            self.since,
+            self.calls,
+            machine.handles,
+            machine.group,
+        )
+
+    def judge(self) -> None:
+        """Judges the logons of this connection again."""
+        if self._machine is not None:
+            self._machine.judge(self._loop.time())
+            self._arm()
 
     def shut_down(self) -> None:
         """Asks the client to close."""

@@ -19,7 +19,7 @@ from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.budgets import Budgets, memory_budget
 from mqis.runtime.crowd import Crowd
 from mqis.runtime.peers import source_of
-from mqis.runtime.rpc.connection import ServerProtocol
+from mqis.runtime.rpc.connection import RpcSession, ServerProtocol
 from mqis.runtime.rpc.incoming import Service
 from mqis.runtime.rpc.statistics import Served
 
@@ -69,7 +69,8 @@ class RpcServer:
         self.accepted = 0
         self._limiter = None if rate is None else RateLimiter(rate)
         self._exempt = exempt
-        self._connections: set[ServerProtocol] = set()
+        #: The connections by the number that administrators name them by.
+        self._connections: dict[ServerProtocol, int] = {}
         self._crowd: Crowd[ServerProtocol] = Crowd(
             max_connections,
             max_connections_per_peer,
@@ -105,6 +106,23 @@ class RpcServer:
     def connections(self) -> int:
         return len(self._connections)
 
+    def sessions(self) -> list[RpcSession]:
+        """The connections, the longest first."""
+        return [connection.session(id_) for connection, id_ in self._connections.items()]
+
+    def end_session(self, id: int) -> bool:  # noqa: A002
+        """Closes a connection at once; returns False if there is no such connection."""
+        for connection, id_ in self._connections.items():
+            if id_ == id:
+                connection.abort()
+                return True
+        return False
+
+    def judge_logons(self) -> None:
+        """Judges all logons again, after a change of the accounts."""
+        for connection in self._connections:
+            connection.judge()
+
     def served(self, interface: Interface) -> Served:
         return self._served[interface.syntax]
 
@@ -121,8 +139,8 @@ class RpcServer:
         if not self._crowd.enter(connection, peer):
             self._refused(peer, "all are taken by users who have logged on (rpc.max_connections)")
             return False
-        self._connections.add(connection)
         self.accepted += 1
+        self._connections[connection] = self.accepted
         return True
 
     def _keeps_rate(self, peer: str) -> bool:
@@ -177,7 +195,7 @@ class RpcServer:
         return True
 
     def forget(self, connection: ServerProtocol) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         self._crowd.leave(connection)
 
     async def close(self, grace_s: float = 5.0) -> None:

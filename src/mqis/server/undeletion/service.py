@@ -1,4 +1,4 @@
-"""The administration interface: undelete for administrators.
+"""Undelete for administrators.
 
 A search of the journal takes seconds, so it runs in a thread of its own, one at a time. Its result
 is kept for the caller who asked, until he forgets it, another plan takes its place or it is old.
@@ -17,7 +17,8 @@ from itertools import islice
 
 from mqis.config.logs import details
 from mqis.protocol.authentication import name_of
-from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.documents import encode
+from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.replication.server import Server
 from mqis.protocol.undeletion.conflicts import bring_back
@@ -30,16 +31,12 @@ from mqis.protocol.undeletion.messages import (
     UndeleteRequest,
     Verb,
     decode_request,
-    encode,
     fitting,
 )
 from mqis.runtime.directory.context import DirectoryContext
-from mqis.runtime.directory.results import result_of
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.typed import TypedService
 from mqis.server.undeletion.history import JournalHistory
 from mqis.server.undeletion.planning import PlannedObject, plan_undelete
-from mqis.wire.administration import ADMINISTRATION, UNDELETE, UndeleteAnswer, UndeleteCall
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -71,7 +68,7 @@ class _Plan:
     used: float
 
 
-class UndeletionService(TypedService):
+class Undeletion:
     """Undeletes through the directory of one server."""
 
     def __init__(
@@ -82,27 +79,18 @@ class UndeletionService(TypedService):
         self._me = me
         self._thread = ThreadPoolExecutor(1, "mqis-undelete")
         self._plans: OrderedDict[str, _Plan] = OrderedDict()
-        super().__init__(ADMINISTRATION, {UNDELETE: self.undelete})
 
     async def close(self) -> None:
         await asyncio.to_thread(self._thread.shutdown)
 
-    async def undelete(self, call: IncomingCall, request: UndeleteCall) -> UndeleteAnswer:
-        """Answers one request; errors have a text as well as a result."""
-        try:
-            reply = await self._reply(call, request)
-        except DirectoryError as error:
-            return _failed(error.detail, error.hresult)
-        except StorageError as error:
-            return _failed(str(error), HResult.MQ_ERROR_DS_ERROR)
-        except Exception as error:
-            return _failed("the server failed; its log says more", result_of(error))
-        return UndeleteAnswer(encode(reply), HResult.MQ_OK)
+    async def reply(self, call: IncomingCall, request: bytes) -> bytes:
+        """Answers one request of an administrator."""
+        return encode(await self._reply(call, request))
 
-    async def _reply(self, call: IncomingCall, request: UndeleteCall) -> UndeleteReply:
+    async def _reply(self, call: IncomingCall, request: bytes) -> UndeleteReply:
         guard = self._directory.guard(call)
         guard.check_administrator("undelete in", ObjectType.ENTERPRISE, "")
-        message = decode_request(request.request)
+        message = decode_request(request)
         if message.verb == Verb.PLAN:
             return await self._begin(call, message)
         token, plan = message.token, self._plan(call, message.token)
@@ -240,7 +228,3 @@ def _state_after(error: DirectoryError, planned: PlannedObject) -> EntryState:
 def _presence(view: View, lost: LostObject) -> EntryResult:
     there = view.get(lost.type, lost.id) is not None
     return EntryResult(str(lost.id), EntryState.PRESENT if there else EntryState.MISSING)
-
-
-def _failed(text: str, result: int) -> UndeleteAnswer:
-    return UndeleteAnswer(encode(UndeleteReply(error=text)), int(result))

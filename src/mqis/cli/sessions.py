@@ -1,0 +1,69 @@
+"""``mqis sessions``: lists who is connected to a server, and ends a connection."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mqis.cli.login import LogonOptions, connected
+from mqis.cli.options import JsonOption
+from mqis.cli.output import cell, console, counted, print_json, say, table
+from mqis.cli.spread import spread
+from mqis.protocol.sessions import SessionEntry, SessionsReply
+from mqis.views.presentation.records import moment
+
+
+@spread
+def sessions(
+    *,
+    end: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="ID",
+            help="End this session. Remove the account first, or its user logs on again.",
+            show_default=False,
+        ),
+    ] = None,
+    access: LogonOptions,
+    json: JsonOption = False,
+) -> None:
+    """List who is connected to a server: address, account, level, since when, calls, handles.
+
+    For administrators. Connections of users come first, then those without a logon.
+    """
+    with connected(access.login()) as remote:
+        found = remote.sessions() if end is None else remote.end_session(end)
+    if json:
+        print_json({"total": found.total, "sessions": [_as_json(one) for one in found.sessions]})
+        return
+    if end is not None:
+        say(f"session {end} is ended", "green")
+        return
+    _show(found)
+
+
+def _show(found: SessionsReply) -> None:
+    made = table("id", "address", "account", "level", "since (UTC)", "calls", "handles", "")
+    for one in found.sessions:
+        texts = (str(one.id), one.address, one.account, one.level, moment(one.since_us)[:19])
+        numbers = (f"{one.calls:,}", f"{one.handles:,}")
+        made.add_row(*(cell(text) for text in texts), *numbers, "this one" if one.own else "")
+    console().print(made)
+    left_out = found.total - len(found.sessions)
+    if left_out:
+        say(f"and {counted(left_out, 'session')} more", "dim")
+
+
+def _as_json(one: SessionEntry) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "address": one.address,
+        "account": one.account,
+        "level": one.level,
+        "since": moment(one.since_us),
+        "calls": one.calls,
+        "handles": one.handles,
+        "own": one.own,
+    }
