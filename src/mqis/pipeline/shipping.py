@@ -15,7 +15,7 @@ from mqis.files import whole_file
 
 _PACKAGE = Path(mqis.__file__).parent
 #: What runs in tasks; servers, clients and commands are not sent.
-_MODULES = ("__init__.py", "files.py")
+_MODULES = ("__init__.py", "files.py", "findings.py")
 _PACKAGES = ("wire", "protocol", "places", "pipeline")
 #: A fixed date, so that the same files give the same bytes; the earliest that zip can store.
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -28,6 +28,7 @@ STATUSES = {
     0x1C01000B: "proto_error",
     0x1C010013: "out_args_too_big",
     0x1C010014: "server_too_busy",
+    0x80090317: "context_expired",
 }
 
 
