@@ -1,4 +1,4 @@
-"""The status codes of faults: Windows system errors in decimal, and those of C706 appendix E."""
+"""The status codes of faults: Windows system errors in decimal, C706 appendix E, SSPI."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ PUBLISHED = {
     "PROTO_ERROR": 0x1C01000B,
     "OUT_ARGS_TOO_BIG": 0x1C010013,
     "SERVER_TOO_BUSY": 0x1C010014,
+    "CONTEXT_EXPIRED": 0x80090317,
 }
 
 
