@@ -1,4 +1,4 @@
-"""The status codes of faults: Windows system errors in decimal, and those of C706 appendix E."""
+"""The status codes of faults: Windows system errors in decimal, C706 appendix E, SSPI."""
 
 from __future__ import annotations
 

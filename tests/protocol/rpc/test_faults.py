@@ -6,7 +6,7 @@ import pytest
 
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault, status_name
 
-#: Windows errors (MS-ERREF 2.2), then those of C706 appendix E.
+#: Windows errors (MS-ERREF 2.2), those of C706 appendix E, and one HRESULT (MS-ERREF 2.1).
 STATUSES = {
     5: "access_denied",
     1725: "no_call_active",
