@@ -350,7 +350,7 @@ password_file = "pw"
         ("get", "site", "Delft", "--server", "127.0.0.1:1", "--user", "LAB\\alice"),
         ("servers", "--server", "127.0.0.1:1", "--user", "LAB\\alice"),
         ("import", "ldap://127.0.0.1:1", "--store", "new.db", "--user", USER),
-        ("up", "enterprise.toml", "--run", "run"),
+        ("up", "enterprise.toml", "--run", "run", "--detach"),
     ],
     ids=lambda words: words[0],
 )
@@ -364,6 +364,8 @@ def test_a_password_file_that_others_may_open_is_not_used(
     (place / "enterprise.toml").write_text(PLAN)
     (place / "pw").chmod(mode)
     outcome = run(*words)
+    if words[0] == "up" and not outcome.exit_code:
+        run("down", "--run", "run")
     assert outcome.exit_code != 0
     assert re.search(r"pw: others may read this password; chmod 600 \S*pw", said(outcome))
     assert not list(place.glob("run/nodes/*"))
