@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from mqis.config.file import load
+from mqis.config.file import ConfigError, load
 from mqis.config.stores import open_store
+from mqis.enterprise.plan import load_plan
+from mqis.enterprise.setup import make_accounts
 from mqis.server.directory_server import DirectoryServer
 from mqis.testing.ldap import ScriptedAnswer, ScriptedDirectory, entry
 from mqis.wire.errors import MqisError
@@ -350,7 +352,6 @@ password_file = "pw"
         ("get", "site", "Delft", "--server", "127.0.0.1:1", "--user", "LAB\\alice"),
         ("servers", "--server", "127.0.0.1:1", "--user", "LAB\\alice"),
         ("import", "ldap://127.0.0.1:1", "--store", "new.db", "--user", USER),
-        ("up", "enterprise.toml", "--run", "run"),
     ],
     ids=lambda words: words[0],
 )
@@ -361,9 +362,24 @@ def test_a_password_file_that_others_may_open_is_not_used(
     monkeypatch.chdir(place)
     monkeypatch.setenv("MQIS_PASSWORD_FILE", "pw")
     monkeypatch.setenv("MQIS_LDAP_PASSWORD_FILE", "pw")
-    (place / "enterprise.toml").write_text(PLAN)
     (place / "pw").chmod(mode)
     outcome = run(*words)
     assert outcome.exit_code != 0
     assert re.search(r"pw: others may read this password; chmod 600 \S*pw", said(outcome))
-    assert not list(place.glob("run/nodes/*"))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+@pytest.mark.req("SEC-23-01")
+def test_no_account_of_an_enterprise_gets_a_password_that_others_may_read(
+    mode: int, place: Path
+) -> None:
+    """The step in which 'mqis up' makes the accounts of an enterprise file."""
+    (place / "enterprise.toml").write_text(PLAN)
+    plan = load_plan(place / "enterprise.toml")
+    (place / "pw").chmod(mode)
+    with pytest.raises(ConfigError, match=r"pw: others may read this password; chmod 600 "):
+        make_accounts(place, plan, place)
+    assert not (place / "accounts.toml").exists()
+    (place / "pw").chmod(0o600)
+    make_accounts(place, plan, place)
+    assert (place / "accounts.toml").exists()

@@ -220,3 +220,24 @@ def test_closing_does_not_wait_for_those_who_read_nothing() -> None:
         writer.close()
 
     asyncio.run(run())
+
+
+def test_connections_without_an_answer_are_counted() -> None:
+    """Those that made room, those whose request is too long, and none that was answered."""
+
+    async def run() -> None:
+        async with HttpServer({"/page": page}, max_connections=2, timeout_s=DEADLINE_S) as server:
+            port = await server.listen("127.0.0.1", 0)
+            assert (await ask(port, "/page"))[0] == HTTPStatus.OK
+            assert (await ask(port, "/none"))[0] == HTTPStatus.NOT_FOUND
+            await until(lambda: not server._connections)
+            assert server.unanswered == 0
+            silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            await until(lambda: server.unanswered == 1)
+            assert await silent[0][0].read() == b""
+            silent[1][1].write(b"x" * (2 * MAX_REQUEST))
+            await until(lambda: server.unanswered == 2)
+            for _, writer in silent:
+                writer.close()
+
+    asyncio.run(run())

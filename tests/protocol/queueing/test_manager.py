@@ -569,6 +569,7 @@ def test_more_sessions_than_allowed_are_refused_in_words_then_unread() -> None:
     one.connection_lost(peers[0].number, 1.0)
     Peer(one, now=1.0)
     assert one.statistics.refused_connections == 1
+    assert one.statistics.closed_connections == 1, "the peer ended the other one"
 
 
 def test_incomplete_packets_are_bounded_over_all_sessions() -> None:
