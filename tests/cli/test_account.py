@@ -178,3 +178,23 @@ def test_two_passwords_that_differ(path: Path, terminal: Terminal) -> None:
     terminal.type_passwords(b"geheim", b"gehiem")
     terminal.wait_for(b"do not match")
     assert not path.exists()
+
+
+def test_a_password_is_changed_and_the_rest_stays(path: Path) -> None:
+    mqis(path, "add", "alice", "--domain", "LAB", "--group", "S-1-5-32-544", stdin="old\n")
+    before = AccountsFile(path).find("LAB", "alice")
+    assert before is not None
+    told = mqis(path, "password", "alice", "--domain", "LAB", stdin="new\n")
+    assert told.output == f"changed LAB\\alice ({before.sid})\n"
+    after = AccountsFile(path).find("LAB", "alice")
+    assert after is not None
+    assert after.nt_hash == nt_hash("new") != before.nt_hash
+    assert (after.sid, after.groups) == (before.sid, before.groups)
+    for words, stdin, reason in (
+        (("alice",), "x\n", "there is no account alice"),
+        (("alice", "--domain", "LAB"), "\n", "needs a password"),
+    ):
+        refused = mqis(path, "password", *words, stdin=stdin)
+        assert refused.exit_code == 1
+        assert reason in refused.output
+    assert AccountsFile(path).find("LAB", "alice") == after

@@ -209,3 +209,39 @@ def test_what_cannot_be_done_is_refused_as_a_whole(acme: Acme) -> None:
     told = acme.mqis("up", "--yes", status=1)
     assert "a machine stays in its site: remove it and add it again; nothing was changed" in told
     assert cost_of(acme, "del-dir1") == [34]
+
+
+def test_a_key_of_every_server_is_added_and_taken_out(acme: Acme) -> None:
+    """It was "no change" while the configurations stayed as they were."""
+    change(acme, 'name = "desk1"\nsite = "Delft"', 'name = "desk1"\nsite = "Leiden"')
+    change(acme, "cost = 35", "cost = 34")
+    text = acme.file.read_text("utf-8")
+    acme.file.write_text(f"{text}\n[options.rpc]\nmax_handles = 5000\n", "utf-8")
+    assert "rpc.max_handles" in acme.mqis("up", "--dry-run")
+    acme.mqis("up", "--yes")
+    files = [Path(node.config) for node in load_nodes(acme.run)]
+    assert all("\nmax_handles = 5000\n" in file.read_text("utf-8") for file in files)
+    acme.until(agreed)
+    acme.file.write_text(text, "utf-8")
+    assert "left alone: options rpc.max_handles" in acme.mqis("up")
+    acme.mqis("up", "--yes", "--remove")
+    assert not any("\nmax_handles = 5000\n" in file.read_text("utf-8") for file in files)
+    acme.until(agreed)
+    assert acme.mqis("up") == "Acme is up: no change\n"
+
+
+def test_servers_that_are_down_are_started(acme: Acme) -> None:
+    """It was "no change", with the exit status 0, while a server was given up."""
+    acme.mqis("stop", "lei-dir1")
+    told = acme.mqis("up")
+    assert "lei-dir1 is stopped and is started" in told
+    assert "Acme is up: 1 server started" in told
+    acme.until(agreed)
+    acme.mqis("kill", "lei-dir1", "--stay-down")
+    store = Path(load_nodes(acme.run).named("lei-dir1").store)
+    store.rename(store.with_suffix(".away"))
+    told = acme.mqis("up", status=1)
+    assert "the server's store is gone" in told.replace("\n", " ")
+    store.with_suffix(".away").rename(store)
+    acme.mqis("up")
+    acme.until(agreed)

@@ -42,15 +42,16 @@ def test_an_account_becomes_an_administrator_and_keeps_the_rest(tmp_path: Path) 
     changed = plan_of(FILE.replace('name = "clerk"', 'name = "clerk"\nadministrator = true'))
     entry = entries_of(changed, EntryKind.ACCOUNT)["acme\\clerk"]
     step = Step(Action.CHANGE, EntryKind.ACCOUNT, "ACME\\clerk", entry, {"administrator": False})
-    change_accounts(tmp_path, changed, [step], tmp_path)
+    change_accounts(tmp_path, [step])
     after = file.find("ACME", "clerk")
     assert after is not None
     assert ADMINISTRATORS in after.groups
     assert (after.sid, after.nt_hash) == (before.sid, before.nt_hash)
-    back = Step(Action.CHANGE, EntryKind.ACCOUNT, "ACME\\clerk", entry, {"administrator": True})
-    change_accounts(tmp_path, plan_of(FILE), [back], tmp_path)
+    usual = entries_of(plan_of(FILE), EntryKind.ACCOUNT)["acme\\clerk"]
+    back = Step(Action.CHANGE, EntryKind.ACCOUNT, "ACME\\clerk", usual, {"administrator": True})
+    change_accounts(tmp_path, [back])
     assert file.find("ACME", "clerk") == before
     gone = Step(Action.REMOVE, EntryKind.ACCOUNT, "ACME\\clerk", entry, {})
-    change_accounts(tmp_path, plan_of(FILE), [gone], tmp_path)
+    change_accounts(tmp_path, [gone])
     assert file.find("ACME", "clerk") is None
     assert file.find("ACME", "admin") is not None

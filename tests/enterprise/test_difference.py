@@ -118,7 +118,7 @@ def test_the_same_file_makes_no_difference() -> None:
         (
             'level = "info"',
             'level = "debug"',
-            ("change", "options", "every server", "log.level info -> debug"),
+            ("change", "options", "log.level", "value info -> debug"),
         ),
         (
             "",
@@ -143,6 +143,23 @@ def test_what_the_file_changes_is_a_step(old: str, new: str, step: tuple[str, ..
     assert found.needs_consent == (step[0] != "add")
     assert not found.drift
     assert not impossible(found)
+
+
+def test_keys_of_every_server_are_added_and_taken_out_after_a_question(tmp_path: Path) -> None:
+    more = 'level = "info"\n[options.security]\nanonymous = false'
+    found = difference('level = "info"', more)
+    assert told(found) == [("add", "options", "security.anonymous", "value False")]
+    assert found.needs_consent
+    larger = plan_of(FILE.replace('level = "info"', more))
+    less = compare(BEFORE, larger, present_of(larger))
+    assert [(s.kind.value, s.name) for s in less.left] == [("options", "security.anonymous")]
+    gone = compare(BEFORE, larger, present_of(larger), remove=True)
+    assert told(gone) == [("remove", "options", "security.anonymous", "")]
+    # What was left is remembered, and removed for good.
+    keep(tmp_path, FILE, BEFORE, larger, ())
+    assert carried_out(tmp_path) == larger
+    keep(tmp_path, FILE, BEFORE, larger, gone.steps)
+    assert carried_out(tmp_path) == BEFORE
 
 
 def test_names_are_the_same_in_any_case_and_sites_in_any_order() -> None:

@@ -389,6 +389,9 @@ def test_only_administrators_see_and_end_sessions(
 
     watch(tmp_path, work)
     assert "may not see the sessions of enterprise" in caplog.text
+    audited = [r.message for r in caplog.records if r.message.startswith("session")]
+    assert {"sessions listed", "session not ended"} <= set(audited)
+    assert "may not end session" in caplog.text
     [made] = [record for record in caplog.records if record.message == "session ended"]
     about = getattr(made, "details")  # noqa: B009
     assert (about["user"], about["account"]) == ("LAB\\alice", "LAB\\bob")

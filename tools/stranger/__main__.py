@@ -22,6 +22,7 @@ import json
 import multiprocessing
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,7 @@ from tools.stranger.attacks import (
     attack,
 )
 
+LEAST_MINUTES = 0.1
 PLAN = r"""
 [enterprise]
 name = "Meridian"
@@ -323,6 +325,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     options = parser.parse_args(arguments)
+    if options.minutes < LEAST_MINUTES:
+        parser.error(f"--minutes: at least {LEAST_MINUTES}, to have something to measure")
+    # As Ctrl-C: what was started is ended.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(width=None if sys.stdout.isatty() else 140)
     with tempfile.TemporaryDirectory(prefix="mqis-stranger-") as directory:
         outcome = asyncio.run(besiege(Path(directory), 60 * options.minutes, options.seed))

@@ -16,7 +16,9 @@ from mqis.server.accounts import DEFAULT_NAME, AccountsFile
 from mqis.wire.errors import MqisError
 from mqis.wire.security.sid import Sid
 
-app = typer.Typer(no_args_is_help=True, help="Add, list and remove the accounts that may log on.")
+app = typer.Typer(
+    no_args_is_help=True, help="Add, list, change and remove the accounts that may log on."
+)
 
 _File = Annotated[Path, typer.Option("--accounts", metavar="FILE", help="The accounts file.")]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the account.")]
@@ -99,6 +101,22 @@ def list_(
     for account in found:
         groups = " ".join(str(group) for group in sorted(account.groups))
         typer.echo(f"{account!s:{width}}  {account.sid}  {groups}".rstrip())
+
+
+@app.command()
+def password(
+    name: _Name,
+    domain: _Domain = "",
+    accounts: _File = Path(DEFAULT_NAME),
+    as_json: _Json = False,
+) -> None:
+    """Change the password of an account, which keeps its SID; its open logons end.
+
+    The password is asked for, or read from the standard input.
+    """
+    with _errors():
+        account = AccountsFile(accounts).change(name, domain, password=_password())
+    _tell("changed", account, as_json=as_json)
 
 
 @app.command()

@@ -22,6 +22,7 @@ from mqis.enterprise.launch import Launch
 from mqis.enterprise.plan import ServerRole
 from mqis.enterprise.present import read_present
 from mqis.enterprise.setup import administrator
+from mqis.enterprise.states import ProcessState, load_states
 from mqis.protocol.directory.sources import Source, StoreSource
 from mqis.wire.errors import MqisError
 
@@ -93,7 +94,11 @@ def agreed_to(
 def apply_live(change: PlanDifference, what: Launch, path: Path, *, json: bool) -> None:
     """Lets the supervisor carry out the file; returns when it is done."""
     refused: list[str] = []
-    if change.steps:
+    idle = _idle(what.run)
+    if not json:
+        for name, state in idle.items():
+            say(f"{name} is {state} and is started", "yellow")
+    if change.steps or idle:
         answer = ask(
             what.run,
             "apply",
@@ -110,11 +115,20 @@ def apply_live(change: PlanDifference, what: Launch, path: Path, *, json: bool) 
             print_warning(f"refused: {line}")
         name = what.plan.enterprise.name
         steps = counted(len(change.steps), "step")
-        done = f"{steps} carried out" if change.steps else "no change"
+        started = f"{counted(len(idle), 'server')} started"
+        done = f"{steps} carried out" if change.steps else started if idle else "no change"
         done += f", {len(refused)} of them refused" if refused else ""
         say(f"{name} is up: {done}")
     if refused:
         raise typer.Exit(1)
+
+
+def _idle(run: Path) -> dict[str, str]:
+    """The servers that do not run, each with its state."""
+    states = load_states(run)
+    known = {} if states is None else states.servers
+    running = (ProcessState.READY, ProcessState.STARTING, ProcessState.PAUSING)
+    return {name: s.state.value for name, s in known.items() if s.state not in running}
 
 
 # --- output ---------------------------------------------------------------------------------------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 
 from mqis.admin.join import Membership
 from mqis.config.file import ConfigError, Reread, default_toml, override, read, reread
 from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
 from mqis.config.sections import Config
-from mqis.enterprise.plan import DEFAULT_OPTIONS, RunPlan, ServerRole
+from mqis.enterprise.plan import DEFAULT_OPTIONS, Options, RunPlan, ServerRole
 from mqis.files import write_whole
 from mqis.server.identity import seed_text
 
@@ -25,9 +26,16 @@ def is_member(place: NodePlace) -> bool:
 
 
 def write_config(
-    plan: RunPlan, nodes: Nodes, place: NodePlace, member: Membership | None = None
+    plan: RunPlan,
+    nodes: Nodes,
+    place: NodePlace,
+    member: Membership | None = None,
+    dropped: Options = MappingProxyType({}),
 ) -> Reread | None:
-    """Writes or updates the configuration of a server, atomically; returns what has changed."""
+    """Writes or updates the configuration of a server, atomically; returns what has changed.
+
+    ``dropped``: keys that a plan had and has no more, which get the values of a new server.
+    """
     path = Path(place.config)
     before = read(path) if path.exists() else None
     if before is not None:
@@ -35,6 +43,7 @@ def write_config(
     else:  # after this, only 'mqis promote' and operators change these keys
         config = override(Config(), DEFAULT_OPTIONS, "mqis up")
         config = override(config, _lasting_keys(plan, place), "mqis up")
+    config = override(config, _usual(dropped), "mqis up")
     config = override(config, plan.options, "options")
     config = override(config, _own_keys(plan, nodes, place), "mqis up")
     if member is not None:
@@ -43,6 +52,15 @@ def write_config(
     if before is None or path.read_text(encoding="utf-8") != text:
         write_whole(path, text)
     return None if before is None else reread(before, config)
+
+
+def _usual(keys: Options) -> dict[str, dict[str, object]]:
+    """The values that a new server has for these keys."""
+    usual = override(Config(), DEFAULT_OPTIONS, "mqis up")
+    return {
+        section: {key: getattr(getattr(usual, section), key) for key in given}
+        for section, given in keys.items()
+    }
 
 
 def _own_keys(plan: RunPlan, nodes: Nodes, place: NodePlace) -> dict[str, dict[str, object]]:

@@ -72,7 +72,7 @@ class Drift:
     @property
     def adoptable(self) -> bool:
         """A site of the file needs a server of it, and an account its password."""
-        return self.kind not in (EntryKind.SITE, EntryKind.ACCOUNT)
+        return self.kind not in (EntryKind.SITE, EntryKind.ACCOUNT, EntryKind.OPTIONS)
 
     @property
     def detail(self) -> str:
@@ -94,8 +94,12 @@ class PlanDifference:
 
     @property
     def needs_consent(self) -> bool:
-        """New entries do no harm; whoever changes or removes one is asked."""
-        return any(step.action is not Action.ADD or step.deleted for step in self.steps)
+        """Returns whether somebody is to be asked: new entries do no harm, but a key of every
+        server's configuration may restart them all."""
+        return any(
+            step.action is not Action.ADD or step.deleted or step.kind is EntryKind.OPTIONS
+            for step in self.steps
+        )
 
 
 #: Attributes that no server can change, and what to do instead.

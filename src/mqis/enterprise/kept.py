@@ -7,7 +7,7 @@ has removed yet, are in ``left.toml``.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,11 @@ def carried_out(run: Path) -> RunPlan | None:
         return None
     content = _content(kept)
     if (run / LEFT).exists():
-        for key, entries in _content(run / LEFT).items():
+        left = _content(run / LEFT)
+        for section, keys in left.pop("options", {}).items():
+            options = content.setdefault("options", {})
+            options[section] = {**keys, **options.get(section, {})}
+        for key, entries in left.items():
             content[key] = [*content.get(key, ()), *entries]
     return parse_plan(content, str(kept), consistent=False)
 
@@ -42,15 +46,29 @@ def keep(run: Path, text: str, plan: RunPlan, before: RunPlan | None, done: Sequ
 
 def _left(plan: RunPlan, before: RunPlan, done: Sequence[Step]) -> Mapping[str, Any]:
     removed = {(s.kind, s.entry.key) for s in done if s.action is Action.REMOVE}
-    found: dict[str, list[dict[str, object]]] = {}
+    found: dict[str, Any] = {}
     for kind in EntryKind:
         if kind is EntryKind.OPTIONS:
+            if options := _left_options(plan, before, removed):
+                found["options"] = options
             continue
         wanted = entries_of(plan, kind)
         for item in items_of(before, kind):
             key = entry_of(before, kind, item).key
             if key not in wanted and (kind, key) not in removed:
                 found.setdefault(kind.value, []).append(_table(item))
+    return found
+
+
+def _left_options(
+    plan: RunPlan, before: RunPlan, removed: Set[tuple[EntryKind, str]]
+) -> dict[str, dict[str, object]]:
+    wanted = entries_of(plan, EntryKind.OPTIONS)
+    found: dict[str, dict[str, object]] = {}
+    for name, entry in entries_of(before, EntryKind.OPTIONS).items():
+        if name not in wanted and (EntryKind.OPTIONS, name) not in removed:
+            section, _, key = name.partition(".")
+            found.setdefault(section, {})[key] = entry.attributes["value"]
     return found
 
 

@@ -36,6 +36,7 @@ from mqis.enterprise.loss import fault_of
 from mqis.enterprise.placing import place_servers
 from mqis.enterprise.plan import (
     EntryKind,
+    Options,
     RunPlan,
     ServerPlan,
     ServerRole,
@@ -96,6 +97,8 @@ class RunningEnterprise:
         self._lock = ProcessLock(self.run / LOCK)
         self.ended = asyncio.Event()
         self._refused: list[str] = []
+        #: Keys of configurations that the plan has no more, and that are to go.
+        self._dropped: Options = {}
         self._applying = asyncio.Lock()
         self._control = ControlServer(self.run, self.ended.set, self._apply_file)
 
@@ -192,6 +195,7 @@ class RunningEnterprise:
     async def _carry_out(self, before: RunPlan | None) -> None:
         plan, run = self.launch.plan, self.run
         self._refused = []
+        self._dropped = _dropped(plan, before) if before and self.launch.remove else {}
         await asyncio.to_thread(make_accounts, run, plan, self.launch.base)
         account = administrator(run, plan, self.launch.base)
         steps = await self._set_up(account, before)
@@ -208,7 +212,7 @@ class RunningEnterprise:
         for node in nodes:
             changed = None
             if fault_of(node) is None:
-                changed = write_config(self.launch.plan, self.nodes, node)
+                changed = write_config(self.launch.plan, self.nodes, node, dropped=self._dropped)
             if not self.supervisor.child(node.name).running or changed is None:
                 self.supervisor.start(node.name)  # which reports the fault
                 names.append(node.name)
@@ -269,7 +273,7 @@ class RunningEnterprise:
         filling = Filling(launch.plan, self.nodes, account, launch.connect, self._refuse)
         await asyncio.to_thread(filling.fill)
         await asyncio.to_thread(filling.carry_out, steps)
-        change_accounts(self.run, launch.plan, steps, launch.base)
+        change_accounts(self.run, steps)
         if exchange := Exchange.among(steps, self.nodes):
             await exchange.carry_out(self.supervisor, account, launch.connect)
             self.supervisor.use(self._placed(before, {c.place.name for c in self._running}))
@@ -393,6 +397,13 @@ def make_run_directory(run: Path) -> None:
             f"{run}: others can write in this directory, and could replace keys, passwords and "
             "configurations in it; name another one with --run, or correct its owner and mode"
         )
+
+
+def _dropped(plan: RunPlan, before: RunPlan) -> Options:
+    return {
+        section: {k: v for k, v in keys.items() if k not in plan.options.get(section, {})}
+        for section, keys in before.options.items()
+    }
 
 
 def _names(plan: RunPlan | None) -> frozenset[str]:

@@ -275,9 +275,9 @@ class Entry:
         """The attributes that are set, for people."""
         told = []
         for key, value in self.attributes.items():
-            if value is True:
+            if value is True and key != "value":
                 told.append(key)
-            elif value not in ("", False):
+            elif value not in ("", False) or key == "value":
                 told.append(f"{key} {value}")
         return ", ".join(told)
 
@@ -287,7 +287,7 @@ def entries_of(plan: RunPlan, kind: EntryKind) -> dict[str, Entry]:
     if kind is EntryKind.OPTIONS:
         options = plan.options.items()
         values = {f"{section}.{key}": v for section, keys in options for key, v in keys.items()}
-        return {"": Entry(kind, "", "every server", values)} if values else {}
+        return {key: Entry(kind, key, key, {"value": value}) for key, value in values.items()}
     found = (entry_of(plan, kind, item) for item in items_of(plan, kind))
     return {entry.key: entry for entry in found}
 

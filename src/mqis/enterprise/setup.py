@@ -71,22 +71,21 @@ def make_accounts(run: Path, plan: RunPlan, base: Path) -> None:
         file.add(account.name, secret, domain=domain, groups=groups)
 
 
-def change_accounts(run: Path, plan: RunPlan, steps: Sequence[Step], base: Path) -> None:
+def change_accounts(run: Path, steps: Sequence[Step]) -> None:
     """Carries out the steps that change or remove accounts; an account keeps its identifier."""
     file = AccountsFile(run / ACCOUNTS)
-    wanted = {f"{plan.domain_of(account)}\\{account.name}": account for account in plan.accounts}
     for step in steps:
         if step.kind is not EntryKind.ACCOUNT or step.action is Action.ADD:
             continue
         domain, _, name = step.name.partition("\\")
-        old = file.remove(name, domain)
-        if step.action is Action.CHANGE:
-            account = wanted[step.name]
-            groups = old.groups - {ADMINISTRATORS}
-            if account.administrator:
-                groups |= {ADMINISTRATORS}
-            secret = _given_password(account, base) or _password_in(password_of(run, account))
-            file.add(name, secret, domain=domain, sid=old.sid, groups=groups)
+        if step.action is Action.REMOVE:
+            file.remove(name, domain)
+            continue
+        known = file.find(domain, name)
+        groups = frozenset() if known is None else known.groups - {ADMINISTRATORS}
+        if step.entry.attributes["administrator"]:
+            groups |= {ADMINISTRATORS}
+        file.change(name, domain, groups=groups)
 
 
 def administrator(run: Path, plan: RunPlan, base: Path) -> Administrator:

@@ -119,15 +119,40 @@ class AccountsFile:
             self._write(replace(content, accounts=(*content.accounts, account)))
         return account
 
+    def change(
+        self,
+        name: str,
+        domain: str = "",
+        *,
+        password: str | None = None,
+        groups: Iterable[Sid] | None = None,
+    ) -> Account:
+        """Changes the password or the groups of an account, which keeps its SID."""
+        if password == "":
+            raise AccountsError("an account needs a password")
+        with self._exclusive():
+            content = self._read()
+            old = self._known(content, name, domain)
+            new = old if groups is None else replace(old, groups=frozenset(groups))
+            if password is not None:
+                new = replace(new, nt_hash=nt_hash(password))
+            changed = tuple(new if account is old else account for account in content.accounts)
+            self._write(replace(content, accounts=changed))
+        return new
+
     def remove(self, name: str, domain: str = "") -> Account:
         with self._exclusive():
             content = self._read()
-            key = account_key(domain, name)
-            for account in content.accounts:
-                if account_key(account.domain, account.name) == key:
-                    rest = tuple(a for a in content.accounts if a is not account)
-                    self._write(replace(content, accounts=rest))
-                    return account
+            account = self._known(content, name, domain)
+            rest = tuple(a for a in content.accounts if a is not account)
+            self._write(replace(content, accounts=rest))
+        return account
+
+    def _known(self, content: _Content, name: str, domain: str) -> Account:
+        key = account_key(domain, name)
+        for account in content.accounts:
+            if account_key(account.domain, account.name) == key:
+                return account
         wanted = f"{domain}\\{name}" if domain else name
         raise AccountsError(f"{self.path}: there is no account {wanted}")
 
@@ -138,7 +163,10 @@ class AccountsFile:
             status = self.path.stat()
         except OSError as error:
             raise self._unreadable(error) from error
-        seen = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode, status.st_uid)
+        seen = (
+            *(status.st_ino, status.st_mtime_ns, status.st_ctime_ns),
+            *(status.st_size, status.st_mode, status.st_uid),
+        )
         if seen != self._seen:
             content = self._read()
             self._content, self._index = content, MemoryAccounts(content.accounts)

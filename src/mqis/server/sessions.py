@@ -38,12 +38,16 @@ class SessionList:
 
     async def reply(self, call: IncomingCall, request: bytes) -> bytes:
         guard = self._directory.guard(call)
-        guard.check_administrator("see the sessions of", ObjectType.ENTERPRISE, "")
         message = decode_request(request)
-        if message.verb == SessionVerb.END:
+        ending = message.verb == SessionVerb.END
+        what = f"end session {message.id} of" if ending else "see the sessions of"
+        guard.check_administrator(what, ObjectType.ENTERPRISE, "this server")
+        if ending:
             self._end(call, message)
         elif message.verb != SessionVerb.LIST:
             raise _refused(f"sessions: unknown verb {message.verb[:40]!r}")
+        else:
+            audit.info("sessions listed", extra=_asker(call))
         return encode(self._listed(call))
 
     def _listed(self, call: IncomingCall) -> SessionsReply:
@@ -54,19 +58,21 @@ class SessionList:
     def _end(self, call: IncomingCall, request: SessionsRequest) -> None:
         rpc = self._rpc()
         found = next((session for session in rpc.sessions() if session.id == request.id), None)
+        reason = ""
         if found is None:
-            raise _refused(f"there is no session {request.id}; it may have ended meanwhile")
-        if found.group is call.group:
-            raise _refused(f"session {request.id} is the one that asks; just close it")
+            reason = f"there is no session {request.id}; it may have ended meanwhile"
+        elif found.group is call.group:
+            reason = f"session {request.id} is the one that asks; just close it"
+        if found is None or reason:
+            audit.info("session not ended", extra=_asker(call, session=request.id, reason=reason))
+            raise _refused(reason)
         rpc.end_session(request.id)
-        about = details(
-            user=name_of(call.identity),
-            peer=call.peer,
-            session=request.id,
-            account=_account(found),
-            address=found.address,
-        )
-        audit.info("session ended", extra=about)
+        about = {"account": _account(found), "address": found.address}
+        audit.info("session ended", extra=_asker(call, session=request.id, **about))
+
+
+def _asker(call: IncomingCall, **about: object) -> dict[str, object]:
+    return details(user=name_of(call.identity), peer=call.peer, **about)
 
 
 def _entry(session: RpcSession, call: IncomingCall) -> SessionEntry:
