@@ -16,6 +16,7 @@ from mqis.testing.ports import free_ports
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from tests.server.monitoring.pair import client_of, pec_config, scrape, with_values
 from tests.waiting import DEADLINE_S, until
 
@@ -27,7 +28,7 @@ def faults(text: str) -> float:
 
 async def create(server: DirectoryServer, name: str) -> None:
     async with client_of(server) as client:
-        queue = props({PropId.Q_LABEL: name})
+        queue: dict[int, PropVariant] = props({PropId.Q_LABEL: name})
         await client.create(ObjectType.QUEUE, f"pec1\\{name}", queue)
 
 
