@@ -62,6 +62,36 @@ ROWS = (
             Panel("Memory", "bytes", (_now("process_resident_memory_bytes"),)),
             Panel("CPU", "percentunit", (_rate("process_cpu_seconds_total"),)),
             Panel("Open files", "short", (_now("process_open_fds"),)),
+            Panel(
+                "Findings of the verdict",
+                "short",
+                (
+                    (
+                        f"sum by (instance, grade, kind) (mqis_verdict_findings{{{_I}}}) > 0",
+                        "{{instance}} {{grade}}: {{kind}}",
+                    ),
+                ),
+                text="What /health of each server finds. Empty: all are green.",
+            ),
+            Panel(
+                "Free space",
+                "bytes",
+                (_now("mqis_disk_free_bytes", "{{place}} of {{instance}}"),),
+            ),
+            Panel(
+                "Age of keys, certificates until they expire",
+                "s",
+                (
+                    (
+                        f"time() - mqis_signing_key_written_timestamp_seconds{{{_I}}}",
+                        "key of {{instance}}",
+                    ),
+                    (
+                        f"mqis_certificate_expiry_timestamp_seconds{{{_I}}} - time()",
+                        "{{setting}} of {{instance}} expires in",
+                    ),
+                ),
+            ),
         ),
     ),
     Row(
@@ -183,6 +213,20 @@ ROWS = (
                 "Changes known to be missing",
                 "short",
                 (_now("mqis_partition_missing_changes", "{{partition}} at {{instance}}"),),
+            ),
+            Panel(
+                "Contents that are not as they should be",
+                "short",
+                (
+                    _now(
+                        "mqis_partition_contents_different",
+                        "{{partition}} at {{instance}} differs from a peer",
+                    ),
+                    _now(
+                        "mqis_partition_contents_changed",
+                        "{{partition}} at {{instance}} was changed outside mqis",
+                    ),
+                ),
             ),
             Panel(
                 "Partitions being synchronised",
@@ -387,6 +431,7 @@ ROWS = (
                     _now("mqis_journal_failed", "cannot be written {{instance}}"),
                 ),
             ),
+            Panel("Faults of the journal's files", "short", (_now("mqis_journal_faults"),)),
         ),
     ),
 )

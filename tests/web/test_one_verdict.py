@@ -70,6 +70,13 @@ class Enterprise:
         assert (found["verdict"]["grade"] == "red") is (code == 503)
         return str(found["verdict"]["grade"])
 
+    async def metrics(self, name: str) -> set[str]:
+        """The samples that tell of faults."""
+        _, body = await fetch(self.ports[name], "/metrics")
+        told = ("mqis_partition_contents_", "mqis_verdict_findings{")
+        lines = body.decode().splitlines()
+        return {line for line in lines if line.startswith(told) and not line.endswith(" 0.0")}
+
     async def become(self, **grades: str) -> None:
         wanted = {"status", "doctor", "console", *self.ports}
 
@@ -144,6 +151,7 @@ async def _equal(both: Enterprise) -> None:
     assert status.summary == "Every replica is equal to its authority"
     assert [server.role for server in status.servers] == ["pec", "psc"]
     assert {cell.text for row in status.rows for cell in row.cells} == {"authority", "equal"}
+    assert await both.metrics("pec1") == await both.metrics("psc2") == set()
 
 
 async def _edited_file(both: Enterprise) -> None:
@@ -158,6 +166,10 @@ async def _edited_file(both: Enterprise) -> None:
     _, answer = await fetch(both.ports["psc2"], "/health")
     (problem,) = json.loads(answer)["problems"]
     assert problem.startswith("the contents of Delft were changed by something else than mqis")
+    assert await both.metrics("psc2") == {
+        'mqis_partition_contents_changed{partition="Delft"} 1.0',
+        'mqis_verdict_findings{grade="red",kind="problem"} 1.0',
+    }
     _write(both.store, body, obj)
     await both.become(**dict.fromkeys(await both.grades(), "green"))
 
@@ -188,6 +200,11 @@ async def _other_contents(both: Enterprise) -> None:
     assert f"~ {QUEUE}\n      label: other -> orders" in shown.stdout
     _, answer = await fetch(both.ports["psc2"], "/health")
     assert json.loads(answer)["problems"] == [finding.what]
+    assert await both.metrics("pec1") == set()
+    assert await both.metrics("psc2") == {
+        'mqis_partition_contents_different{partition="Delft"} 1.0',
+        'mqis_verdict_findings{grade="red",kind="contents"} 1.0',
+    }
     page = await asyncio.to_thread(both.console.get, "/replication")
     assert "contents differ" in page.html
     assert "mqis diff --replicated server:psc2 server:pec1" in page.html

@@ -37,7 +37,7 @@ class MonitoringSection:
         default=3600,
         metadata=about(
             between(0, 2_592_000),
-            "Seconds between two verifications of the store against its digests, the first one at "
-            "the start. 0: never.",
+            "Seconds between two verifications of the store against its digests, and between two "
+            "checks of the journal's files, the first at the start. 0: never.",
         ),
     )

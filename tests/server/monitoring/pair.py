@@ -119,6 +119,16 @@ async def fetch(port: int | None, path: str) -> tuple[int, bytes]:
     return int(head.split(b" ")[1]), body
 
 
+async def scrape(server: DirectoryServer) -> str:
+    """The metrics of a server, as soon as it has checked its journal."""
+
+    async def look() -> str | None:
+        _, body = await fetch(server.ready.monitoring_port, "/metrics")
+        return body.decode() if b"\nmqis_journal_faults " in body else None
+
+    return await until(look, "the journal is checked")
+
+
 async def status_of(server: DirectoryServer) -> ServerStatus:
     status, body = await fetch(server.ready.monitoring_port, "/status")
     assert status == 200, body

@@ -7,9 +7,11 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from shutil import disk_usage
 from socket import AF_INET, SOCK_DGRAM, socket
 
 import pytest
@@ -28,7 +30,9 @@ from mqis.server.monitoring.metrics.catalogue import METRICS, Metric, MetricKind
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from tests.server.monitoring.pair import Pair, client_of, fetch, pair
+from tests.runtime.ldap.certificates import server_context
+from tests.server.monitoring.pair import Pair, client_of, pair, scrape
+from tests.waiting import DEADLINE_S
 from tools.dashboard import dashboard
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -60,13 +64,14 @@ async def _use(both: Pair) -> None:
 async def _scraped(tmp_path: Path) -> dict[str, str]:
     discovery: dict[str, object] = {"enabled": True, "port": 0}
     rpc: dict[str, object] = {"mapper": True, "mapper_port": 0}
-    async with pair(tmp_path, discovery=discovery, rpc=rpc) as both:
+    server_context(tmp_path)  # of no use for this store, but its expiry shows
+    store: dict[str, object] = {"ca_file": str(tmp_path / "ca.pem")}
+    (tmp_path / "archive").mkdir()
+    kept: dict[str, object] = {"archive": str(tmp_path / "archive")}
+    values = {"discovery": discovery, "rpc": rpc, "store": store, "replication": kept}
+    async with pair(tmp_path, **values) as both:
         await _use(both)
-        servers = {"pec1": both.pec, "psc2": both.psc}
-        return {
-            name: (await fetch(server.ready.monitoring_port, "/metrics"))[1].decode()
-            for name, server in servers.items()
-        }
+        return {"pec1": await scrape(both.pec), "psc2": await scrape(both.psc)}
 
 
 @pytest.fixture(scope="module")
@@ -149,8 +154,21 @@ def test_what_was_done_is_counted(scraped: dict[str, str]) -> None:
     assert value(pec, "mqis_journal_lsn") > 0
     assert value(pec, "mqis_discovery_requests_total", outcome="malformed") == 1
     assert value(pec, "mqis_server_info", server="pec1", role="pec", site="Delft") == 1
+    assert value(pec, "mqis_journal_faults") == 0
     lsn = value(pec, "mqis_journal_durable_lsn") + value(pec, "mqis_outbox_records")
     assert lsn >= value(pec, "mqis_journal_lsn"), "a record is nowhere"
+
+
+def test_files_of_the_server(scraped: dict[str, str], tmp_path: Path) -> None:
+    pec, psc = scraped["pec1"], scraped["psc2"]
+    for place in ("store", "journal", "archive"):
+        free = value(pec, "mqis_disk_free_bytes", place=place)
+        assert free == pytest.approx(disk_usage(tmp_path).free, rel=0.5)
+    now = time.time()
+    ages = [now - value(text, "mqis_signing_key_written_timestamp_seconds") for text in (pec, psc)]
+    assert all(0 <= age < DEADLINE_S for age in ages)
+    expiry = value(pec, "mqis_certificate_expiry_timestamp_seconds", setting="store.ca_file")
+    assert expiry - now == pytest.approx(86_400, abs=DEADLINE_S)
 
 
 # --- the dashboard and the document ---------------------------------------------------------------

@@ -56,6 +56,11 @@ class ContentWatch:
         return [_CHANGED.format(name) for name in self.changed]
 
     @property
+    def different(self) -> frozenset[str]:
+        """The identifiers of the partitions whose contents differ from a peer's."""
+        return frozenset(partition for _, partition in list(self._peers))
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """What comparisons with peers found."""
         return tuple(self._peers.values())

@@ -57,8 +57,8 @@ class MonitoringService:
         self._sources = sources
         self._section = section
         self._thread = ThreadPoolExecutor(1, "mqis-monitoring")
-        #: Verifies the store and asks peers, both of which take long.
-        self._slow = ThreadPoolExecutor(2, "mqis-contents")
+        #: Verifies the store, checks the journal and asks peers, which all take long.
+        self._slow = ThreadPoolExecutor(3, "mqis-contents")
         self._exposition: Exposition | None = None
         self._tasks: list[asyncio.Task[None]] = []
         documents = {
@@ -77,6 +77,7 @@ class MonitoringService:
         self._tasks.append(asyncio.create_task(self._observe_lag()))
         if section.verify_s:
             self._tasks.append(asyncio.create_task(self._verify(section.verify_s)))
+            self._tasks.append(asyncio.create_task(self._check_journal(section.verify_s)))
         self._tasks.append(asyncio.create_task(self._compare()))
         return bound
 
@@ -113,6 +114,15 @@ class MonitoringService:
             await loop.run_in_executor(self._slow, self._verify_once)
             await asyncio.sleep(every_s)
 
+    async def _check_journal(self, every_s: float) -> None:
+        """Checks the journal periodically, from when the server serves: before, it is not open."""
+        loop = asyncio.get_running_loop()
+        while not self._sources.serving:
+            await asyncio.sleep(LOOK_S)
+        while self._sources.replication is not None:
+            await loop.run_in_executor(self._slow, self._check_journal_once)
+            await asyncio.sleep(every_s)
+
     async def _compare(self) -> None:
         """Compares this server's copies with those of one peer after the other."""
         loop = asyncio.get_running_loop()
@@ -128,6 +138,15 @@ class MonitoringService:
     def _verify_once(self) -> None:
         with suppress(StorageError):  # /health and the log tell
             self._sources.contents.verify(self._sources.store)
+
+    def _check_journal_once(self) -> None:
+        service = self._sources.replication
+        assert service is not None
+        try:
+            stopped = self._sources.contents.stopped
+            self._sources.chain.check(service, self._sources.store, stopped)
+        except (StorageError, OSError) as error:
+            log.warning("the journal cannot be checked: %s", error)
 
     def _compare_with(self, peer: ServerStatus) -> None:
         with suppress(StorageError):

@@ -11,6 +11,7 @@ from mqis.config.sections import Config
 from mqis.protocol.ports import Store
 from mqis.protocol.queueing.destination import Depth
 from mqis.protocol.queueing.names import canonical
+from mqis.server.monitoring.chain import ChainWatch
 from mqis.server.monitoring.contents import ContentWatch
 from mqis.server.monitoring.lag import LagWatch
 from mqis.wire.guid import Guid
@@ -70,6 +71,7 @@ class Sources:
     traffic: QueueTraffic = field(default_factory=QueueTraffic)
     lag: LagWatch = field(default_factory=LagWatch)
     contents: ContentWatch = field(default_factory=ContentWatch)
+    chain: ChainWatch = field(default_factory=ChainWatch)
 
     def sample_traffic(self) -> None:
         """Samples the queue manager; called in the event loop before monitoring reads."""

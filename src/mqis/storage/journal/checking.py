@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from mqis.wire.mqds.keys import RsaPublicKey
 _WAITING = 10_000
 #: The maximum length of a header: its length field has 16 bits.
 _HEADER_BYTES = 1 << 16
+#: The records between two calls of ``pause``.
+_PAGE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +77,19 @@ class StoreEnd:
 
 
 def check_journal(
-    directory: Path, keys: Sequence[RsaPublicKey] = (), end: StoreEnd | None = None
+    directory: Path,
+    keys: Sequence[RsaPublicKey] = (),
+    end: StoreEnd | None = None,
+    pause: Callable[[], None] = lambda: None,
 ) -> JournalCheck:
     """Checks all files.
 
     ``keys`` are the public keys that the server has signed with, ``end`` is the state of its store.
+    ``pause`` is called now and then, so that a long check can leave time to others.
     """
     end = end or StoreEnd()
     paths = segments(directory)
-    check = _Check(snapshots(directory))
+    check = _Check(snapshots(directory), pause)
     last_number = max(paths, default=0)
     for number, path in paths.items():
         check.read(number, path, last=number == last_number)
@@ -115,6 +121,7 @@ class _Check:
 
     #: By the record that they end with.
     snapshots: dict[int, Path]
+    pause: Callable[[], None]
     findings: list[Finding] = field(default_factory=list)
     links: list[ChainLink] = field(default_factory=list)
     records: int = 0
@@ -147,8 +154,10 @@ class _Check:
             )
         before = len(self.findings)
         self._begin_numbers(segment)
-        for entry in segment.entries():
+        for index, entry in enumerate(segment.entries()):
             self.findings += self._judge(entry, path.name, number, last=last)
+            if index % _PAGE == 0:
+                self.pause()
         damaged = any(f.check == ChainState.CORRUPT for f in self.findings[before:])
         link = ChainLink.of(path.name, segment.data, damaged=damaged)
         self.links.append(replace(link, snapshot_digest=self._snapshot_digest(segment.header)))

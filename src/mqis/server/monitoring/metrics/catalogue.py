@@ -86,6 +86,30 @@ SERVER = _gauge(
     *("server", "role", "site", "enterprise"),
 )
 SERVING = _gauge(_SERVER, "server_serving", "1 if clients are served, 0 while the server starts.")
+VERDICT = _gauge(
+    _SERVER,
+    "verdict_findings",
+    "Findings of the verdict that /health gives, by grade (red, amber) and kind.",
+    *("grade", "kind"),
+)
+DISK_FREE = _gauge(
+    _SERVER,
+    "disk_free_bytes",
+    "Free space where the files are: store, journal, archive; of a directory, not of a bucket.",
+    "place",
+)
+KEY_WRITTEN = _gauge(
+    _SERVER,
+    "signing_key_written_timestamp_seconds",
+    "The time at which the file of the signing key was written.",
+)
+CERTIFICATE_EXPIRY = _gauge(
+    _SERVER,
+    "certificate_expiry_timestamp_seconds",
+    "The time at which the first certificate in a file of the configuration (store.ca_file) "
+    "expires.",
+    "setting",
+)
 
 # --- RPC ------------------------------------------------------------------------------------------
 
@@ -177,6 +201,18 @@ PARTITION_PURGED = _gauge(
 )
 PARTITION_AUTHORITY = _gauge(
     _REPLICATION, "partition_authority", "1 if this server is the authority.", "partition"
+)
+PARTITION_DIFFERENT = _gauge(
+    _REPLICATION,
+    "partition_contents_different",
+    "1 if the contents differ from those of a peer (monitoring.peers) with the same number.",
+    "partition",
+)
+PARTITION_CHANGED = _gauge(
+    _REPLICATION,
+    "partition_contents_changed",
+    "1 if something else than mqis has changed the contents.",
+    "partition",
 )
 PARTITION_MISSING = _gauge(
     _REPLICATION,
@@ -445,6 +481,12 @@ JOURNAL_DURABLE = _gauge(
 )
 JOURNAL_BYTES = _counter(_JOURNAL, "journal_written_bytes", "Bytes written to the files.")
 JOURNAL_FAILED = _gauge(_JOURNAL, "journal_failed", "1 while the journal cannot be written.")
+JOURNAL_FAULTS = _gauge(
+    _JOURNAL,
+    "journal_faults",
+    "Damaged, changed and missing parts that the last check of the files found "
+    "(monitoring.verify_s).",
+)
 OUTBOX = _gauge(
     _JOURNAL, "outbox_records", "Records in the store that are not yet durable in journal files."
 )

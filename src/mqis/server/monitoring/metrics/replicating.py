@@ -26,7 +26,7 @@ _OTHER = "other"
 def replication(sources: Sources, view: View, status: ServerStatus) -> Iterator[Family]:
     service = sources.replication
     assert service is not None
-    yield from _partitions(status)
+    yield from _partitions(sources, status)
     yield from _lag(sources, status)
     memory = service.driver.node.replication.memory
     yield (
@@ -40,12 +40,15 @@ def replication(sources: Sources, view: View, status: ServerStatus) -> Iterator[
     yield from _counted(service)
 
 
-def _partitions(status: ServerStatus) -> Iterator[Family]:
+def _partitions(sources: Sources, status: ServerStatus) -> Iterator[Family]:
     partitions = status.partitions
     numbers = {p.name: (p.last_seq, p.purged_seq) for p in partitions}
     yield c.PARTITION_LAST, [((name,), int(last, 16)) for name, (last, _) in numbers.items()]
     yield c.PARTITION_PURGED, [((name,), int(purged, 16)) for name, (_, purged) in numbers.items()]
     yield c.PARTITION_AUTHORITY, [((p.name,), p.authority) for p in partitions]
+    different, changed = sources.contents.different, sources.contents.changed
+    yield c.PARTITION_DIFFERENT, [((p.name,), p.id in different) for p in partitions]
+    yield c.PARTITION_CHANGED, [((p.name,), p.name in changed) for p in partitions]
     yield c.PARTITION_MISSING, [((p.name,), p.missing) for p in partitions]
     yield c.PARTITION_SYNCHRONIZING, [((p.name,), p.state != "normal") for p in partitions]
 
@@ -140,6 +143,8 @@ def journal(sources: Sources, view: View) -> Iterator[Family]:
     yield c.JOURNAL_DURABLE, c.alone(files.durable_lsn)
     yield c.JOURNAL_BYTES, c.alone(files.written)
     yield c.JOURNAL_FAILED, c.alone(running.thread.failed)
+    faults = sources.chain.faults
+    yield c.JOURNAL_FAULTS, [] if faults is None else c.alone(len(faults))
     yield c.OUTBOX, c.alone(outbox_depth(view, files.durable_lsn))
     if running.archiver is not None:
         status = running.archiver.status()

@@ -6,14 +6,18 @@ import platform
 from collections.abc import Iterator
 
 from mqis import __version__
+from mqis.findings import Gravity
 from mqis.protocol.ports import View
 from mqis.protocol.rpc.faults import status_name
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.rpc.statistics import Served
+from mqis.server.monitoring.health import own_verdict
 from mqis.server.monitoring.metrics import catalogue as c
+from mqis.server.monitoring.metrics.files import files
 from mqis.server.monitoring.metrics.replicating import journal, replication, transport
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import ServerStatus
+from mqis.server.monitoring.verdict import FindingKind, HealthVerdict
 from mqis.wire.hresult import HResult
 
 Family = tuple[c.Metric, c.Samples]
@@ -24,6 +28,8 @@ def families(sources: Sources, view: View, status: ServerStatus) -> Iterator[Fam
     yield c.BUILD, [((__version__, platform.python_version()), 1)]
     yield c.SERVER, [((status.server, status.role, status.site, status.enterprise), 1)]
     yield c.SERVING, c.alone(sources.serving)
+    yield c.VERDICT, _verdict(own_verdict(sources, status))
+    yield from files(sources.config)
     yield from _rpc(sources)
     yield from _store(sources)
     if sources.replication is not None:
@@ -36,6 +42,16 @@ def families(sources: Sources, view: View, status: ServerStatus) -> Iterator[Fam
     yield from _discovery(sources)
     if sources.monitoring is not None:
         yield c.UNANSWERED, c.alone(sources.monitoring.unanswered)
+
+
+def _verdict(verdict: HealthVerdict) -> c.Samples:
+    """The number of findings of each grade and kind, zeros too."""
+    found = [(finding.gravity, finding.check) for finding in verdict.findings]
+    return [
+        ((grade.colour, kind.value), found.count((grade, kind.value)))
+        for grade in (Gravity.ERROR, Gravity.WARNING)
+        for kind in FindingKind
+    ]
 
 
 # --- RPC ------------------------------------------------------------------------------------------
