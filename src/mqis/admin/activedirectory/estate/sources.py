@@ -13,22 +13,17 @@ from time import time
 
 from cryptography import x509
 
-from mqis.admin.activedirectory.connecting import (
-    ConnectingOptions,
-    RootEntry,
-    connect,
-    explained,
-)
+from mqis.admin.activedirectory.connecting import ConnectingOptions, connect, explained
+from mqis.admin.activedirectory.estate.asking import ask_catalogue, ask_domain
 from mqis.findings import CheckReport
 from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.estate.examining import examine_estate
-from mqis.protocol.activedirectory.estate.facts import EstateFacts, IpAddress, name_of
+from mqis.protocol.activedirectory.estate.facts import EstateFacts, IpAddress
 from mqis.protocol.activedirectory.estate.gathering import (
     CONFIGURATION_ATTRIBUTES,
     DOMAIN_ATTRIBUTES,
     EstateGathering,
 )
-from mqis.protocol.activedirectory.targets import sid_filter
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.ports import LdapQuery
@@ -44,7 +39,8 @@ _DOMAIN_FILTER = parse_filter(
     "(servicePrincipalName=*)(objectClass=mSMQMigratedUser)(mSMQSignCertificates=*))"
 )
 _CONFIGURATION_FILTER = parse_filter(
-    "(|(objectClass=site)(objectClass=subnet)(objectClass=mSMQSiteLink)(objectClass=mSMQSettings))"
+    "(|(objectClass=site)(objectClass=subnet)(objectClass=mSMQSiteLink)(objectClass=mSMQSettings)"
+    "(objectClass=server)(objectClass=crossRef))"
 )
 _READABLE_PARTS = controls.sd_flags(SdFlags.OWNER | SdFlags.GROUP | SdFlags.DACL)
 #: Names that are resolved at the same time.
@@ -71,21 +67,25 @@ def check_ldif(path: Path, resolve: Resolve | None = None) -> CheckReport:
 
 
 async def check_directory(
-    options: ConnectingOptions, resolve: Resolve | None = None
+    options: ConnectingOptions, resolve: Resolve | None = None, catalogue: str = ""
 ) -> CheckReport:
-    """Examines the domain of a domain controller, by searches that any user may make."""
+    """Examines the domain of a domain controller, by searches that any user may make.
+
+    ``catalogue`` is the URL of a global catalogue; empty: that of the same server.
+    """
     client, root = await connect(options)
     try:
         gathering = EstateGathering(int(time()), expiry_of)
         await _gather(client, gathering, root.domain, _DOMAIN_FILTER, DOMAIN_ATTRIBUTES)
         configuration = root.configuration, _CONFIGURATION_FILTER, CONFIGURATION_ATTRIBUTES
         await _gather(client, gathering, *configuration)
-        facts = await _confirmed(client, gathering, root)
+        await ask_domain(client, gathering.facts, root)
+        await ask_catalogue(options, catalogue, gathering.facts, root)
     except LdapError as error:
         raise explained(error, options.user) from error
     finally:
         await client.close()
-    return _examined(facts, resolve)
+    return _examined(gathering.finish(), resolve)
 
 
 async def _gather(
@@ -99,22 +99,6 @@ async def _gather(
     async with aclosing(client.search(query)) as found:
         async for entry in found:
             gathering.add(LdapEntry(entry.name, entry.attributes))
-
-
-async def _confirmed(
-    client: LdapDirectoryClient, gathering: EstateGathering, root: RootEntry
-) -> EstateFacts:
-    """Asks for the users of migrated certificates, because not all users were read."""
-    facts = gathering.facts
-    facts.domains = (name_of(root.domain),)
-    for sid in {found.sid for found in facts.certificates if found.migrated and found.sid}:
-        query = LdapQuery(root.domain, filter=sid_filter(sid), attributes=("objectSid",))
-        async with aclosing(client.search(query)) as found:
-            async for entry in found:
-                facts.sids.update(entry.values("objectSid"))
-    finished = gathering.finish()
-    finished.untold = {c: r for c, r in finished.untold.items() if c.name != "UNKNOWN_USER"}
-    return finished
 
 
 # --- addresses and certificates -------------------------------------------------------------------
