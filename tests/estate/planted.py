@@ -146,10 +146,10 @@ def settings(server: str, at: Guid, machine_id: Guid, refers: str = "") -> list[
 
 
 def queue(name: str, host: str, number: int, trustee: Sid = AUTHENTICATED_USERS) -> AddEntry:
-    return _queue(f"CN={name},CN=msmq,CN={host},{OU}", number, trustee)
+    return queue_at(f"CN={name},CN=msmq,CN={host},{OU}", number, trustee)
 
 
-def _queue(name: str, number: int, trustee: Sid) -> AddEntry:
+def queue_at(name: str, number: int, trustee: Sid) -> AddEntry:
     rights = int(QueueRights.QUEUE_GENERIC_WRITE)
     full = generic_mapping(ObjectType.QUEUE).all
     dacl = Acl((allow(trustee, rights), allow(ADMINISTRATORS, full)))
@@ -177,10 +177,10 @@ def user(name: str, days: int) -> AddEntry:
     classes = "top", "person", "organizationalPerson", "user"
     sid = Sid(5, (21, 1, 2, 3, 2000 + days)).to_bytes()
     given = {"sAMAccountName": name, "objectSid": sid}
-    return made(f"CN={name},{OU}", *classes, **given, **_certified(days))
+    return made(f"CN={name},{OU}", *classes, **given, **certified(days))
 
 
-def _certified(days: int) -> dict[str, object]:
+def certified(days: int) -> dict[str, object]:
     listed = UserSignCerts.wrap(certificate(days), Guid.NULL)
     return {"mSMQSignCertificates": listed.to_bytes(), "mSMQDigests": digest_of(certificate(days))}
 
@@ -203,7 +203,11 @@ def sound() -> list[AddEntry]:
         computer("WS1", "10.1.0.9"),
         *(machine(f"SRV{n}", 16 + n, guid(n), routing=True) for n in (1, 2, 3)),
         machine("WS1", 20, BERLIN),
-        *(entry for n in (1, 2, 3) for entry in settings(f"SRV{n}", guid(n), guid(16 + n))),
+        *(
+            entry
+            for n in (1, 2, 3)
+            for entry in settings(f"SRV{n}", guid(n), guid(16 + n), f"SRV{n}")
+        ),
         queue("orders", "WS1", 32),
         link(BERLIN, PARIS, "SRV1", "SRV2"),
         link(BERLIN, ROM, "SRV1", "SRV3"),
@@ -227,10 +231,10 @@ def faults() -> dict[str, list[AddEntry]]:
                 objectGUID=guid(40),
                 mSMQSites=BERLIN,
             ),
-            _queue(f"CN=old,CN=msmq,{LOST}", 41, AUTHENTICATED_USERS),
+            queue_at(f"CN=old,CN=msmq,{LOST}", 41, AUTHENTICATED_USERS),
         ],
         "disabled_computer": [computer("OLD", "10.1.0.2", flags=4098), machine("OLD", 42, BERLIN)],
-        "queue_without_machine": [_queue(f"CN=stray,{LOST}", 43, AUTHENTICATED_USERS)],
+        "queue_without_machine": [queue_at(f"CN=stray,{LOST}", 43, AUTHENTICATED_USERS)],
         "link_without_gates": [link(PARIS, ROM)],
         "bad_gate": [link(ROM, PARIS, "WS1", "SRV3")],
         "site_without_router": [
@@ -259,7 +263,7 @@ def faults() -> dict[str, list[AddEntry]]:
                 "top",
                 "mSMQMigratedUser",
                 mSMQUserSid=NOBODY.to_bytes(),
-                **_certified(200),
+                **certified(200),
             )
         ],
         "address_outside_site": [computer("WS3", "10.2.0.9"), machine("WS3", 47, BERLIN)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
@@ -52,6 +52,17 @@ Resolve = Callable[[str], Iterable[IpAddress]]
 def check_ldif(path: Path, resolve: Resolve | None = None) -> CheckReport:
     """Examines a dump of a directory; raises ``LdifError`` with file and line if it is damaged."""
     gathering = EstateGathering(int(time()), expiry_of)
+    for record in _dumped(path):
+        gathering.add(LdapEntry(record.name, record.attributes))
+    return _examined(gathering.finish(), resolve)
+
+
+def entries_of(path: Path, names: Collection[str]) -> dict[str, AddEntry]:
+    """Entries of a dump by their names, with the attributes that it has."""
+    return {record.name: record for record in _dumped(path) if record.name in names}
+
+
+def _dumped(path: Path) -> Iterator[AddEntry]:
     try:
         with path.open("rb") as file:
             lines = iter(lambda: file.readline(MAXIMUM_LINE + 1), b"")
@@ -60,10 +71,9 @@ def check_ldif(path: Path, resolve: Resolve | None = None) -> CheckReport:
                     raise LdifError(
                         str(path), 0, f"{record.name} is a change; a dump of entries is wanted"
                     )
-                gathering.add(LdapEntry(record.name, record.attributes))
+                yield record
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
-    return _examined(gathering.finish(), resolve)
 
 
 async def check_directory(
@@ -86,6 +96,19 @@ async def check_directory(
     finally:
         await client.close()
     return _examined(gathering.finish(), resolve)
+
+
+async def read_entries(options: ConnectingOptions, names: Collection[str]) -> dict[str, AddEntry]:
+    """Reads entries with all attributes that the account sees, and their descriptors."""
+    client, _ = await connect(options)
+    try:
+        asked = ("*", "nTSecurityDescriptor"), (_READABLE_PARTS,)
+        found = {name: await client.read(name, *asked) for name in sorted(names)}
+    except LdapError as error:
+        raise explained(error, options.user) from error
+    finally:
+        await client.close()
+    return {n: AddEntry(n, entry.attributes) for n, entry in found.items() if entry is not None}
 
 
 async def _gather(

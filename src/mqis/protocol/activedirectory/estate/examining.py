@@ -166,6 +166,13 @@ def _unknown_users(index: EstateIndex) -> Iterator[Finding | Unseen]:
                 "the user of certificates is of a domain that was not looked at, or cannot be read",
                 f"{topology.ASKING}; look for a user of another forest there",
             )
+        elif index.is_veiled:
+            yield Unseen(
+                EstateCheck.UNKNOWN_USER,
+                user.where,
+                "entries that others refer to are not seen; the user of certificates may be too",
+                identities.SHOWING,
+            )
         else:
             yield finding(
                 EstateCheck.UNKNOWN_USER,

@@ -14,6 +14,7 @@ from mqis.protocol.activedirectory.estate.facts import (
     SiteFact,
     SubnetFact,
 )
+from mqis.protocol.activedirectory.estate.questions import gate_names, linked_names
 from mqis.protocol.activedirectory.estate.sight import name_of
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName
@@ -30,6 +31,8 @@ class EstateIndex:
     site_ids: dict[Guid, SiteFact] = field(init=False)
     site_names: dict[str, SiteFact] = field(init=False)
     queues_of: dict[str, list[QueueFact]] = field(init=False)
+    #: Some entry exists, because others refer to it, and is not seen: more may be hidden.
+    is_veiled: bool = field(init=False)
     _computers: dict[str, AccountFact] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -46,6 +49,12 @@ class EstateIndex:
         self.queues_of = defaultdict(list)
         for queue in facts.queues:
             self.queues_of[queue.machine].append(queue)
+        sight = facts.sight
+        self.is_veiled = (
+            bool(sight.damaged)
+            or any(sight.is_hidden(name, exists=True) for name in linked_names(facts))
+            or any(sight.is_hidden(name, exists=False) for name in gate_names(facts))
+        )
 
     def computer_named(self, name: str) -> AccountFact | None:
         """The computer whose entry or account has a name."""

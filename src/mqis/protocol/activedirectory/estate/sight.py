@@ -131,9 +131,20 @@ class Sight:
         if name not in self.missing and domain_of(name) not in self.domains:
             return False
         above = parent_of(name)
-        while above and above not in self.entries:
+        while above and above not in self.entries and above not in self.listed:
             above = parent_of(above)
         return bool(above) and above in self.listed
+
+    def is_hidden(self, name: str, *, exists: bool) -> bool:
+        """Returns whether an entry was looked for and is not seen, although it may exist.
+
+        ``exists``: it does, because it is the value of a link, which goes when its target goes.
+        """
+        if self.everything or self.is_seen(name):
+            return False
+        if not self.catalogue and domain_of(name) not in self.domains:
+            return False
+        return exists or not self.is_gone(name)
 
     def knows_users_of(self, sid: bytes) -> bool:
         return self.everything or sid_domain(sid) in self.sid_domains

@@ -14,6 +14,7 @@ from mqis.protocol.activedirectory.estate.facts import (
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, Unseen, finding
 from mqis.protocol.activedirectory.estate.identities import SHOWING
 from mqis.protocol.activedirectory.estate.index import EstateIndex
+from mqis.protocol.activedirectory.estate.questions import DELETED
 from mqis.protocol.activedirectory.estate.sight import EntryKind, name_of, parent_of
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import (
@@ -24,7 +25,6 @@ from mqis.wire.ldap.changes import (
     ModifyKind,
 )
 
-_DELETED = "\\0adel:"
 _GATES = "mSMQSiteGates"
 _READING = "give the account the right Read all properties on the {}, or dump these attributes"
 #: The way to look at domains that were not read.
@@ -80,7 +80,7 @@ def bad_gates(index: EstateIndex) -> Iterator[Finding | Unseen]:
 
 def _gate_fault(index: EstateIndex, link: LinkFact, gate: str) -> str | Unseen:
     name = name_of(gate)
-    if _DELETED in name:
+    if DELETED in name:
         return "is deleted"
     machine = index.machines.get(name)
     if machine is None:
@@ -118,7 +118,7 @@ def _with_gates(
     routers = () if good else _routers(index, link)
     if not good and not routers:
         return ()
-    if any(_DELETED in name_of(gate) for gate in bad):
+    if any(DELETED in name_of(gate) for gate in bad):
         change = AttributeChange(ModifyKind.REPLACE, _GATES, good or routers)
         return _modified(link.where, change)
     gone = AttributeChange(ModifyKind.DELETE, _GATES, tuple(gate.encode() for gate in bad))
@@ -206,7 +206,7 @@ def _settings_fault(index: EstateIndex, settings: SettingsFact) -> str | Unseen:
 
 
 def _missing_machine(index: EstateIndex, settings: SettingsFact, id_: Guid) -> str | Unseen:
-    """A queue manager is gone if no domain has it, and the server refers to no hidden computer.
+    """A queue manager is gone if no domain has it, and nothing that others refer to is hidden.
 
     Active Directory takes the reference of a server away when its computer is deleted. So a
     computer that a server refers to exists, and who does not see it may not see more.
@@ -217,10 +217,11 @@ def _missing_machine(index: EstateIndex, settings: SettingsFact, id_: Guid) -> s
     if not sight.is_whole:
         words = "the queue manager of settings may be in a domain that was not looked at"
         return Unseen(check, settings.where, words, ASKING)
-    server = index.facts.servers.get(parent_of(settings.where))
-    hidden = server is None or (server and not sight.is_seen(server))
-    if hidden and not sight.everything:
-        words = "the server of settings, or the computer that it refers to, is not seen"
+    seen = parent_of(settings.where) in index.facts.servers
+    if index.is_veiled or not (seen or sight.everything):
+        words = (
+            "entries that others refer to are not seen; the queue manager of settings may be too"
+        )
         return Unseen(check, settings.where, words, SHOWING)
     return f"queue manager {id_} is gone"
 
