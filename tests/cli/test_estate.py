@@ -17,11 +17,11 @@ from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.ldif import read_ldif, write_ldif
 from mqis.wire.ldap.responses import SearchEntry
 from tests.cli.commands import run
-from tests.estate.planted import CONFIGURATION, ROOT, faults, sound
+from tests.estate.planted import CONFIGURATION, ROOT, faults, sound, standing
 
 
 def written(path: Path, entries: list[AddEntry]) -> Path:
-    path.write_text("".join(write_ldif(entries)), "utf-8")
+    path.write_text("".join(write_ldif([*standing(), *entries])), "utf-8")
     return path
 
 
@@ -116,7 +116,7 @@ def test_a_directory_server_shows_the_same_findings(faulty: Path) -> None:
         records = [record for record in read_ldif(file, "estate") if isinstance(record, AddEntry)]
 
     async def examined() -> list[str]:
-        entries = [SearchEntry("", root), SearchEntry(ROOT, ()), SearchEntry(CONFIGURATION, ())]
+        entries = [SearchEntry("", root), SearchEntry(CONFIGURATION, ())]
         entries += [SearchEntry(record.name, record.attributes) for record in records]
         async with ScriptedDirectory(entries, page_limit=7) as server:
             options = ConnectingOptions((server.url,), method=BindMethod.ANONYMOUS)

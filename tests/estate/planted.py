@@ -27,6 +27,8 @@ CONFIGURATION = f"CN=Configuration,{ROOT}"
 SITES = f"CN=Sites,{CONFIGURATION}"
 SERVICES = f"CN=MsmqServices,CN=Services,{CONFIGURATION}"
 OU = f"OU=Messaging,{ROOT}"
+LOST = f"CN=LostAndFound,{ROOT}"
+DOMAIN = Sid.parse("S-1-5-21-1-2-3")
 NOBODY = Sid.parse("S-1-5-21-1-2-3-9999")
 
 
@@ -61,6 +63,26 @@ def certificate(days: int) -> bytes:
     end = datetime.now(UTC) + timedelta(days=days)
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, end - timedelta(500), end)
     return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
+
+
+def cross_reference(name: str, domain: str) -> AddEntry:
+    """The entry by which a forest knows a domain of it."""
+    at = f"CN={name},CN=Partitions,{CONFIGURATION}"
+    return made(at, "top", "crossRef", nCName=domain, systemFlags=3)
+
+
+def standing() -> list[AddEntry]:
+    """The entries that a forest of one domain has from the beginning."""
+    people = "top", "person", "organizationalPerson", "user"
+    guest = Sid(5, (*DOMAIN.sub_authorities, 501)).to_bytes()
+    at = f"CN=Enterprise Configuration,CN=Partitions,{CONFIGURATION}"
+    return [
+        made(ROOT, "top", "domain", "domainDNS", objectSid=DOMAIN.to_bytes()),
+        made(LOST, "top", "lostAndFound"),
+        made(f"CN=Guest,CN=Users,{ROOT}", *people, sAMAccountName="Guest", objectSid=guest),
+        made(at, "top", "crossRef", nCName=CONFIGURATION, systemFlags=1),
+        cross_reference("CORP", ROOT),
+    ]
 
 
 def site(id_: Guid) -> AddEntry:
@@ -106,10 +128,12 @@ def machine(name: str, number: int, at: Guid, *, routing: bool = False) -> AddEn
     )
 
 
-def settings(server: str, at: Guid, machine_id: Guid) -> list[AddEntry]:
+def settings(server: str, at: Guid, machine_id: Guid, refers: str = "") -> list[AddEntry]:
+    """Settings of a server; the entry above them refers to a computer, if one is given."""
     servers = f"CN=Servers,CN={SITE_NAMES[at]},{SITES}"
+    reference = {"serverReference": f"CN={refers},{OU}"} if refers else {}
     return [
-        made(f"CN={server},{servers}", "top", "server"),
+        made(f"CN={server},{servers}", "top", "server", **reference),
         made(
             f"CN=MSMQ Settings,CN={server},{servers}",
             "top",
@@ -122,10 +146,10 @@ def settings(server: str, at: Guid, machine_id: Guid) -> list[AddEntry]:
 
 
 def queue(name: str, host: str, number: int, trustee: Sid = AUTHENTICATED_USERS) -> AddEntry:
-    return _queue(f"CN={name},CN=msmq,CN={host},{OU}", number, trustee)
+    return queue_at(f"CN={name},CN=msmq,CN={host},{OU}", number, trustee)
 
 
-def _queue(name: str, number: int, trustee: Sid) -> AddEntry:
+def queue_at(name: str, number: int, trustee: Sid) -> AddEntry:
     rights = int(QueueRights.QUEUE_GENERIC_WRITE)
     full = generic_mapping(ObjectType.QUEUE).all
     dacl = Acl((allow(trustee, rights), allow(ADMINISTRATORS, full)))
@@ -153,12 +177,16 @@ def user(name: str, days: int) -> AddEntry:
     classes = "top", "person", "organizationalPerson", "user"
     sid = Sid(5, (21, 1, 2, 3, 2000 + days)).to_bytes()
     given = {"sAMAccountName": name, "objectSid": sid}
-    return made(f"CN={name},{OU}", *classes, **given, **_certified(days))
+    return made(f"CN={name},{OU}", *classes, **given, **certified(days))
 
 
-def _certified(days: int) -> dict[str, object]:
+def certified(days: int) -> dict[str, object]:
     listed = UserSignCerts.wrap(certificate(days), Guid.NULL)
     return {"mSMQSignCertificates": listed.to_bytes(), "mSMQDigests": digest_of(certificate(days))}
+
+
+def _renamed(entry: AddEntry, name: str) -> AddEntry:
+    return AddEntry(name, entry.attributes)
 
 
 def sound() -> list[AddEntry]:
@@ -175,7 +203,11 @@ def sound() -> list[AddEntry]:
         computer("WS1", "10.1.0.9"),
         *(machine(f"SRV{n}", 16 + n, guid(n), routing=True) for n in (1, 2, 3)),
         machine("WS1", 20, BERLIN),
-        *(entry for n in (1, 2, 3) for entry in settings(f"SRV{n}", guid(n), guid(16 + n))),
+        *(
+            entry
+            for n in (1, 2, 3)
+            for entry in settings(f"SRV{n}", guid(n), guid(16 + n), f"SRV{n}")
+        ),
         queue("orders", "WS1", 32),
         link(BERLIN, PARIS, "SRV1", "SRV2"),
         link(BERLIN, ROM, "SRV1", "SRV3"),
@@ -185,16 +217,24 @@ def sound() -> list[AddEntry]:
 
 def faults() -> dict[str, list[AddEntry]]:
     """The entries that plant each fault, by the check that finds it."""
-    lost = f"CN=LostAndFound,{ROOT}"
     accounts = "top", "person", "organizationalPerson", "user"
     return {
-        "cloned_queue_manager": settings("SRV9", BERLIN, guid(17)),
+        "cloned_queue_manager": [
+            computer("SRV9", "10.1.0.8"),
+            *settings("SRV9", BERLIN, guid(17), refers="SRV9"),
+        ],
         "no_computer": [
-            made(f"CN=msmq,{lost}", "top", "mSMQConfiguration", objectGUID=guid(40)),
-            _queue(f"CN=old,CN=msmq,{lost}", 41, AUTHENTICATED_USERS),
+            made(
+                f"CN=msmq,{LOST}",
+                "top",
+                "mSMQConfiguration",
+                objectGUID=guid(40),
+                mSMQSites=BERLIN,
+            ),
+            queue_at(f"CN=old,CN=msmq,{LOST}", 41, AUTHENTICATED_USERS),
         ],
         "disabled_computer": [computer("OLD", "10.1.0.2", flags=4098), machine("OLD", 42, BERLIN)],
-        "queue_without_machine": [_queue(f"CN=stray,{lost}", 43, AUTHENTICATED_USERS)],
+        "queue_without_machine": [queue_at(f"CN=stray,{LOST}", 43, AUTHENTICATED_USERS)],
         "link_without_gates": [link(PARIS, ROM)],
         "bad_gate": [link(ROM, PARIS, "WS1", "SRV3")],
         "site_without_router": [
@@ -210,6 +250,11 @@ def faults() -> dict[str, list[AddEntry]]:
         "service_name_doubled": [
             made(f"CN=svc,{OU}", *accounts, sAMAccountName="svc", servicePrincipalName="HOST/WS1")
         ],
+        "computer_name_doubled": [
+            made(f"OU=Old,{ROOT}", "top", "organizationalUnit"),
+            _renamed(computer("WS7", "10.1.0.7"), f"CN=WS1,OU=Old,{ROOT}"),
+        ],
+        "machine_without_site": [computer("WS6", "10.1.0.6"), machine("WS6", 48, guid(77))],
         "open_queue": [queue("open", "WS1", 46, EVERYONE)],
         "certificate_expired": [user("bob", -10)],
         "unknown_user": [
@@ -218,7 +263,7 @@ def faults() -> dict[str, list[AddEntry]]:
                 "top",
                 "mSMQMigratedUser",
                 mSMQUserSid=NOBODY.to_bytes(),
-                **_certified(200),
+                **certified(200),
             )
         ],
         "address_outside_site": [computer("WS3", "10.2.0.9"), machine("WS3", 47, BERLIN)],

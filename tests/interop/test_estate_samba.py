@@ -1,27 +1,44 @@
-"""``mqis estate check`` on a Samba domain controller with one planted fault of each kind."""
+"""``mqis estate check`` on a Samba domain controller with one planted fault of each kind.
+
+Through the installed command, by an administrator and by an ordinary account from which something
+is hidden; the repairs and their undo are applied with ``ldapmodify``.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mqis.admin.activedirectory.connecting import ConnectingOptions
-from mqis.admin.activedirectory.estate.sources import check_directory
-from mqis.cli.estate import repairs_of
-from mqis.findings import CheckReport
-from mqis.wire.ldap.changes import AddEntry
-from tests.estate.planted import faults, sound
+from mqis.wire.ldap.changes import AddEntry, DeleteEntry
+from mqis.wire.ldap.ldif import read_ldif, write_ldif
+from mqis.wire.security.sid import Sid
+from tests.estate.forest import migrated
+from tests.estate.planted import CONFIGURATION, OU, ROOT, faults, sound
 from tests.interop.samba_domain import PASSWORD, USER, load_entries, samba_domain
 
 pytestmark = pytest.mark.interop
 
 #: Faults whose repair takes people: an account, or a server that has to be installed.
-BY_HAND = {"disabled_computer", "site_without_router"}
+BY_HAND = {
+    "computer_name_doubled",
+    "disabled_computer",
+    "machine_without_site",
+    "site_without_router",
+}
+READER, READER_PASSWORD = "reader@corp.example", "Passw0rd.2"
+URL = "ldaps://127.0.0.1"
+_MQIS = Path(sys.executable).with_name("mqis")
+#: All parts of a descriptor but auditing entries, for ldapsearch.
+_DESCRIPTORS = "!1.2.840.113556.1.4.801=:MAMCAQc="
+#: Attributes that every entry that was made again has anew.
+_NEW = {"objectguid", "whencreated", "whenchanged", "usncreated", "usnchanged"}
 
 
 def possible() -> dict[str, list[AddEntry]]:
@@ -30,42 +47,144 @@ def possible() -> dict[str, list[AddEntry]]:
 
 
 def load(directory: Path) -> None:
-    planted = (entry for each in possible().values() for entry in each)
-    load_entries(directory, (*sound(), *planted))
+    """Loads the faults; the unknown user has to be of the domain, whose SID is not known yet."""
+    loaded = (each for check, each in possible().items() if check != "unknown_user")
+    load_entries(directory, (*sound(), *(entry for each in loaded for entry in each)))
+    conf = str(directory / "etc/smb.conf")
+    created = ["samba-tool", "user", "create", "reader", READER_PASSWORD, "-s", conf]
+    subprocess.run(created, capture_output=True, check=True)
+
+
+class Domain:
+    """The domain controller, by the tools of OpenLDAP and by the command."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.certificate = str(directory / "private/tls/own.pem")
+        for user, password in ((USER, PASSWORD), (READER, READER_PASSWORD)):
+            file = directory / user
+            file.write_text(password)
+            file.chmod(0o600)
+
+    def ldap(self, tool: str, *arguments: str, text: str = "") -> str:
+        logon = ["-x", "-H", URL, "-D", USER, "-w", PASSWORD]
+        done = subprocess.run(
+            [tool, *logon, *arguments],
+            env=os.environ | {"LDAPTLS_CACERT": self.certificate},
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def search(self, base: str, *arguments: str) -> list[AddEntry]:
+        text = self.ldap("ldapsearch", "-LLL", "-b", base, *arguments)
+        found = read_ldif(text.encode().splitlines(keepends=True), "ldapsearch")
+        return [entry for entry in found if isinstance(entry, AddEntry)]
+
+    def state(self) -> dict[str, dict[str, set[bytes]]]:
+        """All attributes of all entries that repairs may concern."""
+        wanted = "(|(objectClass=mSMQ*)(objectClass=user)(objectClass=site)(objectClass=server))"
+        named = "-E", _DESCRIPTORS, wanted.replace("mSMQ*", "mSMQConfiguration"), "*"
+        queues = "(|(objectClass=mSMQQueue)(objectClass=mSMQMigratedUser)(objectClass=mSMQSiteLink)"
+        others = "-E", _DESCRIPTORS, f"{queues}(objectClass=mSMQSettings))", "*"
+        bases = OU, f"CN=LostAndFound,{ROOT}", CONFIGURATION
+        entries = [
+            entry
+            for base in bases
+            for asked in (named, others)
+            for entry in self.search(base, *asked, "nTSecurityDescriptor")
+        ]
+        return {
+            entry.name: {name.lower(): set(values) for name, values in entry.attributes}
+            for entry in entries
+        }
+
+    def check(self, user: str, *arguments: str | Path) -> dict[str, Any]:
+        given = ["--user", user, "--password-file", str(self.directory / user)]
+        given += ["--ca-file", self.certificate, "--server-name", "dc1.corp.example", "--json"]
+        done = subprocess.run(
+            [_MQIS, "estate", "check", URL, *given, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+
+    def found(self, told: dict[str, Any]) -> list[str]:
+        return sorted(finding["check"] for finding in told["findings"])
+
+    def deny(self, name: str, rights: str) -> None:
+        """Denies rights on an entry to the ordinary account."""
+        (reader,) = self.search(ROOT, "(sAMAccountName=reader)", "objectSid")
+        sid = Sid.from_bytes(reader.values("objectSid")[0])
+        command = [
+            "samba-tool",
+            "dsacl",
+            "set",
+            f"--objectdn={name}",
+            f"--sddl=(D;;{rights};;;{sid})",
+        ]
+        conf = str(self.directory / "etc/smb.conf")
+        url = str(self.directory / "private/sam.ldb")
+        done = subprocess.run(
+            [*command, "-H", url, "-s", conf], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
-def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
     with samba_domain(tmp_path_factory.mktemp("samba") / "one", before_start=load) as directory:
-        yield directory
+        domain = Domain(directory)
+        (head,) = domain.search(ROOT, "-s", "base", "objectSid")
+        own = Sid.from_bytes(head.values("objectSid")[0])
+        unknown = migrated("nobody", Sid(5, (*own.sub_authorities, 9999)))
+        domain.ldap("ldapadd", text="".join(write_ldif([unknown])))
+        yield domain
 
 
-def examined(domain: Path) -> CheckReport:
-    options = ConnectingOptions(
-        ("ldaps://127.0.0.1",),
-        USER,
-        ca_file=domain / "private/tls/own.pem",
-        server_name="dc1.corp.example",
-        password_file=domain / "password",
-    )
-    (domain / "password").write_text(PASSWORD)
-    (domain / "password").chmod(0o600)
-    return asyncio.run(check_directory(options))
+def test_an_ordinary_reader_finds_the_same(domain: Domain) -> None:
+    told = domain.check(READER)
+    assert domain.found(told) == sorted(possible())
+    assert (told["unknown"], told["unreadable"]) == ([], [])
 
 
-def test_planted_faults_are_found_and_the_repairs_mend_them(domain: Path) -> None:
-    report = examined(domain)
-    assert sorted(finding.check for finding in report.findings) == sorted(possible())
-    assert (report.limits, report.unreadable) == ((), ())
-    repairs = domain / "repairs.ldif"
-    repairs.write_text(repairs_of(report), "utf-8")
-    command = ["ldapmodify", "-x", "-H", "ldaps://127.0.0.1", "-D", USER, "-w", PASSWORD]
-    done = subprocess.run(
-        [*command, "-f", str(repairs)],
-        env=os.environ | {"LDAPTLS_CACERT": str(domain / "private/tls/own.pem")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert {finding.check for finding in examined(domain).findings} == BY_HAND
+def test_planted_faults_are_found_mended_and_brought_back(domain: Domain, tmp_path: Path) -> None:
+    before, repairs = domain.state(), tmp_path / "repairs.ldif"
+    told = domain.check(USER, "--ldif", repairs)
+    assert domain.found(told) == sorted(possible())
+    assert (told["unknown"], told["unreadable"]) == ([], [])
+
+    domain.ldap("ldapmodify", "-f", str(repairs))
+    assert set(domain.found(domain.check(USER))) == BY_HAND
+    with repairs.open("rb") as file:
+        records = list(read_ldif(file, "repairs"))
+    deleted = {change.name for change in records if isinstance(change, DeleteEntry)}
+    assert len(deleted) == 6
+
+    domain.ldap("ldapmodify", "-f", str(tmp_path / "repairs.undo.ldif"))
+    after = domain.state()
+    changed = deleted | {change.name for change in records}
+    assert changed <= after.keys() == before.keys()
+    for name in after:
+        for state in (before, after):
+            dropped = _NEW if name in deleted else {"whenchanged", "usnchanged"}
+            state[name] = {key: v for key, v in state[name].items() if key not in dropped}
+    assert after == before
+
+
+def test_a_reader_is_told_what_is_hidden(domain: Domain) -> None:
+    """Last, because what it denies stays denied."""
+    before = domain.found(domain.check(USER))
+    domain.deny(f"CN=open,CN=msmq,CN=WS1,{OU}", "RC")
+    domain.deny(f"CN=SRV2,{OU}", "RPLCLO")
+    told = domain.check(READER)
+    unknown = {limit["check"]: limit["left_out"] for limit in told["unknown"]}
+    assert "open_queue" in unknown, told
+    assert domain.found(domain.check(USER)) == before
+    assert unknown == {}, told

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mqis.admin.activedirectory.estate.sources import addresses_of, check_directory, check_ldif
+from mqis.admin.activedirectory.estate.sources import (
+    addresses_of,
+    check_directory,
+    check_ldif,
+    entries_of,
+    read_entries,
+)
 from mqis.admin.activedirectory.estate.stored import check_stored
 from mqis.cli.findings import LimitOption, estate_json, show_report
 from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
@@ -17,11 +24,29 @@ from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, stor
 from mqis.cli.output import print_error, print_json
 from mqis.cli.spread import spread
 from mqis.files import output_file
-from mqis.findings import CheckReport
-from mqis.protocol.activedirectory.estate.findings import ldif_of
+from mqis.findings import CheckReport, Finding
+from mqis.protocol.activedirectory.estate.repairing import (
+    lost_in,
+    repairs_together,
+    replaces,
+    undo_of,
+)
 from mqis.wire.errors import MqisError
+from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.ldap.ldif import write_ldif
 
 _VERSION = "version: 1\n"
+_REPLACED = (
+    "all values are replaced, whatever they are by then: LDAP has no name for the old value (a "
+    "deleted gate, a security descriptor)"
+)
+_UNDO = (
+    "This takes the repairs back. A deleted entry comes back with a new objectGUID: the directory "
+    "chooses it, and what names the old one (format names, settings, gates) does not find the "
+    "entry. Nor do entries come back that the account may not read. To keep the identifier, "
+    "restore the deleted object itself (Restore-ADObject) as long as the directory has it."
+)
+_LOST = "could not be read: this cannot be taken back"
 
 app = typer.Typer(help="Check an estate in Active Directory.", no_args_is_help=True)
 
@@ -51,9 +76,23 @@ def check(
     ldif: Annotated[
         Path | None,
         typer.Option(
-            "--ldif", metavar="FILE", help="Write the repairs into a file.", show_default=False
+            "--ldif",
+            metavar="FILE",
+            help="Write the repairs into a file, and what takes them back beside it: "
+            "repairs.ldif, repairs.undo.ldif.",
+            show_default=False,
         ),
     ] = None,
+    catalogue: Annotated[
+        str,
+        typer.Option(
+            "--catalogue",
+            metavar="URL",
+            help="A global catalogue of the forest, asked for what other domains may have. "
+            "Default: port 3269 (3268 for ldap://) of the domain controller.",
+            show_default=False,
+        ),
+    ] = "",
     store: StoreOption = None,
     config: ConfigOption = None,
     json: JsonOption = False,
@@ -62,17 +101,17 @@ def check(
     """Find what years leave behind in an Active Directory: cloned queue managers, machines
     without computers, links without gates, left settings, open queues, expired certificates.
 
-    Each finding says why it hurts and how to mend it; nothing is written but the file of --ldif.
-    The command also says what its source cannot show. Exit status 0 if nothing was found, 1 if
+    Each finding says why it hurts and how to mend it; nothing is written but the files of --ldif.
+    At the end the command says what it could not see, how much, and with which right it would: a
+    repair deletes only what was proved to be left over. Exit status 0 if nothing was found, 1 if
     something was, 2 if the source cannot be read.
     """
     if source is not None and store is not None:
         raise typer.BadParameter("URL or FILE, and --store exclude each other")
     try:
-        report = _report(source, store, config, access, resolve=resolve)
+        report = _report(source, store, config, access, catalogue, resolve=resolve)
         if ldif is not None:
-            with output_file(ldif) as out:
-                out.write(repairs_of(report).encode())
+            _write_repairs(ldif, report, source, access)
     except (MqisError, OSError) as error:
         print_error(str(error))
         raise typer.Exit(2) from None
@@ -89,6 +128,7 @@ def _report(
     store: str | None,
     config: Path | None,
     access: LdapLogonOptions,
+    catalogue: str,
     *,
     resolve: bool,
 ) -> CheckReport:
@@ -97,17 +137,58 @@ def _report(
         with opened(store_url(store, config)) as found, found.read() as view:
             return check_stored(view)
     if is_ldap_url(source):
-        return asyncio.run(check_directory(access.connecting(source), resolver))
+        return asyncio.run(check_directory(access.connecting(source), resolver, catalogue))
     refuse_uri(source)
     return check_ldif(Path(source), resolver)
+
+
+def _write_repairs(
+    path: Path, report: CheckReport, source: str | None, access: LdapLogonOptions
+) -> None:
+    """Writes the repairs, and first what takes them back; a device or a pipe gets repairs alone."""
+    if path.is_file() or not path.exists():
+        changes = [change for finding in report.findings for change in finding.repair]
+        names = {change.name for change in changes}
+        with output_file(path.with_name(f"{path.stem}.undo{path.suffix}")) as out:
+            out.write(undo_text(report, _before(names, source, access)).encode())
+    with output_file(path) as out:
+        out.write(repairs_of(report).encode())
+
+
+def _before(names: set[str], source: str | None, access: LdapLogonOptions) -> dict[str, AddEntry]:
+    """The entries that repairs change, as they are now."""
+    if not names or source is None:
+        return {}
+    if is_ldap_url(source):
+        return asyncio.run(read_entries(access.connecting(source), names))
+    return entries_of(Path(source), names)
 
 
 def repairs_of(report: CheckReport) -> str:
     """The repairs of all findings as one LDIF file, each after a comment that says what it is."""
     parts = [_VERSION]
-    for finding in report.findings:
-        if finding.repair:
-            what = f"{finding.check}: {finding.where}: {finding.detail}"
-            comment = " ".join(what.split())  # one line: a name may contain line feeds
-            parts.append(f"\n# {comment}{ldif_of(finding).removeprefix(_VERSION)}")
+    for finding, repair in repairs_together(report.findings):
+        parts.append(f"\n{_comment(_about(finding))}")
+        if any(replaces(change) for change in repair):
+            parts.append(f"\n{_comment(_REPLACED)}")
+        parts += write_ldif(repair, version=False)
     return "".join(parts)
+
+
+def undo_text(report: CheckReport, before: Mapping[str, AddEntry]) -> str:
+    """The changes that take all repairs back as one LDIF file, the last repair first."""
+    parts = [_VERSION, f"\n{_comment(_UNDO)}\n"]
+    for finding, repair in reversed(repairs_together(report.findings)):
+        parts.append(f"\n{_comment(_about(finding))}")
+        parts += [f"\n{_comment(f'{name} {_LOST}')}" for name in lost_in(repair, before)]
+        parts += [*write_ldif(undo_of(repair, before), version=False)] or ["\n"]
+    return "".join(parts)
+
+
+def _about(finding: Finding) -> str:
+    return f"{finding.check}: {finding.where}: {finding.detail}"
+
+
+def _comment(text: str) -> str:
+    """A comment of one line: a name may contain line feeds."""
+    return f"# {' '.join(text.split())}"

@@ -46,7 +46,8 @@ def show_report(report: CheckReport, limit: int) -> None:
         _show_check(check, list(group), limit)
     say("")
     if not report.findings:
-        say("no faults found", "green")
+        seen = " in what could be seen" if report.limits or report.unreadable else ""
+        say(f"no faults found{seen}", "yellow" if seen else "green")
     elif any(found.repair for found in report.findings):
         say("--ldif FILE writes the repairs; read them, then: ldapmodify -f FILE", "dim")
     for unread in report.unreadable:
@@ -99,7 +100,12 @@ def estate_json(report: CheckReport) -> dict[str, object]:
             for found in report.findings
         ],
         "unknown": [
-            {"check": limit.check, "reason": limit.reason, "advice": limit.advice}
+            {
+                "check": limit.check,
+                "reason": limit.reason,
+                "advice": limit.advice,
+                "left_out": limit.left_out,
+            }
             for limit in report.limits
         ],
         "unreadable": list(report.unreadable),

@@ -215,7 +215,7 @@ class ScriptedDirectory:
         rows: list[tuple[str, Values]] = []
         wanted = {name.lower().partition(";")[0]: name for name in attributes}
         for name, values in found.attributes:
-            if not wanted or name.lower() in wanted:
+            if not wanted or "*" in wanted or name.lower() in wanted:
                 rows.append(self._part(name, values, wanted.get(name.lower(), name)))
         return SearchEntry(found.name, tuple(rows))
 

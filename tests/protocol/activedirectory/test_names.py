@@ -21,7 +21,6 @@ from mqis.protocol.activedirectory.queuename import join_name, queue_name_hash, 
 from mqis.protocol.activedirectory.targets import (
     computer_filter,
     computer_of,
-    sid_filter,
     target_of,
 )
 from mqis.protocol.errors import ProtocolError
@@ -176,7 +175,6 @@ def test_a_computer_is_searched() -> None:
     assert str(computer_filter("*)(cn=*")).count("(") == 3
     assert computer_of(ObjectType.QUEUE, "SRV1\\q") == computer_of(ObjectType.MACHINE, "SRV1")
     assert computer_of(ObjectType.SITE, "x") == ""
-    assert str(sid_filter(b"\x01\x02")).endswith(r"(objectSid=\01\02))")
 
 
 @pytest.mark.req(

@@ -17,12 +17,6 @@ def computer_filter(name: str) -> Filter:
     return And((Equality("objectClass", b"computer"), by_name))
 
 
-def sid_filter(sid: bytes) -> Filter:
-    """Finds a user by the octets of the SID; a computer is a user by its class, and is left out."""
-    person = Equality("objectCategory", b"person")
-    return And((Equality("objectClass", b"user"), person, Equality("objectSid", sid)))
-
-
 def computer_of(object_type: ObjectType, path: str) -> str:
     """The computer to find before the name of a machine or queue is known; empty for others."""
     if object_type is ObjectType.QUEUE:

@@ -8,18 +8,15 @@ import pytest
 
 from mqis.protocol.activedirectory.estate.access import closed, open_for
 from mqis.protocol.activedirectory.estate.examining import examine_estate
-from mqis.protocol.activedirectory.estate.facts import (
-    CertificatesFact,
-    EstateFacts,
-    LinkFact,
-    MachineFact,
-    SettingsFact,
-)
+from mqis.protocol.activedirectory.estate.facts import EstateFacts, LinkFact
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, ldif_of
+from mqis.protocol.activedirectory.rights import PEEK, RECEIVE, RECEIVE_JOURNAL
+from mqis.protocol.activedirectory.rights import SEND as SEND_RIGHT
+from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry
-from mqis.wire.security.acl import AceFlags, Acl, allow
+from mqis.wire.security.acl import AceFlags, AceType, Acl, ObjectAce, allow
 from mqis.wire.security.descriptor import Control, SecurityDescriptor
-from mqis.wire.security.sid import ADMINISTRATORS, EVERYONE
+from mqis.wire.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
 from tests.estate.planted import (
     BERLIN,
     OU,
@@ -36,6 +33,7 @@ from tests.estate.planted import (
     queue,
     settings,
     sound,
+    standing,
     user,
 )  # fmt: skip
 from tests.protocol.activedirectory.estate.test_checks import examined
@@ -69,7 +67,9 @@ def changed(entry: AddEntry, **given: bytes) -> AddEntry:
     ],
 )  # fmt: skip
 def test_a_source_says_what_it_cannot_tell(missing: tuple[str, ...], checks: set[str]) -> None:
-    report = examined([*without(*missing), *faults()["unknown_user"]])
+    names = {each.encode() for each in missing}
+    around = [entry for entry in standing() if not names & set(entry.values("objectClass"))]
+    report = examined([*without(*missing), *faults()["unknown_user"]], around)
     untold = {limit.check for limit in report.limits}
     assert untold >= checks
     assert not untold & {finding.check for finding in report.findings}
@@ -139,12 +139,6 @@ def test_gates_that_cannot_route(gate: str, fault: str) -> None:
     assert finding.detail.endswith(fault)
 
 
-def test_a_gate_of_another_domain_is_not_judged() -> None:
-    facts = EstateFacts(domains=("dc=corp,dc=example",))
-    facts.links = [LinkFact("CN=l", ("cn=a",), ("CN=msmq,CN=X,DC=other,DC=example",))]
-    assert examine_estate(facts).findings == ()
-
-
 def test_a_link_whose_sites_have_no_router_takes_a_person() -> None:
     facts = EstateFacts(links=[LinkFact("CN=l", ("cn=a", "cn=b"), ())])
     (finding,) = examine_estate(facts).findings
@@ -153,16 +147,14 @@ def test_a_link_whose_sites_have_no_router_takes_a_person() -> None:
 
 
 def test_settings_of_servers() -> None:
-    lone = MachineFact("CN=msmq,CN=A", guid(1), "cn=a")
-    named = [SettingsFact(f"CN=s{n}", "A", who) for n, who in enumerate((None, guid(1), guid(2)))]
-    facts = EstateFacts(machines=[lone], settings=named, untold={EstateCheck.NO_COMPUTER: ""})
-    assert [finding.detail for finding in examine_estate(facts).findings] == [
+    nobody = [settings("A", PARIS, guid(99)), settings("WS1", BERLIN, guid(20))]
+    nameless = [changed(entry, mSMQQMID=b"") for entry in settings("B", ROM, guid(99))]
+    report = examined([*sound(), *nobody[0], *nobody[1], *nameless])
+    assert sorted(finding.detail for finding in report.findings) == [
+        f"CN=msmq,CN=WS1,{OU} is no server any more",
+        f"queue manager {guid(99)} is gone",
         "they name no queue manager",
-        "CN=msmq,CN=A is no server any more",
-        f"queue manager {guid(2)} is gone",
     ]
-    facts.domains = ("dc=one", "dc=two")
-    assert len(examine_estate(facts).findings) == 2
     assert examined([*sound(), *settings("SRV1", PARIS, guid(17))]).findings == ()
 
 
@@ -189,7 +181,7 @@ def test_rights_of_everyone_are_taken_away_unless_they_are_inherited() -> None:
     mine = allow(ADMINISTRATORS, 0x000F_01FF)
     everyone = allow(EVERYONE, SEND)
     given = SecurityDescriptor(ADMINISTRATORS, None, Acl((mine, everyone)))
-    assert open_for(given.to_bytes()) == "send to it and receive from it"
+    assert open_for(given.to_bytes()) == "send to it, receive from it and receive from its journal"
     left = closed(given)
     assert left == SecurityDescriptor(ADMINISTRATORS, None, Acl((mine,)))
     inherited = replace(everyone, flags=AceFlags.INHERITED)
@@ -204,7 +196,22 @@ def test_rights_of_everyone_are_taken_away_unless_they_are_inherited() -> None:
     assert (finding.check, ldif_of(finding)) == (EstateCheck.OPEN_QUEUE.label, "")
 
 
-def test_certificates_of_nobody() -> None:
-    facts = EstateFacts(certificates=[CertificatesFact("CN=x", migrated=True)], sids={b"s"})
-    (finding,) = examine_estate(facts).findings
-    assert finding.detail == "it names no user"
+@pytest.mark.parametrize(
+    ("right", "words"),
+    [
+        (SEND_RIGHT, "send to it"),
+        (RECEIVE, "receive from it"),
+        (PEEK, "peek at its messages"),
+        (RECEIVE_JOURNAL, "receive from its journal"),
+    ],
+)
+@pytest.mark.parametrize("trustee", [EVERYONE, ANONYMOUS])
+def test_each_right_on_messages_opens_a_queue(right: Guid, words: str, trustee: Sid) -> None:
+    ace = ObjectAce(AceType.ACCESS_ALLOWED_OBJECT, SEND, trustee, right)
+    given = SecurityDescriptor(ADMINISTRATORS, None, Acl((ace,)))
+    assert open_for(given.to_bytes()) == words
+    report = examined(
+        [*sound(), changed(queue("q", "WS1", 61), nTSecurityDescriptor=given.to_bytes())]
+    )
+    (finding,) = report.findings
+    assert (finding.check, finding.detail) == ("open_queue", f"everyone may {words}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
@@ -13,22 +13,17 @@ from time import time
 
 from cryptography import x509
 
-from mqis.admin.activedirectory.connecting import (
-    ConnectingOptions,
-    RootEntry,
-    connect,
-    explained,
-)
+from mqis.admin.activedirectory.connecting import ConnectingOptions, connect, explained
+from mqis.admin.activedirectory.estate.asking import ask_catalogue, ask_domain
 from mqis.findings import CheckReport
 from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.estate.examining import examine_estate
-from mqis.protocol.activedirectory.estate.facts import EstateFacts, IpAddress, name_of
+from mqis.protocol.activedirectory.estate.facts import EstateFacts, IpAddress
 from mqis.protocol.activedirectory.estate.gathering import (
     CONFIGURATION_ATTRIBUTES,
     DOMAIN_ATTRIBUTES,
     EstateGathering,
 )
-from mqis.protocol.activedirectory.targets import sid_filter
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.ports import LdapQuery
@@ -44,7 +39,8 @@ _DOMAIN_FILTER = parse_filter(
     "(servicePrincipalName=*)(objectClass=mSMQMigratedUser)(mSMQSignCertificates=*))"
 )
 _CONFIGURATION_FILTER = parse_filter(
-    "(|(objectClass=site)(objectClass=subnet)(objectClass=mSMQSiteLink)(objectClass=mSMQSettings))"
+    "(|(objectClass=site)(objectClass=subnet)(objectClass=mSMQSiteLink)(objectClass=mSMQSettings)"
+    "(objectClass=server)(objectClass=crossRef))"
 )
 _READABLE_PARTS = controls.sd_flags(SdFlags.OWNER | SdFlags.GROUP | SdFlags.DACL)
 #: Names that are resolved at the same time.
@@ -56,6 +52,17 @@ Resolve = Callable[[str], Iterable[IpAddress]]
 def check_ldif(path: Path, resolve: Resolve | None = None) -> CheckReport:
     """Examines a dump of a directory; raises ``LdifError`` with file and line if it is damaged."""
     gathering = EstateGathering(int(time()), expiry_of)
+    for record in _dumped(path):
+        gathering.add(LdapEntry(record.name, record.attributes))
+    return _examined(gathering.finish(), resolve)
+
+
+def entries_of(path: Path, names: Collection[str]) -> dict[str, AddEntry]:
+    """Entries of a dump by their names, with the attributes that it has."""
+    return {record.name: record for record in _dumped(path) if record.name in names}
+
+
+def _dumped(path: Path) -> Iterator[AddEntry]:
     try:
         with path.open("rb") as file:
             lines = iter(lambda: file.readline(MAXIMUM_LINE + 1), b"")
@@ -64,28 +71,44 @@ def check_ldif(path: Path, resolve: Resolve | None = None) -> CheckReport:
                     raise LdifError(
                         str(path), 0, f"{record.name} is a change; a dump of entries is wanted"
                     )
-                gathering.add(LdapEntry(record.name, record.attributes))
+                yield record
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
-    return _examined(gathering.finish(), resolve)
 
 
 async def check_directory(
-    options: ConnectingOptions, resolve: Resolve | None = None
+    options: ConnectingOptions, resolve: Resolve | None = None, catalogue: str = ""
 ) -> CheckReport:
-    """Examines the domain of a domain controller, by searches that any user may make."""
+    """Examines the domain of a domain controller, by searches that any user may make.
+
+    ``catalogue`` is the URL of a global catalogue; empty: that of the same server.
+    """
     client, root = await connect(options)
     try:
         gathering = EstateGathering(int(time()), expiry_of)
         await _gather(client, gathering, root.domain, _DOMAIN_FILTER, DOMAIN_ATTRIBUTES)
         configuration = root.configuration, _CONFIGURATION_FILTER, CONFIGURATION_ATTRIBUTES
         await _gather(client, gathering, *configuration)
-        facts = await _confirmed(client, gathering, root)
+        await ask_domain(client, gathering.facts, root)
+        await ask_catalogue(options, catalogue, gathering.facts, root)
     except LdapError as error:
         raise explained(error, options.user) from error
     finally:
         await client.close()
-    return _examined(facts, resolve)
+    return _examined(gathering.finish(), resolve)
+
+
+async def read_entries(options: ConnectingOptions, names: Collection[str]) -> dict[str, AddEntry]:
+    """Reads entries with all attributes that the account sees, and their descriptors."""
+    client, _ = await connect(options)
+    try:
+        asked = ("*", "nTSecurityDescriptor"), (_READABLE_PARTS,)
+        found = {name: await client.read(name, *asked) for name in sorted(names)}
+    except LdapError as error:
+        raise explained(error, options.user) from error
+    finally:
+        await client.close()
+    return {n: AddEntry(n, entry.attributes) for n, entry in found.items() if entry is not None}
 
 
 async def _gather(
@@ -99,22 +122,6 @@ async def _gather(
     async with aclosing(client.search(query)) as found:
         async for entry in found:
             gathering.add(LdapEntry(entry.name, entry.attributes))
-
-
-async def _confirmed(
-    client: LdapDirectoryClient, gathering: EstateGathering, root: RootEntry
-) -> EstateFacts:
-    """Asks for the users of migrated certificates, because not all users were read."""
-    facts = gathering.facts
-    facts.domains = (name_of(root.domain),)
-    for sid in {found.sid for found in facts.certificates if found.migrated and found.sid}:
-        query = LdapQuery(root.domain, filter=sid_filter(sid), attributes=("objectSid",))
-        async with aclosing(client.search(query)) as found:
-            async for entry in found:
-                facts.sids.update(entry.values("objectSid"))
-    finished = gathering.finish()
-    finished.untold = {c: r for c, r in finished.untold.items() if c.name != "UNKNOWN_USER"}
-    return finished
 
 
 # --- addresses and certificates -------------------------------------------------------------------

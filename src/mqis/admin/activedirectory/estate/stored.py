@@ -20,9 +20,9 @@ from mqis.protocol.activedirectory.estate.facts import (
     MachineFact,
     QueueFact,
     SiteFact,
-    name_of,
 )
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
+from mqis.protocol.activedirectory.estate.sight import Sight, name_of
 from mqis.protocol.directory.certificates import certificates_of
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.directory.service import ServiceAttributes
@@ -40,6 +40,7 @@ _UNTOLD = {
     EstateCheck.DISABLED_COMPUTER: _NO_ACCOUNTS,
     EstateCheck.SERVICE_NAME_MISSING: _NO_ACCOUNTS,
     EstateCheck.SERVICE_NAME_DOUBLED: _NO_ACCOUNTS,
+    EstateCheck.COMPUTER_NAME_DOUBLED: _NO_ACCOUNTS,
     EstateCheck.LEFT_SETTINGS: "a store has no settings of servers",
     EstateCheck.UNKNOWN_USER: "a store has no accounts of users",
     EstateCheck.ADDRESS_OUTSIDE_SITE: "a store has no subnets",
@@ -50,7 +51,7 @@ _NAMED = (ObjectType.SITE, ObjectType.MACHINE)
 
 def check_stored(view: View) -> CheckReport:
     """Examines a store as one view shows it. Repairs are commands: a store has no LDAP names."""
-    facts = EstateFacts(untold=dict(_UNTOLD))
+    facts = EstateFacts(untold=dict(_UNTOLD), sight=Sight(everything=True))
     names = {obj.id: _name(obj) for kind in _NAMED for obj in view.objects(kind)}
     facts.sites = [_site(obj) for obj in view.objects(ObjectType.SITE)]
     facts.machines = [_machine(obj) for obj in view.objects(ObjectType.MACHINE)]
@@ -123,7 +124,9 @@ def _queue(obj: DirectoryObject, names: dict[Guid, str]) -> QueueFact:
         found = SecurityDescriptor.from_bytes(octets) if isinstance(octets, bytes) else None
     except (WireError, ValueError):
         found = None
-    return QueueFact(_name(obj), machine, "" if found is None else messages_open_for(found))
+    if found is None:
+        return QueueFact(_name(obj), machine, descriptor_seen=False)
+    return QueueFact(_name(obj), machine, messages_open_for(found))
 
 
 def _certificates(obj: DirectoryObject, now: int) -> CertificatesFact:

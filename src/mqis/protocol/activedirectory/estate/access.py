@@ -16,7 +16,10 @@ from mqis.wire.security.sid import ANONYMOUS, EVERYONE
 _ASKED = (
     ("send to it", QueueRights.WRITE_MESSAGE),
     ("receive from it", QueueRights.RECEIVE_MESSAGE),
+    ("receive from its journal", QueueRights.RECEIVE_JOURNAL_MESSAGE),
 )
+#: Both ways to receive include it.
+_PEEKING = ("peek at its messages", QueueRights.PEEK_MESSAGE)
 _OPEN_TO = (EVERYONE, ANONYMOUS)
 _ALLOWING = (AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT)
 
@@ -36,9 +39,15 @@ def messages_open_for(descriptor: SecurityDescriptor) -> str:
     mapping = generic_mapping(ObjectType.QUEUE)
     mapped = map_descriptor(descriptor, mapping)
     token = Token.anonymous(in_everyone=True)
-    return " and ".join(
-        words for words, right in _ASKED if access_check(mapped, token, int(right), mapping)
-    )
+
+    def allowed(*asked: tuple[str, QueueRights]) -> list[str]:
+        rows = ((words, int(right)) for words, right in asked)
+        return [words for words, right in rows if access_check(mapped, token, right, mapping)]
+
+    found = allowed(*_ASKED)
+    if not {"receive from it", "receive from its journal"} & set(found):
+        found += allowed(_PEEKING)
+    return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
 
 
 def closed(descriptor: SecurityDescriptor) -> SecurityDescriptor | None:

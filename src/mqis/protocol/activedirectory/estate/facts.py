@@ -1,7 +1,9 @@
 """The facts that the checks of an estate judge, whatever source they come from.
 
 Names stand for themselves in Active Directory and are compared by ``name_of``; a store has no such
-names, so there an identifier takes their place.
+names, so there an identifier takes their place. An attribute that the account may not read is
+absent, as one without values is: fields that end in ``_seen`` tell the two apart, where another
+attribute of the same entry does.
 """
 
 from __future__ import annotations
@@ -10,17 +12,12 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
+from mqis.protocol.activedirectory.estate.sight import Sight
 from mqis.wire.guid import Guid
-from mqis.wire.ldap.names import ExtendedName
 from mqis.wire.security.descriptor import SecurityDescriptor
 
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
-
-
-def name_of(text: str) -> str:
-    """Equal for two spellings of a distinguished name."""
-    return str(ExtendedName.parse(text).name).casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +54,10 @@ class MachineFact:
     #: Its encryption keys, which are its own: equal ones betray a cloned image.
     keys: bytes = b""
     addresses: tuple[IpAddress, ...] = ()
+    #: The attributes of ``routing``, of ``serves`` and of ``sites`` could be read.
+    routing_seen: bool = True
+    serves_seen: bool = True
+    sites_seen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class QueueFact:
     machine: str
     open_for: str = ""
     descriptor: SecurityDescriptor | None = None
+    descriptor_seen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class SettingsFact:
     where: str
     server: str
     machine: Guid | None
+    routing: bool = False
+    machine_seen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +108,17 @@ class SubnetFact:
 class CertificatesFact:
     """The certificates of a user. ``expired`` are the days since, of those that have expired.
 
-    ``left`` is the value of the attribute without them.
+    ``listed`` is the value of the attribute, ``left`` the one without them; ``expired_digests`` are
+    the values of mSMQDigests that go with them.
     """
 
     where: str
     sid: bytes = b""
     migrated: bool = False
     expired: tuple[int, ...] = ()
+    listed: tuple[bytes, ...] = ()
     left: tuple[bytes, ...] = ()
-    left_digests: tuple[bytes, ...] = ()
+    expired_digests: tuple[bytes, ...] = ()
 
 
 @dataclass(slots=True)
@@ -125,13 +131,15 @@ class EstateFacts:
     sites: list[SiteFact] = field(default_factory=list)
     links: list[LinkFact] = field(default_factory=list)
     settings: list[SettingsFact] = field(default_factory=list)
+    #: Server entries of sites that were seen, each with the name of its computer (serverReference);
+    #: empty if it names none.
+    servers: dict[str, str] = field(default_factory=dict)
     subnets: list[SubnetFact] = field(default_factory=list)
     certificates: list[CertificatesFact] = field(default_factory=list)
     #: The SIDs of users that exist.
     sids: set[bytes] = field(default_factory=set)
     #: Entries that could not be read, and why.
     unreadable: list[str] = field(default_factory=list)
-    #: Names in other domains than these were not read; empty: everything was.
-    domains: tuple[str, ...] = ()
+    sight: Sight = field(default_factory=Sight)
     #: The reason why a check cannot be made.
     untold: dict[EstateCheck, str] = field(default_factory=dict)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 
-from mqis.findings import Finding, Gravity
+from mqis.findings import Finding, Gravity, Limit
 from mqis.wire.ldap.changes import EntryChange
 from mqis.wire.ldap.ldif import write_ldif
 
@@ -70,6 +72,20 @@ class EstateCheck(Enum):
         "two accounts have one service principal name",
         "Kerberos cannot tell them apart: logons to the queue manager fail (KRB_AP_ERR_MODIFIED)",
     )
+    COMPUTER_NAME_DOUBLED = (
+        "two computers have one name, and one of them at least has a queue manager",
+        (
+            "senders find one of them or the other by that name: messages arrive at the wrong "
+            "computer, or opening a queue fails"
+        ),
+    )
+    MACHINE_WITHOUT_SITE = (
+        "a queue manager is in no site, or in one that does not exist",
+        (
+            "no route leads to it but a direct connection, and it finds no routing server: where "
+            "a firewall is between, its messages wait"
+        ),
+    )
     OPEN_QUEUE = (
         "everyone, even anonymous users, may use the queue",
         "anybody who reaches the computer can fill the queue, or read what others have sent",
@@ -95,6 +111,26 @@ class EstateCheck(Enum):
     def label(self) -> str:
         """The name in tables and JSON."""
         return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Something that a check cannot tell about one entry, and what would show it."""
+
+    check: EstateCheck
+    where: str
+    reason: str
+    advice: str
+
+
+def limits_of(unseen: Iterable[Unseen]) -> Iterator[Limit]:
+    """Counts what cannot be told for the same reason, with an example."""
+    groups: dict[tuple[EstateCheck, str, str], list[str]] = {}
+    for each in unseen:
+        groups.setdefault((each.check, each.reason, each.advice), []).append(each.where)
+    for (check, reason, advice), places in groups.items():
+        example = f"{reason}, such as {min(places)}"
+        yield Limit(check.label, example, advice, len(set(places)))
 
 
 def finding(

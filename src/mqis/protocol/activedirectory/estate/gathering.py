@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from ipaddress import ip_address, ip_network
 
 from mqis.protocol.activedirectory import codecs
@@ -19,9 +20,9 @@ from mqis.protocol.activedirectory.estate.facts import (
     SettingsFact,
     SiteFact,
     SubnetFact,
-    name_of,
 )
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
+from mqis.protocol.activedirectory.estate.sight import EntryKind, name_of, parent_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName
@@ -33,14 +34,17 @@ DOMAIN_ATTRIBUTES = (
     "objectClass", "objectGUID", "objectSid", "sAMAccountName", "userAccountControl", "dNSHostName",
     "networkAddress", "servicePrincipalName", "mSMQSites", "mSMQServiceType", "mSMQRoutingServices",
     "mSMQDsServices", "mSMQDependentClientServices", "mSMQForeign", "mSMQEncryptKey",
-    "mSMQSignCertificates", "mSMQUserSid", "nTSecurityDescriptor",
+    "mSMQSignCertificates", "mSMQDigests", "mSMQUserSid", "nTSecurityDescriptor",
 )  # fmt: skip
 CONFIGURATION_ATTRIBUTES = (
     "objectClass", "objectGUID", "siteObject", "cn", "mSMQSiteForeign", "mSMQSite1", "mSMQSite2",
-    "mSMQSiteGates", "mSMQQMID",
+    "mSMQSiteGates", "mSMQQMID", "mSMQServices", "mSMQRoutingService", "serverReference", "nCName",
+    "systemFlags",
 )  # fmt: skip
 
 _DISABLED = 0x2
+#: systemFlags of a crossRef: the naming context is a domain (MS-ADTS 2.2.10).
+_NTDS_DOMAIN = 0x2
 _DAY_S = 86_400
 #: Returns the moment at which a certificate expires, in seconds since 1970; None if unreadable.
 Expiry = Callable[[bytes], int | None]
@@ -53,7 +57,6 @@ class EstateGathering:
         self.facts = EstateFacts()
         self._now = now
         self._expiry = expiry
-        self._descriptors = 0
 
     def add(self, entry: LdapEntry) -> None:
         """Takes what concerns message queuing, and ignores all else."""
@@ -63,6 +66,7 @@ class EstateGathering:
             reason = str(error)
             named = reason if entry.name in reason else f"{entry.name}: {reason}"
             self.facts.unreadable.append(named)
+            self._damaged(entry.name)
 
     def finish(self) -> EstateFacts:
         """Returns the facts, with the checks that they do not suffice for."""
@@ -71,19 +75,27 @@ class EstateGathering:
             untold |= dict.fromkeys(_OF_COMPUTERS, "the source has no computers")
         if not facts.sites:
             untold[EstateCheck.SITE_WITHOUT_ROUTER] = "the source has no sites"
-        if facts.queues and not self._descriptors:
-            untold[EstateCheck.OPEN_QUEUE] = "the source has no security descriptors"
+            untold[EstateCheck.MACHINE_WITHOUT_SITE] = "the source has no sites"
         if not facts.subnets:
             untold[EstateCheck.ADDRESS_OUTSIDE_SITE] = "the source has no subnets"
         elif not any(account.addresses for account in facts.accounts):
             untold[EstateCheck.ADDRESS_OUTSIDE_SITE] = "the source has no addresses of computers"
-        if not facts.sids and any(found.migrated for found in facts.certificates):
-            untold[EstateCheck.UNKNOWN_USER] = "the source has no users"
         return facts
+
+    def _damaged(self, name: str) -> None:
+        with suppress(WireError):
+            self.facts.sight.damaged.add(name_of(name))
 
     def _add(self, entry: LdapEntry) -> None:
         if entry.values("isDeleted"):
             return
+        self._interpret(entry)
+        if entry.is_of("mSMQQueue"):  # nothing stands below one
+            self.facts.sight.listed.add(parent_of(entry.name))
+        elif entry.values("objectClass"):
+            self.facts.sight.see(entry.name, kind_of(entry))
+
+    def _interpret(self, entry: LdapEntry) -> None:
         facts = self.facts
         if entry.is_of("mSMQConfiguration"):
             facts.machines.append(_machine(entry))
@@ -101,6 +113,14 @@ class EstateGathering:
             facts.certificates.append(self._certificates(entry, "mSMQUserSid", migrated=True))
         elif entry.is_of("user"):
             self._account(entry)
+        elif entry.is_of("server"):
+            reference = entry.text("serverReference")
+            facts.servers[name_of(entry.name)] = name_of(reference) if reference else ""
+        elif entry.is_of("crossRef"):
+            if int(entry.text("systemFlags") or 0) & _NTDS_DOMAIN and entry.text("nCName"):
+                facts.sight.forest.add(name_of(entry.text("nCName")))
+        elif entry.is_of("domainDNS"):
+            facts.sight.see_domain(entry.name)
 
     def _account(self, entry: LdapEntry) -> None:
         """A computer is a user by its class; so are people and service accounts."""
@@ -119,16 +139,17 @@ class EstateGathering:
         )
         if is_computer:  # its certificates are those of the queue manager
             return
-        self.facts.sids.update(entry.values("objectSid"))
+        for sid in entry.values("objectSid"):
+            self.facts.sids.add(sid)
+            self.facts.sight.see_account(sid)
         if entry.values("mSMQSignCertificates"):
             self.facts.certificates.append(self._certificates(entry, "objectSid"))
 
     def _queue(self, entry: LdapEntry) -> QueueFact:
-        machine = name_of(str(DistinguishedName.parse(entry.name).parent))
+        machine = parent_of(entry.name)
         octets = entry.values("nTSecurityDescriptor")
         if not octets:
-            return QueueFact(entry.name, machine)
-        self._descriptors += 1
+            return QueueFact(entry.name, machine, descriptor_seen=False)
         opened = open_for(octets[0])
         kept = SecurityDescriptor.from_bytes(octets[0]) if opened else None
         return QueueFact(entry.name, machine, opened, kept)
@@ -148,13 +169,16 @@ class EstateGathering:
         moments = [(found, self._expiry(found.certificate)) for found in listed]
         expired = [moment for _, moment in moments if moment is not None and moment < self._now]
         left = [found for found, moment in moments if moment is None or moment >= self._now]
+        kept = {digest_of(found.certificate) for found in left}
+        gone = {digest_of(found.certificate) for found in listed} - kept
         return CertificatesFact(
             entry.name,
             owner[0] if owner else b"",
             migrated,
             tuple((self._now - moment) // _DAY_S for moment in expired),
+            values,
             (UserSignCerts(tuple(left)).to_bytes(),) if left else (),
-            tuple(dict.fromkeys(digest_of(found.certificate) for found in left)),
+            tuple(digest for digest in entry.values("mSMQDigests") if digest in gone),
         )
 
 
@@ -163,22 +187,35 @@ _OF_COMPUTERS = (
     EstateCheck.DISABLED_COMPUTER,
     EstateCheck.SERVICE_NAME_MISSING,
     EstateCheck.SERVICE_NAME_DOUBLED,
+    EstateCheck.COMPUTER_NAME_DOUBLED,
 )
+_SERVICE_FLAGS = ("mSMQRoutingServices", "mSMQDsServices", "mSMQDependentClientServices")
+
+
+def kind_of(entry: LdapEntry) -> EntryKind:
+    """The kind of an entry whose classes could be read."""
+    if entry.is_of("mSMQConfiguration"):
+        return EntryKind.MACHINE
+    return EntryKind.COMPUTER if entry.is_of("computer") else EntryKind.OTHER
 
 
 def _machine(entry: LdapEntry) -> MachineFact:
     keys = entry.values("mSMQEncryptKey")
     routing = _flag(entry, "mSMQRoutingServices")
-    serving = _flag(entry, "mSMQDsServices") or _flag(entry, "mSMQDependentClientServices")
+    service_type = entry.text("mSMQServiceType")
+    sites = entry.values("mSMQSites")
     return MachineFact(
         entry.name,
         _guid(entry),
-        name_of(str(DistinguishedName.parse(entry.name).parent)),
-        tuple(Guid(value) for value in entry.values("mSMQSites") if len(value) == 16),
+        parent_of(entry.name),
+        tuple(Guid(value) for value in sites if len(value) == 16),
         routing,
-        routing or serving,
+        any(_flag(entry, name) for name in _SERVICE_FLAGS) or int(service_type or 0) != 0,
         _flag(entry, "mSMQForeign"),
         keys[0] if keys else b"",
+        routing_seen=bool(entry.values("mSMQRoutingServices")),
+        serves_seen=bool(service_type) or all(entry.values(name) for name in _SERVICE_FLAGS),
+        sites_seen=bool(service_type) or any(entry.values(name) for name in _SERVICE_FLAGS),
     )
 
 
@@ -214,4 +251,11 @@ def _link(entry: LdapEntry) -> LinkFact:
 def _settings(entry: LdapEntry) -> SettingsFact:
     values = entry.values("mSMQQMID")
     machine = Guid(values[0]) if values and len(values[0]) == 16 else None
-    return SettingsFact(entry.name, DistinguishedName.parse(entry.name).parent.leaf, machine)
+    others = ("mSMQQMID", "mSMQServices", "mSMQRoutingService")
+    return SettingsFact(
+        entry.name,
+        DistinguishedName.parse(entry.name).parent.leaf,
+        machine,
+        _flag(entry, "mSMQRoutingService"),
+        machine_seen=any(entry.values(name) for name in others),
+    )

@@ -13,9 +13,11 @@ from mqis.protocol.activedirectory.estate.facts import (
     QueueFact,
     SiteFact,
     SubnetFact,
-    name_of,
 )
+from mqis.protocol.activedirectory.estate.questions import gate_names, linked_names
+from mqis.protocol.activedirectory.estate.sight import name_of
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.names import DistinguishedName
 
 
 @dataclass(slots=True)
@@ -29,6 +31,9 @@ class EstateIndex:
     site_ids: dict[Guid, SiteFact] = field(init=False)
     site_names: dict[str, SiteFact] = field(init=False)
     queues_of: dict[str, list[QueueFact]] = field(init=False)
+    #: Some entry exists, because others refer to it, and is not seen: more may be hidden.
+    is_veiled: bool = field(init=False)
+    _computers: dict[str, AccountFact] = field(init=False)
 
     def __post_init__(self) -> None:
         facts = self.facts
@@ -37,9 +42,23 @@ class EstateIndex:
         self.machine_ids = {found.id: found for found in facts.machines}
         self.site_ids = {found.id: found for found in facts.sites}
         self.site_names = {name_of(found.where): found for found in facts.sites}
+        computers = [found for found in facts.accounts if found.is_computer]
+        self._computers = {found.account.casefold(): found for found in computers}
+        for found in computers:
+            self._computers[DistinguishedName.parse(found.where).leaf.casefold()] = found
         self.queues_of = defaultdict(list)
         for queue in facts.queues:
             self.queues_of[queue.machine].append(queue)
+        sight = facts.sight
+        self.is_veiled = (
+            bool(sight.damaged)
+            or any(sight.is_hidden(name, exists=True) for name in linked_names(facts))
+            or any(sight.is_hidden(name, exists=False) for name in gate_names(facts))
+        )
+
+    def computer_named(self, name: str) -> AccountFact | None:
+        """The computer whose entry or account has a name."""
+        return self._computers.get(name.casefold())
 
     def computer_of(self, machine: MachineFact) -> AccountFact | None:
         found = self.accounts.get(machine.computer)
@@ -63,8 +82,3 @@ class EstateIndex:
         """The narrowest subnet that an address lies in."""
         containing = (subnet for subnet in self.facts.subnets if address in subnet.network)
         return max(containing, key=lambda subnet: subnet.network.prefixlen, default=None)
-
-    def was_read(self, name: str) -> bool:
-        """Returns whether an entry of this name would be known: its domain was read."""
-        domains = self.facts.domains
-        return not domains or any(name_of(name).endswith(domain) for domain in domains)

@@ -10,10 +10,13 @@ from mqis.protocol.activedirectory.estate.facts import (
     MachineFact,
     SettingsFact,
     SiteFact,
-    name_of,
 )
-from mqis.protocol.activedirectory.estate.findings import EstateCheck, finding
+from mqis.protocol.activedirectory.estate.findings import EstateCheck, Unseen, finding
+from mqis.protocol.activedirectory.estate.identities import SHOWING
 from mqis.protocol.activedirectory.estate.index import EstateIndex
+from mqis.protocol.activedirectory.estate.questions import DELETED
+from mqis.protocol.activedirectory.estate.sight import EntryKind, name_of, parent_of
+from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import (
     AttributeChange,
     DeleteEntry,
@@ -22,76 +25,143 @@ from mqis.wire.ldap.changes import (
     ModifyKind,
 )
 
-_DELETED = "\\0adel:"
+_GATES = "mSMQSiteGates"
+_READING = "give the account the right Read all properties on the {}, or dump these attributes"
+#: The way to look at domains that were not read.
+ASKING = (
+    "let the check reach a global catalogue (port 3269, or 3268 without TLS, or --catalogue URL), "
+    "or check a dump of all domains of the forest with its crossRef entries"
+)
 
 
-def links_without_gates(index: EstateIndex) -> Iterator[Finding]:
+def links_without_gates(index: EstateIndex) -> Iterator[Finding | Unseen]:
     for link in index.facts.links:
-        if not link.gates:
+        if link.gates:
+            continue
+        if len(link.sites) < 2:  # a link always has two, so its attributes are not shown
+            yield Unseen(
+                EstateCheck.LINK_WITHOUT_GATES,
+                link.where,
+                "the attributes of a routing link cannot be read",
+                _READING.format("links"),
+            )
+        else:
+            gates = _routers(index, link)
             yield finding(
                 EstateCheck.LINK_WITHOUT_GATES,
                 link.where,
                 " and ".join(link.sites),
                 "name a routing server of each site as a gate",
-                _with_gates(index, link, ()),
+                _modified(link.where, AttributeChange(ModifyKind.ADD, _GATES, gates))
+                if gates
+                else (),
             )
 
 
-def bad_gates(index: EstateIndex) -> Iterator[Finding]:
+def bad_gates(index: EstateIndex) -> Iterator[Finding | Unseen]:
     """Finds gates that are deleted, route nothing or stand in neither site."""
     for link in index.facts.links:
-        faults = {gate: _gate_fault(index, link, gate) for gate in link.gates}
-        good = tuple(gate for gate, fault in faults.items() if not fault)
-        for gate, fault in faults.items():
-            if fault:
-                yield finding(
-                    EstateCheck.BAD_GATE,
-                    link.where,
-                    f"{gate} {fault}",
-                    "name routing servers of the two sites only",
-                    _with_gates(index, link, good),
-                )
+        faults: dict[str, str] = {}
+        for gate in link.gates:
+            fault = _gate_fault(index, link, gate)
+            if isinstance(fault, Unseen):
+                yield fault
+            elif fault:
+                faults[gate] = fault
+        if faults:
+            yield finding(
+                EstateCheck.BAD_GATE,
+                link.where,
+                "; ".join(f"{gate} {fault}" for gate, fault in faults.items()),
+                "name routing servers of the two sites only",
+                _with_gates(index, link, tuple(faults)),
+            )
 
 
-def _gate_fault(index: EstateIndex, link: LinkFact, gate: str) -> str:
-    if _DELETED in name_of(gate):
+def _gate_fault(index: EstateIndex, link: LinkFact, gate: str) -> str | Unseen:
+    name = name_of(gate)
+    if DELETED in name:
         return "is deleted"
-    machine = index.machines.get(name_of(gate))
+    machine = index.machines.get(name)
     if machine is None:
-        return "does not exist" if index.was_read(gate) else ""
+        return _missing_gate(index, gate)
     if not machine.routing:
-        return "is no routing server"
-    if index.facts.sites and not set(index.sites_of(machine)) & set(link.sites):
+        if machine.routing_seen:
+            return "is no routing server"
+        reading = _READING.format("queue managers")
+        return Unseen(EstateCheck.BAD_GATE, gate, "the services of a gate cannot be read", reading)
+    if index.facts.sites and machine.sites and not set(index.sites_of(machine)) & set(link.sites):
         return "is in neither site"
     return ""
 
 
+def _missing_gate(index: EstateIndex, gate: str) -> str | Unseen:
+    name, sight = name_of(gate), index.facts.sight
+    kind = sight.kind_of(name)
+    if kind is not None:  # a queue manager of another domain is judged there
+        return "" if kind is EntryKind.MACHINE else "is no queue manager"
+    if sight.is_gone(name):
+        return "does not exist"
+    return Unseen(EstateCheck.BAD_GATE, gate, "a gate is not seen", f"{SHOWING}; or {ASKING}")
+
+
 def _with_gates(
-    index: EstateIndex, link: LinkFact, good: tuple[str, ...]
+    index: EstateIndex, link: LinkFact, bad: tuple[str, ...]
 ) -> tuple[EntryChange, ...]:
-    """Names the good gates; if there is none, routing servers of the sites; else it takes people.
+    """Takes the bad gates away; if no other is left, names routing servers of the sites.
 
-    Replaced as a whole: the value of a deleted gate cannot be named to remove it.
+    It does nothing if there are none: that takes people. The values are deleted one by one, so that
+    the change fails if somebody has changed the gates meanwhile. Only a deleted gate cannot be
+    named: then all values are replaced.
     """
-    gates = good or tuple(router.where for router in index.routers_of(link.sites))
-    if not gates:
+    good = tuple(gate.encode() for gate in link.gates if gate not in bad)
+    routers = () if good else _routers(index, link)
+    if not good and not routers:
         return ()
-    values = tuple(gate.encode() for gate in gates)
-    change = AttributeChange(ModifyKind.REPLACE, "mSMQSiteGates", values)
-    return (ModifyEntry(link.where, (change,)),)
+    if any(DELETED in name_of(gate) for gate in bad):
+        change = AttributeChange(ModifyKind.REPLACE, _GATES, good or routers)
+        return _modified(link.where, change)
+    gone = AttributeChange(ModifyKind.DELETE, _GATES, tuple(gate.encode() for gate in bad))
+    added = (AttributeChange(ModifyKind.ADD, _GATES, routers),) if routers else ()
+    return _modified(link.where, gone, *added)
 
 
-def sites_without_router(index: EstateIndex) -> Iterator[Finding]:
-    """An estate in one site routes nothing, so one site alone needs no routing server."""
+def _routers(index: EstateIndex, link: LinkFact) -> tuple[bytes, ...]:
+    return tuple(router.where.encode() for router in index.routers_of(link.sites))
+
+
+def _modified(name: str, *changes: AttributeChange) -> tuple[EntryChange, ...]:
+    return (ModifyEntry(name, changes),)
+
+
+def sites_without_router(index: EstateIndex) -> Iterator[Finding | Unseen]:
+    """An estate in one site routes nothing, so one site alone needs no routing server.
+
+    A routing server of another domain has settings in the site too.
+    """
     members: dict[str, list[MachineFact]] = {}
     for machine in index.facts.machines:
         for name in index.sites_of(machine):
             members.setdefault(name, []).append(machine)
     if len(members) < 2:
         return
+    elsewhere = {
+        parent_of(parent_of(parent_of(settings.where)))
+        for settings in index.facts.settings
+        if settings.routing and settings.machine not in index.machine_ids
+    }
     for name, machines in members.items():
         site = index.site_names[name]
-        if not site.foreign and not any(machine.routing for machine in machines):
+        if site.foreign or name in elsewhere or any(machine.routing for machine in machines):
+            continue
+        if not all(machine.routing_seen for machine in machines):
+            yield Unseen(
+                EstateCheck.SITE_WITHOUT_ROUTER,
+                site.where,
+                "the services of queue managers of the site cannot be read",
+                _READING.format("queue managers"),
+            )
+        else:
             yield _without_router(site, machines)
 
 
@@ -104,10 +174,12 @@ def _without_router(site: SiteFact, machines: list[MachineFact]) -> Finding:
     )
 
 
-def left_settings(index: EstateIndex) -> Iterator[Finding]:
+def left_settings(index: EstateIndex) -> Iterator[Finding | Unseen]:
     for settings in index.facts.settings:
         fault = _settings_fault(index, settings)
-        if fault:
+        if isinstance(fault, Unseen):
+            yield fault
+        elif fault:
             yield finding(
                 EstateCheck.LEFT_SETTINGS,
                 settings.where,
@@ -117,14 +189,62 @@ def left_settings(index: EstateIndex) -> Iterator[Finding]:
             )
 
 
-def _settings_fault(index: EstateIndex, settings: SettingsFact) -> str:
+def _settings_fault(index: EstateIndex, settings: SettingsFact) -> str | Unseen:
+    check, where = EstateCheck.LEFT_SETTINGS, settings.where
     if settings.machine is None:
-        return "they name no queue manager"
+        if settings.machine_seen:
+            return "they name no queue manager"
+        reading = _READING.format("settings")
+        return Unseen(check, where, "the attributes of settings cannot be read", reading)
     machine = index.machine_ids.get(settings.machine)
     if machine is None:
-        # A server of another domain has its settings here too.
-        return "" if index.facts.domains[1:] else f"queue manager {settings.machine} is gone"
-    return "" if machine.serves else f"{machine.where} is no server any more"
+        return _missing_machine(index, settings, settings.machine)
+    if machine.serves or machine.serves_seen:
+        return "" if machine.serves else f"{machine.where} is no server any more"
+    reading = _READING.format("queue managers")
+    return Unseen(check, where, "the services of a queue manager cannot be read", reading)
+
+
+def _missing_machine(index: EstateIndex, settings: SettingsFact, id_: Guid) -> str | Unseen:
+    """A queue manager is gone if no domain has it, and nothing that others refer to is hidden.
+
+    Active Directory takes the reference of a server away when its computer is deleted. So a
+    computer that a server refers to exists, and who does not see it may not see more.
+    """
+    sight, check = index.facts.sight, EstateCheck.LEFT_SETTINGS
+    if id_ in sight.ids:  # it is judged where it is
+        return ""
+    if not sight.is_whole:
+        words = "the queue manager of settings may be in a domain that was not looked at"
+        return Unseen(check, settings.where, words, ASKING)
+    seen = parent_of(settings.where) in index.facts.servers
+    if index.is_veiled or not (seen or sight.everything):
+        words = (
+            "entries that others refer to are not seen; the queue manager of settings may be too"
+        )
+        return Unseen(check, settings.where, words, SHOWING)
+    return f"queue manager {id_} is gone"
+
+
+def machines_without_site(index: EstateIndex) -> Iterator[Finding | Unseen]:
+    """Finds queue managers that name no site, or one that is deleted."""
+    for machine in index.facts.machines:
+        gone = [str(site) for site in machine.sites if site not in index.site_ids]
+        if not machine.sites and not machine.sites_seen:
+            yield Unseen(
+                EstateCheck.MACHINE_WITHOUT_SITE,
+                machine.where,
+                "the attributes of a queue manager cannot be read",
+                _READING.format("queue managers"),
+            )
+        elif gone or not machine.sites:
+            yield finding(
+                EstateCheck.MACHINE_WITHOUT_SITE,
+                machine.where,
+                f"site {', '.join(gone)} does not exist" if gone else "it names no site",
+                "let the queue manager find its site again: restart Message Queuing there; its "
+                "address has to be in a subnet of a site",
+            )
 
 
 def addresses_outside_site(index: EstateIndex) -> Iterator[Finding]:
@@ -151,5 +271,7 @@ def _moved(machine: MachineFact, site: SiteFact | None) -> tuple[EntryChange, ..
     """A server has settings in its sites, which move with it; so only a restart moves one."""
     if site is None or machine.serves:
         return ()
-    change = AttributeChange(ModifyKind.REPLACE, "mSMQSites", (site.id.raw,))
-    return (ModifyEntry(machine.where, (change,)),)
+    old = tuple(id_.raw for id_ in machine.sites if id_ != site.id)
+    gone = AttributeChange(ModifyKind.DELETE, "mSMQSites", old)
+    added = AttributeChange(ModifyKind.ADD, "mSMQSites", (site.id.raw,))
+    return _modified(machine.where, gone, added)
