@@ -140,6 +140,23 @@ def test_the_tests_of_a_line(project: Path) -> None:
     assert not reached.knows("src/mqis/wire/other.py")
 
 
+def test_the_tests_of_a_table(project: Path) -> None:
+    """A test that compares a table of a module executes none of its lines."""
+    writer = ReachedWriter(project / PLACE / "tables.db")
+    for nodeid in ("test_z.py::test_table[a_1]", "test_z.py::test_table[b_2]"):
+        writer.test(f"tests/{nodeid}", 0.1, counts=True)
+    writer.test("tests/test_z.py::test_slower", 0.2, counts=True)
+    writer.test("tests/test_small.py::test_namesake", 0.9, counts=True)
+    writer.test("tests/test_other.py::test_other", 0.1, counts=True)
+    writer.close()
+    (project / "tests").mkdir()
+    (project / "tests" / "test_z.py").write_text("from mqis.wire.small import LIMIT\n")
+    (project / "tests" / "test_small.py").write_text("from mqis.wire import small\n")
+    (project / "tests" / "test_other.py").write_text("from mqis.wire import smallest\n")
+    found = names(Reached(project).tests_of_module(FILE, {"LIMIT"}))
+    assert found == ["namesake", "1]", "slower", "2]", "first"]
+
+
 def test_the_tests_of_a_line_that_has_moved(project: Path) -> None:
     (project / FILE).write_text("# New.\n" * 10 + NOW)
     assert names(Reached(project).tests(FILE, [16])) == ["second"]

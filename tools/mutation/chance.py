@@ -141,7 +141,7 @@ class ChanceJudge:
         if place.function:
             tests = reached.tests(chance.file, range(place.line, place.last + 1))
         else:
-            tests = reached.tests_of_names(place.names)
+            tests = reached.tests_of_module(chance.file, place.names)
         ran = 0
         for batch in rounds(tests):
             names = [case.nodeid for case in batch]
