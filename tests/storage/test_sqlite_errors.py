@@ -261,3 +261,17 @@ def assert_no_loss(path: Path, users: int) -> None:
         with store.read() as view:
             assert view.get(QUEUE, guid(1)) == queue(1)
             assert view.count(ObjectType.USER) == users
+
+
+def test_a_read_that_cannot_look_for_commits_fails_and_locks_nothing(tmp_path: Path) -> None:
+    """It neither begins without a view nor leaves its transaction open."""
+    path = tmp_path / "store.db"
+    make(path)
+    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path)) as other:
+        other.execute("ALTER TABLE commits RENAME TO gone")
+        with pytest.raises(StorageError, match="commits"), store.read():
+            pytest.fail("there is no view")
+        other.execute("ALTER TABLE gone RENAME TO commits")
+        other.execute("DELETE FROM objects")
+        other.commit()
+        assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0

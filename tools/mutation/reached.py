@@ -124,12 +124,19 @@ class Reached:
                 found |= {case.nodeid: case for case in self.tests(file, lines)}
         return sorted(found.values(), key=lambda case: (case.cost, case.nodeid))
 
-    def tests_of_module(self, file: str, names: Iterable[str]) -> list[Case]:
-        """The tests of what a module executes on import.
+    def tests_of_file(self, file: str) -> list[Case]:
+        """The tests that execute anything of the file.
 
-        First those of the test files that import the module, as a table is often compared as a
-        whole: one case of each test before the others, and the file that has the module's name
-        before all. Then the tests of ``tests_of_names``.
+        What a process executes that a test starts, such as a worker of Spark, is not recorded.
+        """
+        return self.tests(file, [line for f in _now(self._root, file) for line in f.body])
+
+    def tests_of_module(self, file: str) -> list[Case]:
+        """The tests in files that import the module, whether or not they execute a line of it.
+
+        A table is often compared as a whole, and what a module computes on import no test executes.
+        One case of each test comes before the others, and the file that has the module's name
+        before all.
         """
         module = _module(file)
         namesake = f"test_{module.rpartition('.')[2]}.py"
@@ -140,9 +147,7 @@ class Reached:
                 function = case.nodeid.partition("[")[0]
                 own.append((not case.file.endswith(namesake), number[function], case))
                 number[function] += 1
-        first = [case for *_, case in sorted(own, key=lambda found: found[:2])]
-        taken = {case.nodeid for case in first}
-        return first + [case for case in self.tests_of_names(names) if case.nodeid not in taken]
+        return [case for *_, case in sorted(own, key=lambda found: found[:2])]
 
     @cached_property
     def _all_tests(self) -> list[Case]:
