@@ -226,6 +226,14 @@ def test_verdicts_end_to_end(project: Path) -> None:
         f'[[equivalent]]\nfile = "{FILE}"\nfunction = ""\nbefore = "7"\nafter = "8"\n'
         'reason = "both are more than six"\n'
     )
+    # A plugin that cannot be imported with the edit: no test runs, and that is noticed.
+    plugin = project / "tests" / "conftest.py"
+    plugin.write_text("from mqis.wire import small\nassert small.LIMIT == 7\n")
+    fates = {verdict["line"]: verdict["fate"] for verdict in run()}
+    assert fates == {2: "killed", 4: "killed", 6: "killed"}
+    plugin.unlink()
+    kept = project / ".build" / "random-1.jsonl"
+    kept.write_text("".join(li for li in kept.open() if json.loads(li)["line"] != 2))
     # Kills are kept, so that a run that was interrupted goes on: now a test would notice nothing.
     (project / "tests" / "test_a.py").write_text(
         "from mqis.wire.small import first, second\n"

@@ -28,6 +28,15 @@ def test_numbers_do_not_matter_but_values_do() -> None:
     assert str(difference) == f"queue {guid(1)} is different in {int(PropId.Q_LABEL)}"
 
 
+def test_a_property_of_one_side_only_is_a_difference() -> None:
+    with_quota = copy_of([queue(1, others={PropId.Q_QUOTA: 7})])
+    without = copy_of([queue(1)])
+    assert PropId.Q_QUOTA not in without[guid(1)].content
+    for true, held in ((with_quota, without), (without, with_quota)):
+        (difference,) = differences(true, held, same_site=True)
+        assert difference.properties == (PropId.Q_QUOTA,)
+
+
 def test_missing_and_extra_in_the_order_of_identifiers() -> None:
     true, held = [queue(1), queue(3)], [queue(2), queue(3)]
     assert found(true, held) == [(DifferenceKind.MISSING, 1), (DifferenceKind.EXTRA, 2)]

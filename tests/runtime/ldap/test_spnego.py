@@ -194,3 +194,15 @@ def test_kerberos_is_asked_for_the_layer_that_is_wanted(
     (options,) = made
     assert options["request"] == ContextReq.mutual_auth | asked
     assert options["sealing"] is (protection is LdapProtection.SEAL)
+
+
+def test_a_certificate_signed_in_an_unknown_way_is_bound_by_sha_256(tmp_path: Path) -> None:
+    """RFC 5929 4.1 leaves the hash open for an algorithm that names none."""
+    server_context(tmp_path)
+    known = x509.load_pem_x509_certificate((tmp_path / "ca.pem").read_bytes())
+    data = known.public_bytes(serialization.Encoding.DER)
+    ecdsa_with_sha256 = bytes.fromhex("06082a8648ce3d040302")
+    assert data.count(ecdsa_with_sha256) == 2
+    unknown = data.replace(ecdsa_with_sha256, bytes.fromhex("06082a8648ce3d04037f"))
+    expected = b"tls-server-end-point:" + hashlib.sha256(unknown).digest()
+    assert channel_binding(unknown) == expected

@@ -183,6 +183,8 @@ class TestWithoutTheAuthority:
                     await psc.create(SITE, {}, "Gouda")
                 assert refused.value.hresult == HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
                 assert pec.host.find(SITE, "Gouda") is None
+                counted = psc.driver.statistics
+                assert (counted.forward_failures, counted.forward_timeouts) == (1, 1)
 
         asyncio.run(run())
 
@@ -198,6 +200,8 @@ class TestWithoutTheAuthority:
                 with pytest.raises(DirectoryError) as refused:
                     await psc.create(SITE, {}, "Gouda")
                 assert refused.value.hresult == HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE
+                counted = psc.driver.statistics
+                assert (counted.forward_failures, counted.forward_timeouts) == (1, 0)
 
         asyncio.run(run())
 
