@@ -31,6 +31,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
+from tests.builders import queue
 
 Edit = Callable[[list[dict[str, Any]]], object]
 

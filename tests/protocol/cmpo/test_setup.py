@@ -395,6 +395,10 @@ def test_bound_versions(mine: tuple[int, int], theirs: tuple[int, int]) -> None:
 def test_limits_have_to_hold_a_version() -> None:
     with pytest.raises(ValueError, match="no version"):
         VersionLimits(level_three=(5, 4))
+    with pytest.raises(ValueError, match=r"no version lies in 3\.\.2"):
+        VersionLimits(level_one=(3, 2))
+    with pytest.raises(ValueError, match=r"no version lies in 7\.\.6"):
+        VersionLimits(level_two=(7, 6))
 
 
 # --- methods without W ----------------------------------------------------------------------------

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mqis.protocol.replication.convergence import DifferenceKind, copy_of, differences
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
 from tests.builders import guid, machine, queue
 
+LABEL = PropVariant(VarType.LPWSTR, "a")
 HIDDEN = {PropId.Q_SCOPE: 0}
 
 
@@ -29,12 +33,11 @@ def test_numbers_do_not_matter_but_values_do() -> None:
 
 
 def test_a_property_of_one_side_only_is_a_difference() -> None:
-    with_quota = copy_of([queue(1, others={PropId.Q_QUOTA: 7})])
-    without = copy_of([queue(1)])
-    assert PropId.Q_QUOTA not in without[guid(1)].content
-    for true, held in ((with_quota, without), (without, with_quota)):
+    less = copy_of([queue(1)])
+    more = {id_: replace(held, content={**held.content, 199: LABEL}) for id_, held in less.items()}
+    for true, held in ((more, less), (less, more)):
         (difference,) = differences(true, held, same_site=True)
-        assert difference.properties == (PropId.Q_QUOTA,)
+        assert difference.properties == (199,)
 
 
 def test_missing_and_extra_in_the_order_of_identifiers() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from spnego import ContextReq
 from spnego._context import GSSMech
 
@@ -24,6 +24,7 @@ from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
 from mqis.runtime.authentication.target import OwnNames
 from mqis.runtime.ldap.binding import BindMethod, LdapLogin
+from mqis.runtime.ldap.channelbinding import channel_binding
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.protection import LdapProtection
 from mqis.runtime.ldap.sasl import SpnegoExchange, SpnegoMechanism, SpnegoUser

@@ -310,6 +310,27 @@ def test_an_idle_session_ends_quietly_and_comes_back() -> None:
     run(scene())
 
 
+def test_a_connection_that_waits_for_a_slot_fails_with_its_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene() -> None:
+        async with couple() as (a, b):
+            asked: list[int] = []
+
+            def grant(_session: object, requested: int, _now: float) -> int:
+                asked.append(requested)
+                return 0
+
+            monkeypatch.setattr(b, "grant", grant)
+            waiting = asyncio.create_task(a.connect(BETA, TYPE))
+            await until(lambda: asked)
+            await b.close(grace_s=0)
+            with pytest.raises(ConnectionClosed):
+                await waiting
+
+    run(scene())
+
+
 def test_a_boxcar_for_a_session_that_was_idle_too_long_is_told_so() -> None:
     """It crossed the teardown, which is under way."""
 
@@ -497,7 +518,7 @@ def test_a_port_that_is_taken_fails_the_start_and_leaves_nothing(what: str) -> N
         taken = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", 0)
         port = taken.sockets[0].getsockname()[1]
         registry = EndpointRegistry()
-        options: dict[str, Any] = {what: port, "registry": registry}
+        options: dict[str, Any] = {"mapper_port": 0, what: port, "registry": registry}
         endpoint = OleTxEndpoint(ALPHA, **options)
         with pytest.raises(OSError, match="address") as failure:
             await endpoint.start()
@@ -505,6 +526,10 @@ def test_a_port_that_is_taken_fails_the_start_and_leaves_nothing(what: str) -> N
         assert list(registry._entries) == []
         with pytest.raises(RuntimeError, match="not open"):
             endpoint.open(BETA, TYPE)
+        if what == "port":  # the mapper had been started
+            assert endpoint.mapper_port
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", endpoint.mapper_port)
         taken.close()
 
     run(scene())

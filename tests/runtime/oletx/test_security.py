@@ -6,18 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.cmpo.security import SecurityLevel, is_machine
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.oletx.binding import Security
 from mqis.runtime.oletx.connection import Message
 from mqis.runtime.oletx.endpoint import ConnectionRequest
-from mqis.runtime.rpc.client import Credentials, RpcClient
+from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult
-from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc.syntax import NDR20
 from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, couple, echo, security
 from tests.waiting import run
@@ -142,39 +140,6 @@ def test_a_plain_call_is_a_fault(level: SecurityLevel) -> None:
                         await invoke(client, idl.IXN_REMOTE, operation, poke)
                     assert fault.value.status == FaultStatus.ACCESS_DENIED
             assert not a.transport.machine.sessions
-
-    run(scene())
-
-
-def test_a_handle_needs_privacy_too() -> None:
-    """A second association of the same machine shares its handles, and is only signed."""
-
-    async def scene() -> None:
-        securities = (security(MUTUAL, ALPHA), security(MUTUAL, BETA))
-        async with couple(securities=securities) as (a, b):
-            b.accept(TYPE, echo)
-            async with await a.connect(BETA, TYPE) as connection:
-                (binding,) = a.transport._bindings.values()
-                assert binding._client is not None
-                ((group, handle),) = b.transport._issued.values()
-                initiator = securities[0].initiator
-                assert initiator is not None
-                client = await RpcClient.connect(
-                    *("127.0.0.1", b.port, [idl.SYNTAX]),
-                    transfers=[NDR20],
-                    credentials=Credentials(
-                        initiator, AuthType.NTLM, AuthLevel.INTEGRITY, binding.principal
-                    ),
-                    group_id=binding._client.group_id,
-                )
-                async with client:
-                    assert client.group_id == group.id
-                    sent = idl.SendReceive(ContextHandle(handle), 0, b"")
-                    with pytest.raises(RpcFault) as fault:
-                        await invoke(client, idl.IXN_REMOTE, idl.SEND_RECEIVE, sent)
-                    assert fault.value.status == FaultStatus.ACCESS_DENIED
-                await connection.send(1)
-                assert await connection.receive() == Message(2, b"")
 
     run(scene())
 
