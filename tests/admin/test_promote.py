@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from mqis.admin.promote.takeover import Takeover, plan_takeover
 from mqis.client.remote import Remote
 from mqis.config.file import default_toml, load, override, read
 from mqis.config.sections import ConfiguredRole
+from mqis.config.stores import open_store
+from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.server.directory_server import DirectoryServer
 from mqis.wire.errors import MqisError
@@ -234,6 +236,11 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
             ):
                 with pytest.raises(MqisError, match=message):
                     await asyncio.to_thread(plan_rebuild, psc, changed)
+            with closing(open_store(load(psc).store.url, claim=True)) as store, store.write() as tx:
+                for state in list(tx.partitions())[-1:]:
+                    tx.put_partition(replace(state, purge_state=PurgeState.STARTING_SYNC0))
+            with pytest.raises(MqisError, match="here is being synchronised; wait"):
+                await asyncio.to_thread(plan_rebuild, psc, replace(wish, name="pec1"))
             with pytest.raises(MqisError, match="pec1 is not a server of site Leiden"):
                 plan_follow(psc, "pec1")
 

@@ -377,6 +377,7 @@ def test_a_change_whose_commit_fails_is_announced_to_nobody(
         logged = " ".join(str(vars(record)) for record in caplog.records)
         assert "half" not in logged
         assert "whole" in logged
+        assert "change applied" in logged  # by the PSC
 
     asyncio.run(run())
 
