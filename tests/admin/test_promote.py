@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -243,5 +244,10 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
                 await asyncio.to_thread(plan_rebuild, psc, replace(wish, name="pec1"))
             with pytest.raises(MqisError, match="pec1 is not a server of site Leiden"):
                 plan_follow(psc, "pec1")
+            with closing(sqlite3.connect(site.homes["psc2"] / "d.db")) as database:
+                database.execute("DELETE FROM commits")
+                database.commit()
+            with pytest.raises(MqisError, match="the store here is damaged, so it cannot replace"):
+                await asyncio.to_thread(plan_rebuild, psc, replace(wish, name="pec1"))
 
     asyncio.run(run())

@@ -238,6 +238,7 @@ def test_a_primary_that_may_have_no_more_handles() -> None:
             await until(lambda: partner.calls)
             (protocol,) = partner.endpoint.transport._server._connections
             assert protocol._machine is not None
+            assert protocol._machine.group is not None
             protocol._machine.group.budget = Budget(Quota(0, 0, 0, 0))
             partner.released.set()
             with pytest.raises(RpcFault):
