@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from mqis.admin.promote.following import plan_follow
+from mqis.admin.promote.plan import rewrite
 from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import Takeover, plan_takeover
 from mqis.client.remote import Remote
-from mqis.config.file import default_toml, load, override, read
+from mqis.config.file import ConfigError, default_toml, load, override, parse, read
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import PurgeState
@@ -251,3 +252,9 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
                 await asyncio.to_thread(plan_rebuild, psc, replace(wish, name="pec1"))
 
     asyncio.run(run())
+
+
+def test_a_configuration_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    home = tmp_path / "gone" / "mqis.toml"
+    with pytest.raises(ConfigError, match=r"mqis\.toml: cannot be written: No such file"):
+        rewrite(home, parse({}))
