@@ -11,7 +11,7 @@ from mqis.runtime.node import notifier as notifying
 from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.wire.guid import Guid
 from tests.builders import queue
-from tests.waiting import run
+from tests.waiting import run, until
 
 
 def test_a_notifier_ends_while_an_address_is_found() -> None:
@@ -47,6 +47,20 @@ def test_a_notice_beyond_those_that_wait_is_counted_once(monkeypatch: pytest.Mon
         for number in range(5):
             notifier.notify(ChangeNotice(Notice.QUEUE_CREATION, queue(number)))
         assert notifier.statistics.failed == 3
+        await notifier.close()
+
+    run(main())
+
+
+def test_a_resolver_that_fails_does_not_end_the_notifying() -> None:
+    async def main() -> None:
+        async def resolve(_machine: str) -> tuple[str, int]:
+            raise ValueError("no name of a computer")
+
+        notifier = ChangeNotifier(LocalQueueManager("c14", Guid.NULL), resolve)
+        for number in range(2):
+            notifier.notify(ChangeNotice(Notice.QUEUE_CREATION, queue(path=f"c{number}\\orders")))
+        await until(lambda: notifier.statistics.failed == 2)
         await notifier.close()
 
     run(main())

@@ -12,6 +12,7 @@ from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.session import SessionState
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.multiplexer.limits import SessionLimits
+from mqis.protocol.rpc.faults import RpcConnectionError
 from mqis.protocol.rpc.registry import EndpointRegistry
 from mqis.runtime.oletx.binding import Security
 from mqis.runtime.oletx.connection import (
@@ -21,7 +22,7 @@ from mqis.runtime.oletx.connection import (
     OleTxConnection,
 )
 from mqis.runtime.oletx.endpoint import ConnectionRequest, OleTxEndpoint
-from mqis.runtime.oletx.resolver import FixedResolver, find_port
+from mqis.runtime.oletx.resolver import FixedResolver, MapperResolver, find_port
 from mqis.wire.cmpo.codes import CmResult, TeardownType
 from mqis.wire.cmpo.versions import BoundVersionSet
 from mqis.wire.guid import Guid
@@ -573,5 +574,16 @@ def test_an_endpoint_has_to_be_entered() -> None:
             _ = endpoint.transport
         with pytest.raises(RuntimeError, match="not open"):
             await endpoint.connect(BETA, TYPE)
+
+    run(scene())
+
+
+def test_a_caller_that_claims_another_host_is_not_called_back() -> None:
+    """Else it could make this side connect to third parties."""
+
+    async def scene() -> None:
+        back = MapperResolver().calling_back("192.0.2.1")
+        with pytest.raises(RpcConnectionError, match=r"localhost is not at 192\.0\.2\.1"):
+            await back(NameObject("localhost", BETA.cid))
 
     run(scene())
