@@ -397,7 +397,10 @@ async def _write(pec: DirectoryServer, written: list[str]) -> None:
 
 
 def test_postgresql_is_backed_up_and_put_back(
-    alone: Path, tmp_path: Path, postgres_schema: PostgresSchema
+    alone: Path,
+    tmp_path: Path,
+    postgres_schema: PostgresSchema,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url = "postgresql:///?" + urlencode(conninfo_to_dict(postgres_schema.conninfo), quote_via=quote)
     with closing(postgres_schema.open()) as database, closing(SqliteStore(alone / "d.db")) as file:
@@ -411,6 +414,14 @@ def test_postgresql_is_backed_up_and_put_back(
     with pytest.raises(BackupError, match="holds a directory already"):
         restore(plan_restore(archive, RestoreRequest(new)))
     assert list(new.parent.iterdir()) == []
+
+    def fail(*_stores: object, replace: bool) -> None:
+        raise StorageError("the disk of the database is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(restoring, "copy_rows", fail)
+        with pytest.raises(StorageError, match="the disk of the database is full"):
+            restore(plan_restore(archive, RestoreRequest(new, force=True)))
     restore(plan_restore(archive, RestoreRequest(new, force=True)))
     with closing(postgres_schema.open()) as database:
         assert database.check() == []

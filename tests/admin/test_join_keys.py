@@ -103,3 +103,20 @@ def test_who_requires_nothing_does_not_wait() -> None:
     [seed] = join(directory, wanted(keys_required=False)).seeds
     assert seed.key is None
     assert directory.asked == 1
+
+
+@dataclass
+class Closed(Fresh):
+    """A PEC that shows this caller no sites."""
+
+    def get(self, object_type: ObjectType, name: str, chosen: Sequence[PropId]) -> Shown:
+        if object_type is ObjectType.SITE:
+            raise DirectoryError(HResult.MQ_ERROR_ACCESS_DENIED, "not for you")
+        return super().get(object_type, name, chosen)
+
+
+def test_a_site_that_may_not_be_read_is_not_made_again() -> None:
+    directory = Closed(looks=0)
+    with pytest.raises(DirectoryError, match="not for you"):
+        join(directory, wanted(keys_required=False))
+    assert directory.made == []

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+import sqlite3
+from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mqis.admin.promote.following import plan_follow
+from mqis.admin.promote.plan import rewrite
 from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import Takeover, plan_takeover
 from mqis.client.remote import Remote
-from mqis.config.file import default_toml, load, override, read
+from mqis.config.file import ConfigError, default_toml, load, override, parse, read
 from mqis.config.sections import ConfiguredRole
+from mqis.config.stores import open_store
+from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.server.directory_server import DirectoryServer
 from mqis.wire.errors import MqisError
@@ -234,7 +238,23 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
             ):
                 with pytest.raises(MqisError, match=message):
                     await asyncio.to_thread(plan_rebuild, psc, changed)
+            with closing(open_store(load(psc).store.url, claim=True)) as store, store.write() as tx:
+                for state in list(tx.partitions())[-1:]:
+                    tx.put_partition(replace(state, purge_state=PurgeState.STARTING_SYNC0))
+            with pytest.raises(MqisError, match="here is being synchronised; wait"):
+                await asyncio.to_thread(plan_rebuild, psc, replace(wish, name="pec1"))
             with pytest.raises(MqisError, match="pec1 is not a server of site Leiden"):
                 plan_follow(psc, "pec1")
+            with closing(sqlite3.connect(site.homes["psc2"] / "d.db")) as database:
+                database.execute("DELETE FROM commits")
+                database.commit()
+            with pytest.raises(MqisError, match="the store here is damaged, so it cannot replace"):
+                await asyncio.to_thread(plan_rebuild, psc, replace(wish, name="pec1"))
 
     asyncio.run(run())
+
+
+def test_a_configuration_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    home = tmp_path / "gone" / "mqis.toml"
+    with pytest.raises(ConfigError, match=r"mqis\.toml: cannot be written: No such file"):
+        rewrite(home, parse({}))

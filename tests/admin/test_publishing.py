@@ -21,7 +21,9 @@ from mqis.testing.ldap import LdapFault, ScriptedAnswer
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry
+from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.messages import LdapMessage
+from mqis.wire.ldap.responses import AddResponse, LdapResult
 from mqis.wire.mqds.objecttype import ObjectType
 
 Published = tuple[list[PublishStep], int, TransferNotes]
@@ -105,6 +107,21 @@ def test_a_computer_has_to_exist(store: Store) -> None:
     _, written, notes = published(server, store)
     assert written == 7
     assert any("Active Directory has no computer ber-app1" in note.what for note in notes)
+
+
+def test_a_refused_change_is_told_and_not_counted(store: Store) -> None:
+    """Only what a step expects, such as an entry that is there already, is accepted."""
+    server = domain()
+
+    def refuse(message: LdapMessage) -> ScriptedAnswer | None:
+        if not isinstance(message.operation, AddEntry):
+            return None
+        return [AddResponse(LdapResult(ResultCode.INSUFFICIENT_ACCESS_RIGHTS, "", "no right"))]
+
+    server.on_message = refuse
+    _, written, notes = published(server, store)
+    assert written == 0
+    assert any("no right" in note.what for note in notes)
 
 
 def test_a_tombstone_is_put_back(store: Store) -> None:

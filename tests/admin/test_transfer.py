@@ -31,6 +31,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
+from tests.builders import queue
 
 Edit = Callable[[list[dict[str, Any]]], object]
 
@@ -119,6 +120,13 @@ def test_restoring_wants_an_empty_store(file: Path, store: Store) -> None:
     with pytest.raises(StorageError, match="the store is not empty"):
         import_file(store, file, restore=True)
     assert exported(store) == before
+
+
+def test_one_object_without_a_partition_is_in_the_way_too(file: Path, store: Store) -> None:
+    with store.write() as tx:
+        tx.insert(queue(1))
+    with pytest.raises(StorageError, match="the store is not empty"):
+        import_file(store, file, restore=True)
 
 
 # --- create ---------------------------------------------------------------------------------------

@@ -45,6 +45,9 @@ def test_every_server_s_export_shows_the_planted_faults_and_nothing_else(
         # Only the PEC knows the gates that links name: to all others the site is unknown.
         unknown = [limit["check"] for limit in found["unknown"]]
         assert ("no_gate" in unknown) == (file.stem != result.members[0].name)
+        counted = {limit["check"]: limit["left_out"] for limit in found["unknown"]}
+        assert counted.pop("no_gate", 1) == 1
+        assert set(counted.values()) == {0}
 
 
 def test_a_sound_store_is_clean(demo_store: Path) -> None:

@@ -12,10 +12,14 @@ import pytest
 from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.estate.sources import check_directory, check_ldif
 from mqis.runtime.ldap.binding import BindMethod
-from mqis.testing.ldap import ScriptedDirectory
+from mqis.testing.ldap import ScriptedAnswer, ScriptedDirectory
+from mqis.wire.errors import MqisError
 from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.ldif import read_ldif, write_ldif
-from mqis.wire.ldap.responses import SearchEntry
+from mqis.wire.ldap.messages import LdapMessage
+from mqis.wire.ldap.requests import SearchRequest
+from mqis.wire.ldap.responses import LdapResult, SearchDone, SearchEntry
 from tests.cli.commands import run
 from tests.estate.planted import CONFIGURATION, ROOT, faults, sound, standing
 
@@ -105,6 +109,27 @@ def test_dns_tells_the_addresses_that_the_directory_does_not(tmp_path: Path) -> 
     report = check_ldif(path, lambda host: [ip_address("10.2.0.1")] if "srv1" in host else [])
     assert report.limits == ()
     assert [found.check for found in report.findings] == ["address_outside_site"]
+
+
+def test_a_search_that_the_server_refuses_is_told() -> None:
+    def refuse(message: LdapMessage) -> ScriptedAnswer | None:
+        asked = message.operation
+        if not isinstance(asked, SearchRequest) or not asked.base:
+            return None
+        return [SearchDone(LdapResult(ResultCode.UNWILLING_TO_PERFORM, "", "not today"))]
+
+    async def examined() -> None:
+        root = (
+            ("defaultNamingContext", (ROOT.encode(),)),
+            ("configurationNamingContext", (CONFIGURATION.encode(),)),
+        )
+        async with ScriptedDirectory([SearchEntry("", root)], on_message=refuse) as server:
+            options = ConnectingOptions((server.url,), method=BindMethod.ANONYMOUS)
+            with pytest.raises(MqisError, match="not today") as caught:
+                await check_directory(options)
+            assert type(caught.value) is MqisError
+
+    asyncio.run(examined())
 
 
 def test_a_directory_server_shows_the_same_findings(faulty: Path) -> None:

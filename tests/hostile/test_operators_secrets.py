@@ -7,27 +7,67 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mqis.cli.sides import ServerSides
 from mqis.config.stores import open_store
+from mqis.enterprise.setup import Administrator
+from mqis.places.address import RemoteAddress
 from mqis.protocol.ldap.errors import LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl
+from mqis.runtime.authentication.account import Account
+from mqis.runtime.authentication.initiator import LogonCredentials
+from mqis.runtime.authentication.ntlm_protection import NtlmSession
+from mqis.runtime.ldap.binding import LdapLogin
 from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.sasl import SpnegoUser
 from mqis.runtime.ldap.searching import MOST_REFERENCES, SearchOutcome
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.ldap import ScriptedAnswer, ScriptedDirectory, entry
+from mqis.views.console.rights import Proof
+from mqis.web.settings import ConsoleSettings
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.messages import LdapMessage
-from mqis.wire.ldap.requests import SearchRequest
-from mqis.wire.ldap.responses import LdapResult, SearchDone, SearchReference
+from mqis.wire.ldap.requests import SaslBind, SearchRequest, SimpleBind
+from mqis.wire.ldap.responses import BindResponse, LdapResult, SearchDone, SearchReference
 from tests.cli.commands import run
 
 SECRET = "hunter2hunter2"
+
+
+# --- texts of objects -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("holder", "secret"),
+    [
+        (Account, "nt_hash"),
+        (Administrator, "password"),
+        (BindResponse, "token"),
+        (ConsoleSettings, "token"),
+        (LdapLogin, "password"),
+        (LogonCredentials, "nt_hash"),
+        (LogonCredentials, "password"),
+        (NtlmSession, "key"),
+        (Proof, "secret"),
+        (RemoteAddress, "secrets"),
+        (SaslBind, "token"),
+        (ServerSides, "secrets"),
+        (SimpleBind, "password"),
+        (SpnegoUser, "password"),
+    ],
+)
+def test_the_text_of_an_object_shows_no_secret(holder: type[Any], secret: str) -> None:
+    """It may stand in a traceback or in a log line."""
+    shown = {field.name: field.repr for field in fields(holder)}
+    assert shown[secret] is False
 
 
 # --- command lines --------------------------------------------------------------------------------

@@ -135,6 +135,28 @@ RIGHTS: list[tuple[type[IntFlag], dict[str, int]]] = [
             "GENERIC_READ": 0x80000000,
         },
     ),
+    (
+        UserRights,
+        {
+            "DS_CREATE_CHILD": 0x00000001,
+            "DS_DELETE_CHILD": 0x00000002,
+            "DS_LIST_CONTENTS": 0x00000004,
+            "DS_WRITE_PROPERTY_EXTENDED": 0x00000008,
+            "DS_READ_PROPERTY": 0x00000010,
+            "DS_WRITE_PROPERTY": 0x00000020,
+            "DS_DELETE_TREE": 0x00000040,
+            "DS_LIST_OBJECT": 0x00000080,
+            "DS_CONTROL_ACCESS": 0x00000100,
+            "DELETE": 0x00010000,
+            "READ_CONTROL": 0x00020000,
+            "WRITE_DAC": 0x00040000,
+            "WRITE_OWNER": 0x00080000,
+            "GENERIC_READ_MAPPING": 0x00020094,
+            "GENERIC_WRITE_MAPPING": 0x00020028,
+            "GENERIC_EXECUTE_MAPPING": 0x00020004,
+            "GENERIC_ALL_MAPPING": 0x000F01FF,
+        },
+    ),
 ]
 
 

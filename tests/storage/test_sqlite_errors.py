@@ -13,6 +13,8 @@ import pytest
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Transaction
+from mqis.storage.pool import Pool
+from mqis.storage.session import DatabaseSession
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -261,3 +263,61 @@ def assert_no_loss(path: Path, users: int) -> None:
         with store.read() as view:
             assert view.get(QUEUE, guid(1)) == queue(1)
             assert view.count(ObjectType.USER) == users
+
+
+def test_a_read_that_cannot_look_for_commits_fails_and_locks_nothing(tmp_path: Path) -> None:
+    """It neither begins without a view nor leaves its transaction open."""
+    path = tmp_path / "store.db"
+    make(path)
+    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path)) as other:
+        other.execute("ALTER TABLE commits RENAME TO gone")
+        with pytest.raises(StorageError, match="commits"), store.read():
+            pytest.fail("there is no view")
+        other.execute("ALTER TABLE gone RENAME TO commits")
+        other.execute("DELETE FROM objects")
+        other.commit()
+        assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+
+
+# --- what a failure leaves open -------------------------------------------------------------------
+
+
+def opened_files(path: Path) -> int:
+    """The number of descriptors of this process that lead to a file."""
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("no /proc to see the open files of a process")
+    found = 0
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found += link.readlink() == path
+    return found
+
+
+@pytest.mark.parametrize("spoil", ["PRAGMA application_id=7", "PRAGMA user_version=99999"])
+def test_a_store_that_cannot_be_opened_leaves_no_file_open(tmp_path: Path, spoil: str) -> None:
+    path = tmp_path / "store.db"
+    make(path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(spoil)
+        database.commit()
+    with pytest.raises(StorageError) as caught:  # which keeps the frames, and all that they hold
+        SqliteStore(path, create=False)
+    assert opened_files(path) == 0, caught.value
+
+
+def test_a_session_whose_first_transaction_fails_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    make(path)
+    with closing(SqliteStore(path)) as store:
+        made: list[DatabaseSession] = []
+
+        def connect() -> DatabaseSession:
+            made.append(store._connect())
+            return made[-1]
+
+        pool = Pool(connect, "BEGIN NONSENSE", lambda: None)
+        with pytest.raises(StorageError, match="NONSENSE"):
+            pool.begun()
+        (session,) = made
+        with pytest.raises(StorageError, match="closed"):
+            session.run("SELECT 1")

@@ -136,8 +136,26 @@ def test_the_tests_of_a_line(project: Path) -> None:
     assert names(reached.tests(FILE, [4])) == ["first"]  # and not the one that does not count
     assert names(reached.tests(FILE, [6])) == ["second"]
     assert names(reached.tests_of_names({"LIMIT"})) == ["first"]
+    assert names(reached.tests_of_file(FILE)) == ["first", "second"]
     assert reached.knows(FILE)
     assert not reached.knows("src/mqis/wire/other.py")
+
+
+def test_the_tests_of_a_table(project: Path) -> None:
+    """A test that compares a table of a module executes none of its lines."""
+    writer = ReachedWriter(project / PLACE / "tables.db")
+    for nodeid in ("test_z.py::test_table[a_1]", "test_z.py::test_table[b_2]"):
+        writer.test(f"tests/{nodeid}", 0.1, counts=True)
+    writer.test("tests/test_z.py::test_slower", 0.2, counts=True)
+    writer.test("tests/test_small.py::test_namesake", 0.9, counts=True)
+    writer.test("tests/test_other.py::test_other", 0.1, counts=True)
+    writer.close()
+    (project / "tests").mkdir()
+    (project / "tests" / "test_z.py").write_text("from mqis.wire.small import LIMIT\n")
+    (project / "tests" / "test_small.py").write_text("from mqis.wire import small\n")
+    (project / "tests" / "test_other.py").write_text("from mqis.wire import smallest\n")
+    found = names(Reached(project).tests_of_module(FILE))
+    assert found == ["namesake", "1]", "slower", "2]"]
 
 
 def test_the_tests_of_a_line_that_has_moved(project: Path) -> None:
@@ -208,6 +226,14 @@ def test_verdicts_end_to_end(project: Path) -> None:
         f'[[equivalent]]\nfile = "{FILE}"\nfunction = ""\nbefore = "7"\nafter = "8"\n'
         'reason = "both are more than six"\n'
     )
+    # A plugin that cannot be imported with the edit: no test runs, and that is noticed.
+    plugin = project / "tests" / "conftest.py"
+    plugin.write_text("from mqis.wire import small\nassert small.LIMIT == 7\n")
+    fates = {verdict["line"]: verdict["fate"] for verdict in run()}
+    assert fates == {2: "killed", 4: "killed", 6: "killed"}
+    plugin.unlink()
+    kept = project / ".build" / "random-1.jsonl"
+    kept.write_text("".join(li for li in kept.open() if json.loads(li)["line"] != 2))
     # Kills are kept, so that a run that was interrupted goes on: now a test would notice nothing.
     (project / "tests" / "test_a.py").write_text(
         "from mqis.wire.small import first, second\n"

@@ -31,6 +31,7 @@ def test_every_key_tells_its_realm_and_holes_none() -> None:
         (b"\x05", "the version"),
         (VERSION + struct.pack(">i", 9), "an entry"),
         (VERSION + struct.pack(">i", -9), "a hole"),
+        (VERSION + struct.pack(">i", 0), "the head of an entry"),
         (VERSION + struct.pack(">i", 2) + b"\0\1", "the head of an entry"),
         (VERSION + struct.pack(">iHH", 4, 1, 9), "a realm"),
     ],

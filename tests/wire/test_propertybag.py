@@ -147,19 +147,19 @@ class TestProperties:
 
 class TestDamage:
     @pytest.mark.parametrize(
-        ("data", "reason"),
+        ("data", "reason", "offset"),
         [
-            (b"", "u16"),
-            (b"\0", "u16"),
-            (b"\1\0" + bytes(9), "does not fit"),
-            (table((7, 17, 0), (7, 17, 1), values=b"ab"), "twice"),
+            (b"", "u16", 0),
+            (b"\0", "u16", 0),
+            (b"\1\0" + bytes(9), "does not fit", 0),
+            (table((7, 17, 0), (7, 17, 1), values=b"ab"), "twice", 2),
         ],
     )
-    def test_a_damaged_table(self, data: bytes, reason: str) -> None:
-        with pytest.raises(WireError, match=reason):
-            PropertyBag(data)
-        with pytest.raises(WireError, match=reason):
-            decode_properties(data)
+    def test_a_damaged_table(self, data: bytes, reason: str, offset: int) -> None:
+        for read in (PropertyBag, decode_properties):
+            with pytest.raises(WireError, match=reason) as caught:
+                read(data)
+            assert caught.value.offset == offset
 
     @pytest.mark.parametrize(
         ("data", "reason"),

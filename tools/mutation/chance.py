@@ -138,10 +138,8 @@ class ChanceJudge:
         )
         if ast.dump(ast.parse(text)) == ast.dump(ast.parse(source)):
             return _with(judged, "equivalent", detail="the edit changes no code")
-        if place.function:
-            tests = reached.tests(chance.file, range(place.line, place.last + 1))
-        else:
-            tests = reached.tests_of_names(place.names)
+        tests, executed = _tests(chance, reached)
+        fate: Fate
         ran = 0
         for batch in rounds(tests):
             names = [case.nodeid for case in batch]
@@ -152,10 +150,23 @@ class ChanceJudge:
                 # What cannot be imported, or ends the process, every test notices.
                 return _with(judged, "killed", detail=reply.error)
             if found := reply.settled.get("any"):
-                fate: Fate = "timeout" if found[0] == "timeout" else "killed"
+                fate = "timeout" if found[0] == "timeout" else "killed"
                 return _with(judged, fate, found[1], found[2])
-            judged = _with(judged, "survived", detail=f"{ran} of {len(tests)} tests passed")
+            fate = "survived" if executed else "unreached"
+            judged = _with(judged, fate, detail=f"{ran} of {len(tests)} tests passed")
         return judged
+
+
+def _tests(chance: Chance, reached: Reached) -> tuple[list[Case], bool]:
+    """The tests that judge an edit, and whether any is known to execute it or mention its name."""
+    place, module = chance.place, reached.tests_of_module(chance.file)
+    if place.function:
+        known = reached.tests(chance.file, range(place.line, place.last + 1))
+        first, second = known or reached.tests_of_file(chance.file), module
+    else:
+        known = reached.tests_of_names(place.names)
+        first, second = module, known
+    return list(dict.fromkeys([*first, *second])), bool(known)
 
 
 def rounds(tests: Sequence[Case]) -> Iterator[list[Case]]:

@@ -6,7 +6,9 @@ of a function that has changed since, all tests count, and of a new one all test
 
 from __future__ import annotations
 
+import ast
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -122,10 +124,59 @@ class Reached:
                 found |= {case.nodeid: case for case in self.tests(file, lines)}
         return sorted(found.values(), key=lambda case: (case.cost, case.nodeid))
 
+    def tests_of_file(self, file: str) -> list[Case]:
+        """The tests that execute anything of the file.
+
+        What a process executes that a test starts, such as a worker of Spark, is not recorded.
+        """
+        return self.tests(file, [line for f in _now(self._root, file) for line in f.body])
+
+    def tests_of_module(self, file: str) -> list[Case]:
+        """The tests in files that import the module, whether or not they execute a line of it.
+
+        A table is often compared as a whole, and what a module computes on import no test executes.
+        One case of each test comes before the others, and the file that has the module's name
+        before all.
+        """
+        module = _module(file)
+        namesake = f"test_{module.rpartition('.')[2]}.py"
+        number = Counter[str]()
+        own: list[tuple[bool, int, Case]] = []
+        for case in sorted(self._all_tests, key=lambda case: (case.cost, case.nodeid)):
+            if module in _imported(self._root / case.file):
+                function = case.nodeid.partition("[")[0]
+                own.append((not case.file.endswith(namesake), number[function], case))
+                number[function] += 1
+        return [case for *_, case in sorted(own, key=lambda found: found[:2])]
+
+    @cached_property
+    def _all_tests(self) -> list[Case]:
+        # A test that only compares a table executes no line.
+        text = "SELECT nodeid, seconds, coalesce(lines, 0) FROM tests WHERE counts"
+        return [Case(*row) for database in self._databases for row in database.execute(text)]
+
     @cached_property
     def _mentions(self) -> Mapping[str, list[Function]]:
         files = {path for database in self._databases for (path,) in _paths(database)}
         return {file: _now(self._root, file) for file in sorted(files)}
+
+
+def _module(file: str) -> str:
+    return file.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@lru_cache(2000)
+def _imported(path: Path) -> frozenset[str]:
+    """The modules that a file imports, and the names that it imports from them."""
+    if not path.is_file():
+        return frozenset()
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return frozenset(found)
 
 
 def _open(path: Path) -> sqlite3.Connection:

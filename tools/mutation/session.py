@@ -31,7 +31,10 @@ _ARGUMENTS = ("-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-hea
 def run_session(plugin: LabelledTests, tests: Iterable[str], scratch: str) -> None:
     """Runs the tests that the plugin picks from the files of these tests."""
     files = dict.fromkeys(test.partition("::")[0] for test in tests)
-    pytest.main([*_ARGUMENTS, f"--basetemp={scratch}", *files], plugins=[plugin])
+    ended = pytest.main([*_ARGUMENTS, f"--basetemp={scratch}", *files], plugins=[plugin])
+    if ended in {pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR}:
+        # A plugin or conftest.py could not be imported, or a fixture of it failed: no test ran.
+        plugin.broken(f"pytest ended with {pytest.ExitCode(ended).name}")
 
 
 class LabelledTests:
@@ -66,7 +69,11 @@ class LabelledTests:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self._send({"event": "broken", "detail": f"{report.nodeid}: {_reason(report)}"})
+            self.broken(f"{report.nodeid}: {_reason(report)}")
+
+    def broken(self, detail: str) -> None:
+        """Reports that the tests cannot run."""
+        self._send({"event": "broken", "detail": detail})
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

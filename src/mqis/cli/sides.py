@@ -32,7 +32,7 @@ class ServerSides:
     permissions: bool
     #: A run directory, whose servers can be named.
     run: Path = DEFAULT_RUN
-    secrets: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
 
     @contextmanager
     def opened(self, name: str) -> Iterator[DirectorySide]:

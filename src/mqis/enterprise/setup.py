@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -49,7 +49,7 @@ class Changing(Source, Directory, Protocol):
 class Administrator:
     domain: str
     name: str
-    password: str
+    password: str = field(repr=False)
 
 
 #: Connects to a directory server as an administrator.

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mqis.admin.activedirectory.mirror.round import MirrorInterrupted
+from mqis.admin.activedirectory.mirror.round import EstateMirror, MirrorInterrupted
 from mqis.protocol.activedirectory.mirror.cursor import read_cursor
+from mqis.storage.memory import MemoryStore
+from mqis.testing.ldap import ScriptedAnswer
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import RenameEntry
+from mqis.wire.ldap.codes import ResultCode
+from mqis.wire.ldap.messages import LdapMessage
+from mqis.wire.ldap.requests import SearchRequest
+from mqis.wire.ldap.responses import LdapResult, SearchDone
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tests.admin.activedirectory.mirrored import MirroredEstate, mirrored
@@ -74,3 +82,37 @@ def test_a_server_that_takes_over_while_changes_are_read(way: dict[str, Any]) ->
 def _position(estate: MirroredEstate) -> object:
     with estate.store.read() as view:
         return read_cursor(view)
+
+
+def test_a_round_that_fails_is_told(tmp_path: Path) -> None:
+    """``mqis mirror --once`` ends with the reason, and not as if it had made a round."""
+
+    async def test(estate: MirroredEstate) -> None:
+        searched = 0
+
+        def refuse(message: LdapMessage) -> ScriptedAnswer | None:
+            nonlocal searched
+            searched += isinstance(message.operation, SearchRequest)
+            if searched < 8:
+                return None
+            return [SearchDone(LdapResult(ResultCode.UNWILLING_TO_PERFORM, "", "not today"))]
+
+        estate.server.on_message = refuse
+        with pytest.raises(MqisError, match="not today") as caught:
+            await estate.follow(MemoryStore(), tmp_path / "journal")
+        assert type(caught.value) is MqisError
+
+    mirrored(test)
+
+
+def test_a_mirror_that_starts_again_sees_deletions_at_once() -> None:
+    """A plain account sees none in the changes: the first round looks for what is gone."""
+
+    async def test(estate: MirroredEstate) -> None:
+        await estate.mirror.round()
+        estate.delete(estate.bills)
+        again = EstateMirror(estate.client, estate.store, "corp.example")
+        assert not (await again.round()).fresh
+        assert estate.held()["queue"] == ["srv1\\orders"]
+
+    mirrored(test, shows_deleted=False)

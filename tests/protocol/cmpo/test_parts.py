@@ -36,6 +36,8 @@ def test_name_objects_as_text() -> None:
     for wrong in ("Alpha", "/", "Alpha/x", f"/{CID}", f"much-too-long-name/{CID}"):
         with pytest.raises(ValueError, match=r"HOST/CID|GUID|NetBIOS"):
             NameObject.parse(wrong)
+    with pytest.raises(ValueError, match="'Alpha' is not of the form HOST/CID"):
+        NameObject.parse("Alpha")
     with pytest.raises(ValueError, match="null GUID"):
         NameObject("Alpha", Guid.NULL)
 

@@ -392,9 +392,19 @@ def test_bound_versions(mine: tuple[int, int], theirs: tuple[int, int]) -> None:
     assert (bound.level_three if bound else None) == max(common, default=None)
 
 
+def test_each_level_is_bound_by_its_own_limits() -> None:
+    limits = VersionLimits(level_one=(1, 2), level_two=(4, 6), level_three=(8, 9))
+    assert limits.bind(BindVersionSet(0, 9, 0, 9, 0, 8)) == BoundVersionSet(2, 6, 8)
+    assert limits.bind(BindVersionSet(1, 2, 1, 3, 8, 9)) is None
+
+
 def test_limits_have_to_hold_a_version() -> None:
     with pytest.raises(ValueError, match="no version"):
         VersionLimits(level_three=(5, 4))
+    with pytest.raises(ValueError, match=r"no version lies in 3\.\.2"):
+        VersionLimits(level_one=(3, 2))
+    with pytest.raises(ValueError, match=r"no version lies in 7\.\.6"):
+        VersionLimits(level_two=(7, 6))
 
 
 # --- methods without W ----------------------------------------------------------------------------

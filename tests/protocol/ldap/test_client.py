@@ -193,6 +193,8 @@ def test_bytes_that_come_a_little_later_are_refused_too() -> None:
     client.receive(b"\x30")
     with pytest.raises(LdapViolation, match="bytes in the clear follow"):
         client.expect_silence()
+    with pytest.raises(LdapViolation, match="bytes in the clear follow"):
+        client.protect(Reversing())
 
 
 def test_a_notice_of_disconnection() -> None:

@@ -75,6 +75,20 @@ def test_messages_reach_the_other_machine_over_one_session() -> None:
     assert written[:3] == names
 
 
+def test_nothing_is_kept_of_connections_that_were_served() -> None:
+    """A server that runs for months has many of them."""
+    wires, *managers = pair()
+    for number in range(5):
+        wires.send("psc1", "PSC2", QueuedMessage(bytes([number])))
+        wires.run()
+        wires.cut()
+        wires.advance(60)
+    assert len(bodies(wires, "psc2")) == 5
+    for one in managers:
+        assert not one._dirty
+        assert len(one._links) <= 1
+
+
 def test_acknowledgements_follow_within_ten_seconds() -> None:
     wires, one, _ = pair()
     names = tuple(wires.send("psc1", "PSC2", QueuedMessage(bytes([n]))) for n in range(3))

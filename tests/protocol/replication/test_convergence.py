@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mqis.protocol.replication.convergence import DifferenceKind, copy_of, differences
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.propvariant import PropVariant, VarType
 from tests.builders import guid, machine, queue
 
+LABEL = PropVariant(VarType.LPWSTR, "a")
 HIDDEN = {PropId.Q_SCOPE: 0}
 
 
@@ -26,6 +30,14 @@ def test_numbers_do_not_matter_but_values_do() -> None:
     assert difference.kind is DifferenceKind.DIFFERENT
     assert difference.properties == (PropId.Q_LABEL,)
     assert str(difference) == f"queue {guid(1)} is different in {int(PropId.Q_LABEL)}"
+
+
+def test_a_property_of_one_side_only_is_a_difference() -> None:
+    less = copy_of([queue(1)])
+    more = {id_: replace(held, content={**held.content, 199: LABEL}) for id_, held in less.items()}
+    for true, held in ((more, less), (less, more)):
+        (difference,) = differences(true, held, same_site=True)
+        assert difference.properties == (199,)
 
 
 def test_missing_and_extra_in_the_order_of_identifiers() -> None:

@@ -132,3 +132,10 @@ def test_without_such_queues_every_difference_is_proved() -> None:
     true, other = digest(PUBLIC), digest(PUBLIC, queue(3))
     assert compare_digests(other, true, within_site=False, authority=true) is Contents.DIFFERENT
     assert compare_digests(other, true, within_site=False, authority=None) is Contents.UNPROVED
+
+
+def test_a_sum_that_is_negative_for_a_moment_can_be_stored() -> None:
+    """An object that is replaced may be taken out before the other is put in."""
+    digest = PartitionDigest().plus(-1, -1, -1)
+    assert PartitionDigest.from_bytes(digest.to_bytes()) == digest
+    assert digest.plus(1, 1, 1) == PartitionDigest()

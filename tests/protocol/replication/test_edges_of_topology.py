@@ -299,6 +299,18 @@ def test_a_backup_follows_a_psc_that_it_cannot_hear_of(*, has_partition: bool) -
     assert (state.owner if state else None) == ("new1" if has_partition else None)
 
 
+def test_a_site_that_names_no_psc_gets_one() -> None:
+    store, held = MemoryStore(), site(7, seq=5)
+    held = replace(held, properties={PropId.S_PATHNAME: held.properties[PropId.S_PATHNAME]})
+    with store.write() as tx:
+        tx.insert(held)
+        follow_psc(tx, held, "new1")
+    with store.read() as view:
+        found = view.get(ObjectType.SITE, held.id)
+    assert found is not None
+    assert found.value(PropId.S_PSC) == "new1"
+
+
 def test_a_backup_that_has_heard_of_its_psc_keeps_the_psc_s_key() -> None:
     """Else it would differ from all others at the same number, for ever."""
     store, held = MemoryStore(), site(7, psc="NEW1", seq=5, others={PropId.S_PSC_SIGNPK: b"key"})

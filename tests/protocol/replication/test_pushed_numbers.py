@@ -157,20 +157,21 @@ def test_a_purge_that_a_forger_allowed_is_taken_back() -> None:
     made.run(70)
     made.crash("psc")  # so that the PEC purges nothing
     made.restart("psc")
-    heal = made.lose(lambda parcel: parcel.machine == "pec")
-    for n in range(8):
-        made.create_queue(pec, f"pec\\q{n}")
+    for turn in ("first", "second"):
+        heal = made.lose(lambda parcel: parcel.machine == "pec")
+        for n in range(8):
+            made.create_queue(pec, f"pec\\{turn}{n}")
+            made.run(1)
+        beat(made, psc.last(SITE_A), psc.last(SITE_A))
+        made.create_queue(pec, f"pec\\{turn}-more")
         made.run(1)
-    beat(made, psc.last(SITE_A), psc.last(SITE_A))
-    made.create_queue(pec, "pec\\more")
-    made.run(1)
-    assert psc.partition(SITE_A).purged_seq > pec.partition(SITE_A).purged_seq
-    heal()
-    made.create_queue(pec, "pec\\next")
-    made.run(100)
-    assert psc.find(ObjectType.QUEUE, "pec\\next") is not None
-    assert psc.partition(SITE_A).purged_seq <= pec.partition(SITE_A).purged_seq
-    made.check_converged()
+        assert psc.partition(SITE_A).purged_seq > pec.partition(SITE_A).purged_seq
+        heal()
+        made.create_queue(pec, f"pec\\{turn}-next")
+        made.run(100)
+        assert psc.find(ObjectType.QUEUE, f"pec\\{turn}-next") is not None
+        assert psc.partition(SITE_A).purged_seq <= pec.partition(SITE_A).purged_seq
+        made.check_converged()
 
 
 # --- old numbers, which are replayed --------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from mqis.protocol.replication.effects import Refusal
 from mqis.protocol.replication.refusals import HARMLESS, RefusalReason
+from mqis.wire.journal import RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import pair, props
@@ -148,6 +149,11 @@ def test_a_change_that_the_directory_refuses(enterprise: Enterprise) -> None:
     )
     found = refused(enterprise, "pec", "psc", ChangePropagation(SITE_A, (missing,)))
     assert found.reason is R.NOT_APPLIED
+    with enterprise.nodes["psc"].store.read() as view:
+        records = [record for _, record in view.outbox(0, 10**6)]
+    (record,) = (r for r in records if (r.state, r.seq.value) == (RecordState.REFUSED, last + 1))
+    said = record.operation, record.partition, record.object_id
+    assert said == (Command.UPDATE, SITE_A, guid_of("nobody"))
 
 
 def test_a_purge_that_the_replica_is_past(enterprise: Enterprise) -> None:

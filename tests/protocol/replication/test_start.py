@@ -8,6 +8,7 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, PurgeState
 from mqis.protocol.queueing.message import REPLICATION_LIFETIME_S, REQUEST_LIFETIME_S
+from mqis.protocol.replication import work
 from mqis.protocol.replication.acknowledging import acks_of
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.server import Role, Server
@@ -329,6 +330,31 @@ def test_message_numbers_of_a_restored_store_do_not_come_again(enterprise: Enter
     with pec.store.write() as tx:  # as a backup from before all of them has it
         tx.put_state("queueing", b"message-id", (min(used) - 1).to_bytes(4, "big"))
     enterprise.run(60)
+    enterprise.crash("pec")
+    enterprise.sent.clear()
+    enterprise.restart("pec")
+    again = {p.identifier.ordinal for p in enterprise.sent if p.sender == "pec"}
+    assert again
+    assert min(again) > max(used)
+
+
+def test_message_numbers_before_a_crash_do_not_come_again(
+    enterprise: Enterprise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More messages than one reserved block; the store's counter is ahead of the clock."""
+    monkeypatch.setattr(work, "_BLOCK", 4)
+    pec = enterprise.nodes["pec"]
+    enterprise.crash("pec")
+    with pec.store.write() as tx:
+        ahead = ((int(enterprise.at.unix) + 3600) << 8) % 2**32
+        tx.put_state("queueing", b"message-id", ahead.to_bytes(4, "big"))
+    enterprise.sent.clear()
+    enterprise.restart("pec")
+    for number in range(6):
+        enterprise.create_queue(pec, f"pec\\before{number}")
+        enterprise.run(11)
+    used = [p.identifier.ordinal for p in enterprise.sent if p.sender == "pec"]
+    assert len(set(used)) == len(used) > 8
     enterprise.crash("pec")
     enterprise.sent.clear()
     enterprise.restart("pec")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -98,6 +100,21 @@ def test_a_lookup_that_is_broken_off_ends_its_query() -> None:
             await asyncio.to_thread(store.close)
 
     asyncio.run(in_time(run()))
+
+
+@pytest.mark.filterwarnings("error")
+def test_closing_twice_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that fails to start closes its store, and so does the command that ends."""
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+
+    def test(store: ActiveDirectoryStore, _estate: Estate) -> None:
+        store.close()
+        store.close()
+        gc.collect()
+
+    stored(test)
+    assert not unraisable
 
 
 def test_objects_by_what_their_calls_ask_for() -> None:

@@ -34,6 +34,12 @@ def test_every_loopback_address_has_a_network() -> None:
     assert network_of("203.0.113.1") == LocalNetwork("203.0.113.1", "255.255.255.255")
 
 
+def test_the_address_tells_whether_a_network_is_loopback() -> None:
+    """Its broadcast address does not: without one it is the limited one."""
+    assert LocalNetwork("127.0.0.1", "255.255.255.255").loopback
+    assert not LocalNetwork("192.0.2.1", "127.255.255.255").loopback
+
+
 def test_where_no_ioctl_tells_the_hosts_name_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(socket, "gethostbyname_ex", lambda _: ("h", [], ["127.0.0.1", "10.0.0.9"]))

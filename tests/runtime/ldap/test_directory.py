@@ -157,7 +157,9 @@ def test_changes() -> None:
             found = await directory.read(name)
             assert found is not None
             assert found.values("label") == (b"l",)
+            before = len(server.received)
             await directory.apply(RenameEntry(name, "CN=r"))
+            assert len(server.received) == before + 1
             assert await directory.read(name) is None
             await directory.apply(DeleteEntry(f"CN=r,{ROOT}", tree=True))
             assert server.received[-1].controls == (tree_delete,)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from spnego import ContextReq
 from spnego._context import GSSMech
 
@@ -24,6 +24,7 @@ from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
 from mqis.runtime.authentication.target import OwnNames
 from mqis.runtime.ldap.binding import BindMethod, LdapLogin
+from mqis.runtime.ldap.channelbinding import channel_binding
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.protection import LdapProtection
 from mqis.runtime.ldap.sasl import SpnegoExchange, SpnegoMechanism, SpnegoUser
@@ -195,3 +196,15 @@ def test_kerberos_is_asked_for_the_layer_that_is_wanted(
     (options,) = made
     assert options["request"] == ContextReq.mutual_auth | asked
     assert options["sealing"] is (protection is LdapProtection.SEAL)
+
+
+def test_a_certificate_signed_in_an_unknown_way_is_bound_by_sha_256(tmp_path: Path) -> None:
+    """RFC 5929 4.1 leaves the hash open for an algorithm that names none."""
+    server_context(tmp_path)
+    known = x509.load_pem_x509_certificate((tmp_path / "ca.pem").read_bytes())
+    data = known.public_bytes(serialization.Encoding.DER)
+    ecdsa_with_sha256 = bytes.fromhex("06082a8648ce3d040302")
+    assert data.count(ecdsa_with_sha256) == 2
+    unknown = data.replace(ecdsa_with_sha256, bytes.fromhex("06082a8648ce3d04037f"))
+    expected = b"tls-server-end-point:" + hashlib.sha256(unknown).digest()
+    assert channel_binding(unknown) == expected

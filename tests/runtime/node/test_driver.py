@@ -183,6 +183,8 @@ class TestWithoutTheAuthority:
                     await psc.create(SITE, {}, "Gouda")
                 assert refused.value.hresult == HResult.MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER
                 assert pec.host.find(SITE, "Gouda") is None
+                counted = psc.driver.statistics
+                assert (counted.forward_failures, counted.forward_timeouts) == (1, 1)
 
         asyncio.run(run())
 
@@ -198,6 +200,8 @@ class TestWithoutTheAuthority:
                 with pytest.raises(DirectoryError) as refused:
                     await psc.create(SITE, {}, "Gouda")
                 assert refused.value.hresult == HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE
+                counted = psc.driver.statistics
+                assert (counted.forward_failures, counted.forward_timeouts) == (1, 0)
 
         asyncio.run(run())
 
@@ -339,6 +343,39 @@ def test_changes_that_run_again_are_made_and_announced_once(tmp_path: Path) -> N
         asyncio.run(run(store))
 
 
+def test_a_restart_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        net = Net()
+        host = net.pec("pec1", "Delft")
+        host.store = store = FailingStore(host.store)
+        async with running(net, host) as pec:
+            store.fail = True
+            with pytest.raises(StorageError):
+                await pec.queue("pec1\\refused")
+            store.fail = False
+            node, attempts = pec.driver.node, []
+            start = node.start
+
+            def failing(at: Any) -> Any:
+                attempts.append(at)
+                if len(attempts) > 1:
+                    return start(at)
+
+                def broken(_tx: Transaction) -> None:
+                    raise StorageError("cannot be read")
+
+                return broken
+
+            monkeypatch.setattr(node, "start", failing)
+            with pytest.raises(StorageError, match="cannot be read"):
+                await pec.queue("pec1\\first")
+            await pec.queue("pec1\\second")
+            assert len(attempts) == 2
+            assert pec.driver.statistics.restarts == 1
+
+    asyncio.run(run())
+
+
 @pytest.mark.req("MQDS-3.1.6.4-03")
 def test_a_change_whose_commit_fails_is_announced_to_nobody(
     caplog: pytest.LogCaptureFixture,
@@ -373,6 +410,7 @@ def test_a_change_whose_commit_fails_is_announced_to_nobody(
         logged = " ".join(str(vars(record)) for record in caplog.records)
         assert "half" not in logged
         assert "whole" in logged
+        assert "change applied" in logged  # by the PSC
 
     asyncio.run(run())
 

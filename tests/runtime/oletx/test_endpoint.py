@@ -12,6 +12,7 @@ from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.session import SessionState
 from mqis.protocol.cmpo.setup import SessionError
 from mqis.protocol.multiplexer.limits import SessionLimits
+from mqis.protocol.rpc.faults import RpcConnectionError
 from mqis.protocol.rpc.registry import EndpointRegistry
 from mqis.runtime.oletx.binding import Security
 from mqis.runtime.oletx.connection import (
@@ -21,7 +22,7 @@ from mqis.runtime.oletx.connection import (
     OleTxConnection,
 )
 from mqis.runtime.oletx.endpoint import ConnectionRequest, OleTxEndpoint
-from mqis.runtime.oletx.resolver import FixedResolver, find_port
+from mqis.runtime.oletx.resolver import FixedResolver, MapperResolver, find_port
 from mqis.wire.cmpo.codes import CmResult, TeardownType
 from mqis.wire.cmpo.versions import BoundVersionSet
 from mqis.wire.guid import Guid
@@ -310,6 +311,27 @@ def test_an_idle_session_ends_quietly_and_comes_back() -> None:
     run(scene())
 
 
+def test_a_connection_that_waits_for_a_slot_fails_with_its_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene() -> None:
+        async with couple() as (a, b):
+            asked: list[int] = []
+
+            def grant(_session: object, requested: int, _now: float) -> int:
+                asked.append(requested)
+                return 0
+
+            monkeypatch.setattr(b, "grant", grant)
+            waiting = asyncio.create_task(a.connect(BETA, TYPE))
+            await until(lambda: asked)
+            await b.close(grace_s=0)
+            with pytest.raises(ConnectionClosed):
+                await waiting
+
+    run(scene())
+
+
 def test_a_boxcar_for_a_session_that_was_idle_too_long_is_told_so() -> None:
     """It crossed the teardown, which is under way."""
 
@@ -497,7 +519,7 @@ def test_a_port_that_is_taken_fails_the_start_and_leaves_nothing(what: str) -> N
         taken = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", 0)
         port = taken.sockets[0].getsockname()[1]
         registry = EndpointRegistry()
-        options: dict[str, Any] = {what: port, "registry": registry}
+        options: dict[str, Any] = {"mapper_port": 0, what: port, "registry": registry}
         endpoint = OleTxEndpoint(ALPHA, **options)
         with pytest.raises(OSError, match="address") as failure:
             await endpoint.start()
@@ -505,6 +527,10 @@ def test_a_port_that_is_taken_fails_the_start_and_leaves_nothing(what: str) -> N
         assert list(registry._entries) == []
         with pytest.raises(RuntimeError, match="not open"):
             endpoint.open(BETA, TYPE)
+        if what == "port":  # the mapper had been started
+            assert endpoint.mapper_port
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", endpoint.mapper_port)
         taken.close()
 
     run(scene())
@@ -548,5 +574,16 @@ def test_an_endpoint_has_to_be_entered() -> None:
             _ = endpoint.transport
         with pytest.raises(RuntimeError, match="not open"):
             await endpoint.connect(BETA, TYPE)
+
+    run(scene())
+
+
+def test_a_caller_that_claims_another_host_is_not_called_back() -> None:
+    """Else it could make this side connect to third parties."""
+
+    async def scene() -> None:
+        back = MapperResolver().calling_back("192.0.2.1")
+        with pytest.raises(RpcConnectionError, match=r"localhost is not at 192\.0\.2\.1"):
+            await back(NameObject("localhost", BETA.cid))
 
     run(scene())

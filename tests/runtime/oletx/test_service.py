@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mqis.protocol.budget import Budget, Quota
 from mqis.protocol.cmpo.session import SessionState
 from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
@@ -223,6 +224,26 @@ def test_a_primary_that_gives_up_its_call() -> None:
                 await task
             await until(lambda: not partner.endpoint.transport.machine.sessions)
             assert not partner.endpoint.transport._issued
+
+    run(scene())
+
+
+def test_a_primary_that_may_have_no_more_handles() -> None:
+    """They ran out while the secondary waited for the answer to its own call."""
+
+    async def scene() -> None:
+        async with stranger() as partner:
+            partner.released.clear()
+            task = asyncio.create_task(partner.build())
+            await until(lambda: partner.calls)
+            (protocol,) = partner.endpoint.transport._server._connections
+            assert protocol._machine is not None
+            assert protocol._machine.group is not None
+            protocol._machine.group.budget = Budget(Quota(0, 0, 0, 0))
+            partner.released.set()
+            with pytest.raises(RpcFault):
+                await asyncio.wait_for(task, DEADLINE_S)
+            await until(lambda: not partner.endpoint.transport.machine.sessions)
 
     run(scene())
 

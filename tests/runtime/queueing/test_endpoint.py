@@ -21,6 +21,7 @@ from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.runtime.queueing import connection
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
 from mqis.testing.ports import free_port
 from mqis.wire.guid import Guid
@@ -28,7 +29,7 @@ from mqis.wire.mqqb.internal import ConnectionParameters, EstablishConnection
 from mqis.wire.mqqb.packet import decode_packet
 from mqis.wire.mqqb.ping import Ping
 from tests.runtime.queueing.proxy import Proxy
-from tests.waiting import in_time, run, until
+from tests.waiting import DEADLINE_S, in_time, run, until
 
 HOST = "127.0.0.1"
 PSC1 = Guid.parse("f0f1f2f3-0001-0002-0003-040506070809")
@@ -251,6 +252,30 @@ def test_closing_writes_what_is_queued_and_acknowledges_what_came() -> None:
             with pytest.raises(ValueError, match="closed"):
                 one.send("PSC2", QueuedMessage(b"x"))
             await one.close()
+
+    run(body())
+
+
+def test_a_peer_that_reads_nothing_does_not_outlast_the_close(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "LINGER_S", 2 * DEADLINE_S)
+
+    async def body() -> None:
+        book = Book()
+        async with endpoint(PSC2, "PSC2", book, PATIENT) as two:
+            book.ports["PSC2"] = await two.listen(HOST, 0)
+            one = endpoint(PSC1, "PSC1", book, PATIENT)
+            one.send("PSC2", QueuedMessage(b"first"))
+            await wait_for(one, SessionOpened)
+            await wait_for(two, Delivered)
+            for link in two._connections.values():
+                assert link._transport is not None
+                link._transport.pause_reading()
+            for _ in range(8):
+                one.send("PSC2", QueuedMessage(bytes(4_000_000)))
+            await one.close(grace_s=0.2)
+            await until(lambda: not one._connections)
 
     run(body())
 

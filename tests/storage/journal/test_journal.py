@@ -19,6 +19,7 @@ from mqis.storage.journal.reader import Segment, records
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from tests.disks import small_disk
+from tests.storage.test_sqlite_errors import opened_files
 
 SERVER = Guid(b"s" * 16)
 
@@ -115,8 +116,9 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
 def test_the_journal_of_another_server_is_refused(tmp_path: Path) -> None:
     with journal(tmp_path) as opened:
         opened.append(encoded(1))
-    with pytest.raises(StorageError, match=r"belongs to PSC1 .*, not to OTHER"):
+    with pytest.raises(StorageError, match=r"belongs to PSC1 .*, not to OTHER") as caught:
         Journal(tmp_path, "OTHER", Guid(b"o" * 16))
+    assert opened_files(tmp_path / "lock") == 0, caught.value
 
 
 # --- what a crash leaves --------------------------------------------------------------------------

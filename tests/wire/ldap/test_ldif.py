@@ -127,6 +127,7 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LdifError, match="line 4: the line is longer than 50"):
         read("dn: a\ncn: " + "x" * 30 + "\n " + "x" * 15 + "\n xxx")
     monkeypatch.setattr(ldif, "MAXIMUM_RECORD", 20)
+    assert len(read("dn: a\ncn: xxxx\ncn: xxx\n\n" * 2)) == 2  # 20 octets each
     with pytest.raises(LdifError, match="line 3: the record is too large"):
         read("dn: a\ncn: xxxx\ncn: xxxxxxxxx\n")
 

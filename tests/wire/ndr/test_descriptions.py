@@ -121,6 +121,13 @@ def test_octets_are_bytes(description: ndr.Description[Any]) -> None:
         description.encode([1, 2], Syntax.NDR20)
 
 
+def test_octets_of_a_fixed_number_stand_as_they_are() -> None:
+    description = ndr.Fixed(ndr.BYTE, 2)
+    for syntax in Syntax:
+        assert description.encode(b"ab", syntax) == b"ab"
+        assert description.decode(b"ab", syntax) == b"ab"
+
+
 def test_a_boolean_is_a_bool() -> None:
     with pytest.raises(TypeError, match="True or False"):
         ndr.BOOLEAN.encode(1, Syntax.NDR20)  # type: ignore[arg-type]

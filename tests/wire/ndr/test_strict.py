@@ -380,6 +380,8 @@ def test_string_refusals(stub: bytes, reason: str) -> None:
     error = refusal(ndr.WSTRING, stub)
     assert reason in error.reason
     assert error.status == ndr.BAD_STUB_DATA
+    if reason == "zero character":
+        assert error.offset == 12  # the first character
 
 
 def test_string_may_stand_in_a_larger_array() -> None:

@@ -227,6 +227,7 @@ def test_there_are_only_so_many_interfaces(monkeypatch: pytest.MonkeyPatch) -> N
     told, packet = walk_capture(data)
     assert isinstance(told, Unreadable)
     assert "more than 2 interfaces" in told.reason
+    assert told.offset == len(b.section() + b.interface() * 2)
     assert isinstance(packet, Captured)
 
 

@@ -59,6 +59,13 @@ def test_a_tower_that_names_nothing(floors: tuple[Floor, ...]) -> None:
     assert (tower.interface, tower.transfer, tower.port, tower.address) == (None,) * 4
 
 
+def test_a_port_is_found_right_below_the_syntaxes() -> None:
+    """Also in a tower that leaves out the floor of the connection-oriented protocol."""
+    syntax = Floor(b"\x0d" + bytes(18), b"\0\0")
+    tower = Tower((syntax, syntax, Floor(b"\x07", b"\x07\x09")))
+    assert tower.port == 1801
+
+
 def test_more_floors_than_a_tower_has() -> None:
     with pytest.raises(WireError, match="at most 6 floors, not 7"):
         Tower.from_bytes(Tower((Floor(b"\x0b", b""),) * 7).to_bytes())

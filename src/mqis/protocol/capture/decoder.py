@@ -38,9 +38,11 @@ class _UdpFlow:
 
     __slots__ = ("beginning", "bytes", "flow", "last", "unrecognised")
 
-    def __init__(self, flow: Flow, place: PacketPosition) -> None:
+    #: The place of the last datagram.
+    last: PacketPosition
+
+    def __init__(self, flow: Flow) -> None:
         self.flow = flow
-        self.last = place
         #: Datagrams of no known protocol, their bytes, and the first bytes of the first of them.
         self.unrecognised = 0
         self.bytes = 0
@@ -194,7 +196,7 @@ class CaptureDecoder:
         kept = self._flows.get(key)
         if kept is None:
             self._make_room()
-            kept = self._flows[key] = _UdpFlow(Flow(key, side, place, self._longest), place)
+            kept = self._flows[key] = _UdpFlow(Flow(key, side, place, self._longest))
         kept.last = place
         found = self._meaning(datagram)
         if found is None:

@@ -218,7 +218,6 @@ class _LineError(Exception):
     """A fault under a key; the caller that knows the line adds it."""
 
     def __init__(self, key: str, reason: str) -> None:
-        super().__init__(reason)
         self.key = key
         self.reason = reason
 

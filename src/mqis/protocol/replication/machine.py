@@ -74,7 +74,7 @@ class Received:
     identifier: MessageIdentifier
     #: The queue manager at the other end of the session.
     source: Guid
-    authenticated: bool = False
+    authenticated: bool
     session: int = 0
 
 

@@ -26,7 +26,6 @@ class FaultAnswer(Exception):
         final: bool = True,
         call_id: int | None = None,
     ) -> None:
-        super().__init__(status)
         self.status = status
         self.context_id = context_id
         self.executed = executed

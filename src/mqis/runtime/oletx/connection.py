@@ -250,8 +250,7 @@ class OleTxConnection:
     # --- the link ---------------------------------------------------------------------------------
 
     def on_opened(self) -> None:
-        if not self._opened.done():
-            self._opened.set_result(None)
+        self._opened.set_result(None)
 
     def received(self, raw: multiplexed.MultiplexedConnection, packet: Packet) -> None:
         """Takes a message that has waited, as a copy: a view would keep the whole boxcar."""

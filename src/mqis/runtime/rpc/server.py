@@ -214,4 +214,3 @@ class RpcServer:
             await asyncio.sleep(0.01)
         if self._listener is not None:
             await self._listener.wait_closed()
-            self._listener = None

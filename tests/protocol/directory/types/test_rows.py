@@ -277,11 +277,27 @@ TYPES: dict[ValueMeaning, set[VarType]] = {
     ValueMeaning.SEQUENCE: {VarType.BLOB},
 }
 
+#: MS-MQDS 3.1.4.21.8, written out once more.
+WORDS = {
+    PropId.Q_PRIV_LEVEL: {0: "none", 1: "optional", 2: "body"},
+    PropId.Q_SCOPE: {0: "site", 1: "enterprise"},
+    PropId.CN_PROTOCOLID: {1: "IP", 3: "IPX", 5: "foreign"},
+    PropId.QM_OS: {
+        0x000: "unknown",
+        0x100: "foreign",
+        0x200: "Windows 95",
+        0x300: "Windows client",
+        0x400: "Windows server",
+        0x500: "Windows enterprise server",
+    },
+}
+
 
 @every_row
 def test_the_meaning_suits_the_variant_type(row: PropertyRow) -> None:
     assert row.vt in TYPES.get(row.meaning, set(VarType))
     assert (row.words is not None) == (row.meaning is ValueMeaning.WORD)
+    assert row.words == WORDS.get(row.id)
     if row.refers_to is not None:
         assert row.vt in (VarType.CLSID, VarType.VECTOR_CLSID)
     for role, meaning in (
