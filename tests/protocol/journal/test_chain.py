@@ -88,8 +88,8 @@ def test_without_digests_the_headers_are_judged() -> None:
     assert judged([links[0], shorter, *links[2:]], own()) == [(S.TAMPERED, 2, 2)]
     longer = replace(links[1], size=links[1].size + 1)
     (finding,) = judge_chain([links[0], longer, *links[2:]], [own().public])
-    assert (finding.state, finding.first) == (S.TAMPERED, 2)
-    assert "1 bytes were added" in finding.text
+    assert (finding.check, finding.first) == (S.TAMPERED, 2)
+    assert "1 bytes were added" in finding.what
 
 
 def test_another_digest_is_named_where_it_is() -> None:
