@@ -356,6 +356,15 @@ def test_a_gate_below_a_hidden_container_is_unknown(check: Check, tmp_path: Path
         assert checked.unknown["bad_gate"] == checked.unknown["left_settings"] == 3
 
 
+def test_a_gate_below_a_computer_without_readable_attributes_is_unknown(tmp_path: Path) -> None:
+    """The account sees that the computer is there, and neither its class nor what it contains."""
+    name = f"CN=SRV2,{OU}"
+    entries = hidden([*standing(), *sound()], name, f"CN=msmq,{name}")
+    checked = online(tmp_path, [*entries, AddEntry(name, ())])
+    assert (checked.found, checked.repairs) == ([], [])
+    assert checked.unknown == {"bad_gate": 1, "left_settings": 1}
+
+
 @either
 def test_a_user_may_be_hidden_as_other_entries_are(check: Check, tmp_path: Path) -> None:
     entries = [*standing(), *sound(), *faults()["unknown_user"]]

@@ -132,6 +132,8 @@ class Sight:
             return False
         above = parent_of(name)
         while above and above not in self.entries and above not in self.listed:
+            if above in self.damaged:  # it is there, and shows nothing
+                return False
             above = parent_of(above)
         return bool(above) and above in self.listed
 
