@@ -103,8 +103,20 @@ def online(
     async def checked() -> Any:
         async with served(entries) as server, served(everywhere or ()) as catalogue:
             url = NOBODY_THERE if everywhere is None else catalogue.url
+<<<<<<< HEAD
             given = ["--method", "anonymous", "--json", "--ldif", str(repairs), *arguments]
             check = ["estate", "check", server.url, "--catalogue", url, *given]
+=======
+            given: tuple[str | Path, ...] = (
+                "--method",
+                "anonymous",
+                "--json",
+                "--ldif",
+                repairs,
+                *arguments,
+            )
+            check = "estate", "check", server.url, "--catalogue", url, *given
+>>>>>>> lane-estate
             return await asyncio.to_thread(run, *check)
 
     return Checked(asyncio.run(checked()), repairs)
@@ -343,6 +355,14 @@ def test_a_damaged_queue_manager_does_not_make_its_queues_orphans(
     checked = check(tmp_path, entries)
     assert (checked.found, checked.repairs) == ([], [])
     assert checked.unknown == {"queue_without_machine": 1}
+
+
+@either
+def test_settings_may_be_those_of_a_damaged_queue_manager(check: Check, tmp_path: Path) -> None:
+    bad = made(f"CN=msmq,CN=X,{OU}", "mSMQConfiguration", objectGUID=b"short")
+    checked = check(tmp_path, [*standing(), *sound(), bad, *faults()["left_settings"]])
+    assert (checked.found, checked.repairs) == ([], [])
+    assert checked.unknown == {"left_settings": 1}
 
 
 @either

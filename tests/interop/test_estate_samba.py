@@ -22,6 +22,7 @@ from mqis.wire.security.sid import Sid
 from tests.estate.forest import migrated
 from tests.estate.planted import CONFIGURATION, OU, ROOT, faults, sound
 from tests.interop.samba_domain import PASSWORD, USER, load_entries, samba_domain
+from tests.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.interop
 
@@ -75,12 +76,15 @@ class Domain:
             capture_output=True,
             text=True,
             check=False,
+            timeout=DEADLINE_S,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def search(self, base: str, *arguments: str) -> list[AddEntry]:
-        text = self.ldap("ldapsearch", "-LLL", "-b", base, *arguments)
+        # In pages: Samba was seen to leave a large answer inside TLS unsent for ever.
+        paged = "-E", "pr=10/noprompt"
+        text = self.ldap("ldapsearch", "-LLL", *paged, "-b", base, *arguments)
         found = read_ldif(text.encode().splitlines(keepends=True), "ldapsearch")
         return [entry for entry in found if isinstance(entry, AddEntry)]
 
