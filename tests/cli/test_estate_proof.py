@@ -103,20 +103,8 @@ def online(
     async def checked() -> Any:
         async with served(entries) as server, served(everywhere or ()) as catalogue:
             url = NOBODY_THERE if everywhere is None else catalogue.url
-<<<<<<< HEAD
             given = ["--method", "anonymous", "--json", "--ldif", str(repairs), *arguments]
             check = ["estate", "check", server.url, "--catalogue", url, *given]
-=======
-            given: tuple[str | Path, ...] = (
-                "--method",
-                "anonymous",
-                "--json",
-                "--ldif",
-                repairs,
-                *arguments,
-            )
-            check = "estate", "check", server.url, "--catalogue", url, *given
->>>>>>> lane-estate
             return await asyncio.to_thread(run, *check)
 
     return Checked(asyncio.run(checked()), repairs)
