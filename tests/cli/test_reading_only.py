@@ -211,7 +211,7 @@ def test_a_store_of_an_earlier_version_is_not_upgraded_by_reading(
 def test_a_store_is_upgraded_by_its_own_command(demo_store: Path, tmp_path: Path) -> None:
     path = Path(shutil.copy(demo_store, tmp_path / "d.db"))
     with closing(sqlite3.connect(path)) as database:
-        database.execute("DROP TABLE commits")
+        database.execute("DROP TABLE creators")
     _of_version(path, schema.VERSION - 1)
     assert run("store", "upgrade", "--store", path).exit_code == 0
     assert run("store", "check", "--store", path).stdout.startswith("ok: 1 enterprise")

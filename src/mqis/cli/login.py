@@ -51,7 +51,7 @@ ServerOption = Annotated[
     list[str] | None,
     typer.Option(
         "--server",
-        metavar="HOST[:PORT]|NAME",
+        metavar="HOST[:PORT]",
         help="A directory server: its host, or its name in the run directory of 'mqis up' "
         "($MQIS_RUN, else ./mqis-run). May be repeated: the next one is tried if it does not "
         "answer. Without a port, its endpoint mapper is asked for it. Default: $MQIS_SERVER.",

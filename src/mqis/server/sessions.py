@@ -47,7 +47,7 @@ class SessionList:
         elif message.verb != SessionVerb.LIST:
             raise _refused(f"sessions: unknown verb {message.verb[:40]!r}")
         else:
-            audit.info("sessions listed", extra=_asker(call))
+            audit.info("sessions listed", extra=_asker(call, peer=call.peer))
         return encode(self._listed(call))
 
     def _listed(self, call: IncomingCall) -> SessionsReply:
@@ -64,15 +64,18 @@ class SessionList:
         elif found.group is call.group:
             reason = f"session {request.id} is the one that asks; just close it"
         if found is None or reason:
-            audit.info("session not ended", extra=_asker(call, session=request.id, reason=reason))
+            audit.info(
+                "session not ended",
+                extra=_asker(call, peer=call.peer, session=request.id, reason=reason),
+            )
             raise _refused(reason)
         rpc.end_session(request.id)
         about = {"account": _account(found), "address": found.address}
-        audit.info("session ended", extra=_asker(call, session=request.id, **about))
+        audit.info("session ended", extra=_asker(call, peer=call.peer, session=request.id, **about))
 
 
 def _asker(call: IncomingCall, **about: object) -> dict[str, object]:
-    return details(user=name_of(call.identity), peer=call.peer, **about)
+    return details(user=name_of(call.identity), **about)
 
 
 def _entry(session: RpcSession, call: IncomingCall) -> SessionEntry:
