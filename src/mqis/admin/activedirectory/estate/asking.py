@@ -16,7 +16,7 @@ from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.estate.facts import EstateFacts
 from mqis.protocol.activedirectory.estate.gathering import kind_of
 from mqis.protocol.activedirectory.estate.questions import Questions, open_questions
-from mqis.protocol.activedirectory.estate.sight import Sight, domain_of, name_of, parent_of
+from mqis.protocol.activedirectory.estate.sight import EstateSight, domain_of, name_of, parent_of
 from mqis.protocol.ldap.errors import LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import GLOBAL_CATALOGUE_PORT, GLOBAL_CATALOGUE_TLS_PORT, LdapUrl
@@ -109,7 +109,7 @@ async def _find_users(
                     facts.sids.update(entry.values(attribute))
 
 
-async def _look_for(client: LdapDirectoryClient, sight: Sight, names: Iterable[str]) -> None:
+async def _look_for(client: LdapDirectoryClient, sight: EstateSight, names: Iterable[str]) -> None:
     """Reads entries by name; above one that does not exist, looks if the account sees the place."""
     for name in names:
         await _look_at(client, sight, name)
@@ -122,7 +122,7 @@ async def _look_for(client: LdapDirectoryClient, sight: Sight, names: Iterable[s
                 sight.listed.add(above)
 
 
-async def _look_at(client: LdapDirectoryClient, sight: Sight, name: str) -> None:
+async def _look_at(client: LdapDirectoryClient, sight: EstateSight, name: str) -> None:
     if name in sight.entries or name in sight.missing:
         return
     try:

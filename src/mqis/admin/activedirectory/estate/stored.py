@@ -22,7 +22,7 @@ from mqis.protocol.activedirectory.estate.facts import (
     SiteFact,
 )
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
-from mqis.protocol.activedirectory.estate.sight import Sight, name_of
+from mqis.protocol.activedirectory.estate.sight import EstateSight, name_of
 from mqis.protocol.directory.certificates import certificates_of
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.directory.service import ServiceAttributes
@@ -51,7 +51,7 @@ _NAMED = (ObjectType.SITE, ObjectType.MACHINE)
 
 def check_stored(view: View) -> CheckReport:
     """Examines a store as one view shows it. Repairs are commands: a store has no LDAP names."""
-    facts = EstateFacts(untold=dict(_UNTOLD), sight=Sight(everything=True))
+    facts = EstateFacts(untold=dict(_UNTOLD), sight=EstateSight(everything=True))
     names = {obj.id: _name(obj) for kind in _NAMED for obj in view.objects(kind)}
     facts.sites = [_site(obj) for obj in view.objects(ObjectType.SITE)]
     facts.machines = [_machine(obj) for obj in view.objects(ObjectType.MACHINE)]

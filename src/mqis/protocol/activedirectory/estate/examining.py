@@ -20,7 +20,7 @@ from mqis.protocol.activedirectory.estate.findings import (
     limits_of,
 )
 from mqis.protocol.activedirectory.estate.index import EstateIndex
-from mqis.protocol.activedirectory.estate.sight import Sight
+from mqis.protocol.activedirectory.estate.sight import EstateSight
 from mqis.protocol.activedirectory.rights import READ_PARTS
 from mqis.wire.ldap.changes import (
     AttributeChange,
@@ -56,7 +56,7 @@ def examine_estate(facts: EstateFacts) -> CheckReport:
     )
 
 
-def _unread_domains(sight: Sight) -> Iterator[Limit]:
+def _unread_domains(sight: EstateSight) -> Iterator[Limit]:
     if sight.unread:
         reason = f"of the forest, {', '.join(sight.unread)} was not read"
         if sight.no_catalogue:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
-from mqis.protocol.activedirectory.estate.sight import Sight
+from mqis.protocol.activedirectory.estate.sight import EstateSight
 from mqis.wire.guid import Guid
 from mqis.wire.security.descriptor import SecurityDescriptor
 
@@ -140,6 +140,6 @@ class EstateFacts:
     sids: set[bytes] = field(default_factory=set)
     #: Entries that could not be read, and why.
     unreadable: list[str] = field(default_factory=list)
-    sight: Sight = field(default_factory=Sight)
+    sight: EstateSight = field(default_factory=EstateSight)
     #: The reason why a check cannot be made.
     untold: dict[EstateCheck, str] = field(default_factory=dict)

@@ -22,7 +22,7 @@ from mqis.protocol.activedirectory.estate.facts import (
     SubnetFact,
 )
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
-from mqis.protocol.activedirectory.estate.sight import EntryKind, name_of, parent_of
+from mqis.protocol.activedirectory.estate.sight import SeenKind, name_of, parent_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName
@@ -192,11 +192,11 @@ _OF_COMPUTERS = (
 _SERVICE_FLAGS = ("mSMQRoutingServices", "mSMQDsServices", "mSMQDependentClientServices")
 
 
-def kind_of(entry: LdapEntry) -> EntryKind:
+def kind_of(entry: LdapEntry) -> SeenKind:
     """The kind of an entry whose classes could be read."""
     if entry.is_of("mSMQConfiguration"):
-        return EntryKind.MACHINE
-    return EntryKind.COMPUTER if entry.is_of("computer") else EntryKind.OTHER
+        return SeenKind.MACHINE
+    return SeenKind.COMPUTER if entry.is_of("computer") else SeenKind.OTHER
 
 
 def _machine(entry: LdapEntry) -> MachineFact:

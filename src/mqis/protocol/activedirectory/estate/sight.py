@@ -54,18 +54,18 @@ def sid_domain(sid: bytes) -> bytes:
     return sid[2:-_RID_OCTETS] if is_account else b""
 
 
-class EntryKind(Enum):
+class SeenKind(Enum):
     MACHINE = "a queue manager"
     COMPUTER = "a computer"
     OTHER = "something else"
 
 
 @dataclass(slots=True)
-class Sight:
+class EstateSight:
     """The entries, domains and users that a source shows."""
 
     #: The kind of each entry that was seen, queues aside.
-    entries: dict[str, EntryKind] = field(default_factory=dict)
+    entries: dict[str, SeenKind] = field(default_factory=dict)
     #: Containers that the account sees entries in.
     listed: set[str] = field(default_factory=set)
     #: Entries that are there and could not be read.
@@ -87,7 +87,7 @@ class Sight:
     #: A store: there is nothing else to look at.
     everything: bool = False
 
-    def see(self, name: str, kind: EntryKind) -> None:
+    def see(self, name: str, kind: SeenKind) -> None:
         key = name_of(name)
         self.entries.setdefault(key, kind)
         self.listed.add(parent_of(key))
@@ -98,7 +98,7 @@ class Sight:
 
     def see_domain(self, name: str) -> None:
         """Takes note of a domain that was read."""
-        self.see(name, EntryKind.OTHER)
+        self.see(name, SeenKind.OTHER)
         self.domains.add(name_of(name))
 
     def see_users(self, domain: bytes) -> None:
@@ -119,7 +119,7 @@ class Sight:
     def is_seen(self, name: str) -> bool:
         return name in self.entries and name not in self.damaged
 
-    def kind_of(self, name: str) -> EntryKind | None:
+    def kind_of(self, name: str) -> SeenKind | None:
         return self.entries.get(name) if self.is_seen(name) else None
 
     def is_gone(self, name: str) -> bool:

@@ -15,7 +15,7 @@ from mqis.protocol.activedirectory.estate.findings import EstateCheck, Unseen, f
 from mqis.protocol.activedirectory.estate.identities import SHOWING
 from mqis.protocol.activedirectory.estate.index import EstateIndex
 from mqis.protocol.activedirectory.estate.questions import DELETED
-from mqis.protocol.activedirectory.estate.sight import EntryKind, name_of, parent_of
+from mqis.protocol.activedirectory.estate.sight import SeenKind, name_of, parent_of
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import (
     AttributeChange,
@@ -99,7 +99,7 @@ def _missing_gate(index: EstateIndex, gate: str) -> str | Unseen:
     name, sight = name_of(gate), index.facts.sight
     kind = sight.kind_of(name)
     if kind is not None:  # a queue manager of another domain is judged there
-        return "" if kind is EntryKind.MACHINE else "is no queue manager"
+        return "" if kind is SeenKind.MACHINE else "is no queue manager"
     if sight.is_gone(name):
         return "does not exist"
     return Unseen(EstateCheck.BAD_GATE, gate, "a gate is not seen", f"{SHOWING}; or {ASKING}")
