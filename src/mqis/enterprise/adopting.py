@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import tomlkit
 from tomlkit.items import AoT, Table
 
 from mqis.enterprise.difference import Drift, PlanDifference
+from mqis.enterprise.kept import as_toml
 from mqis.enterprise.plan import EntryKind, link_key
 from mqis.files import write_whole
 from mqis.protocol.directory.objects import name_key
@@ -31,14 +31,14 @@ def _take(document: tomlkit.TOMLDocument, drift: Drift) -> str:
         table = tomlkit.table()
         names = drift.name.split(" - ")
         table.update({"sites": names} if drift.kind is EntryKind.LINK else {"name": drift.name})
-        table.update({key: _plain(v) for key, v in drift.now.items() if v not in ("", None)})
+        table.update({key: as_toml(v) for key, v in drift.now.items() if v not in ("", None)})
         entries = document.setdefault(drift.kind.value, tomlkit.aot())
         entries.append(table)
         return f"{drift.kind} {drift.name}: added"
     for table in _tables(document, drift.kind):
         if _key_of(drift.kind, table) == drift.entry.key:
-            table.update({key: _plain(value) for key, value in drift.now.items()})
-    values = ", ".join(f"{key} = {_plain(value)}" for key, value in drift.now.items())
+            table.update({key: as_toml(value) for key, value in drift.now.items()})
+    values = ", ".join(f"{key} = {as_toml(value)}" for key, value in drift.now.items())
     return f"{drift.kind} {drift.name}: {values}"
 
 
@@ -61,7 +61,3 @@ def _key_of(kind: EntryKind, table: Table) -> str:
     if kind is EntryKind.LINK:
         return link_key(map(str, table["sites"]))
     return name_key(str(table["path" if kind is EntryKind.QUEUE else "name"]))
-
-
-def _plain(value: object) -> Any:
-    return str(value) if isinstance(value, str) else value

@@ -73,10 +73,10 @@ def _left_options(
 
 
 def _table(item: Any) -> dict[str, object]:
-    return {field.name: _plain(getattr(item, field.name)) for field in fields(item)}
+    return {field.name: as_toml(getattr(item, field.name)) for field in fields(item)}
 
 
-def _plain(value: object) -> object:
+def as_toml(value: object) -> object:
     """A value as TOML has it: a role is a text, two sites are a list."""
     if isinstance(value, str):
         return str(value)
