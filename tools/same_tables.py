@@ -17,18 +17,15 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from mqis.places.tables import current_version, table_names
+
 #: What comes before a file's name below the inputs, and the settings of a store behind it.
 _PLACE = re.compile(r"(?:[a-z0-9]+:/|/)/?[^\s'?]*?/(journals|exports)/([^\s'?]*)(?:\?[^\s')]*)?")
 
 
-def names(directory: Path) -> list[str]:
-    return sorted(path.parent.name for path in directory.glob("*/CURRENT"))
-
-
 def rows(directory: Path, name: str) -> Iterator[str]:
     """The rows of the current version of a table, as texts."""
-    version = (directory / name / "CURRENT").read_text("ascii").strip()
-    found = ds.dataset(directory / name / version, format="parquet", partitioning="hive")
+    found = ds.dataset(current_version(directory, name), format="parquet", partitioning="hive")
     for batch in found.to_batches():
         for row in batch.to_pylist():
             yield str({key: _unplaced(value) for key, value in sorted(row.items())})
@@ -40,7 +37,7 @@ def _unplaced(value: Any) -> Any:
 
 def differing(first: Path, second: Path) -> Iterator[str]:
     """A line for each table that is in one directory only or has other rows."""
-    ours, theirs = names(first), names(second)
+    ours, theirs = table_names(first), table_names(second)
     for name in sorted({*ours} ^ {*theirs}):
         yield f"{name}: only in {first if name in ours else second}"
     for name in sorted({*ours} & {*theirs}):
@@ -52,8 +49,8 @@ def differing(first: Path, second: Path) -> Iterator[str]:
 def main(arguments: Sequence[str]) -> int:
     first, second = map(Path, arguments)
     found = list(differing(first, second))
-    print("\n".join(found or [f"{len(names(first))} tables, all rows are the same"]))
-    return 1 if found or not names(first) else 0
+    print("\n".join(found or [f"{len(table_names(first))} tables, all rows are the same"]))
+    return 1 if found or not table_names(first) else 0
 
 
 if __name__ == "__main__":

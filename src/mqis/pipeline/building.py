@@ -21,11 +21,13 @@ def settled(frame: DataFrame) -> DataFrame:
 
     Spark takes longer to plan a query that contains all earlier plans than to run it. So frames
     that are usually small (servers, differences, the messages with a change) are computed early and
-    continue as plain rows on the driver; many rows are cached on the executors.
+    continue as plain rows on the driver; many rows stay cached on the executors.
     """
-    rows = frame.limit(_FEW + 1).toArrow()
+    kept = frame.persist()
+    rows = kept.limit(_FEW + 1).toArrow()
     if rows.num_rows > _FEW:
-        return frame.persist()
+        return kept
+    kept.unpersist()
     return frame.sparkSession.createDataFrame(rows, frame.schema)
 
 

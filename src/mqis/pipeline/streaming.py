@@ -19,6 +19,7 @@ from mqis.pipeline import schemas
 from mqis.pipeline.failures import raised_as
 from mqis.pipeline.tables import TableDirectory, TableStore
 from mqis.pipeline.transforms import live
+from mqis.pipeline.transforms.expressions import gathered
 from mqis.pipeline.transforms.progress import arrived, lag
 from mqis.wire.errors import MqisError
 
@@ -62,10 +63,10 @@ def compute(tables: TableDirectory, batches: Path) -> None:
     read = tables.session.read.parquet(str(batches)).drop("batch")
     seen = live.without_strangers(read).persist()
     try:
-        tables.write("live", live.standing(seen).coalesce(1))
+        tables.write("live", gathered(live.standing(seen)))
         tables.write("live_lag", lag(arrived(seen)))
         found = live.divergence(seen).orderBy("server", "partition", "id")
-        tables.write("live_divergence", found.coalesce(1))
+        tables.write("live_divergence", gathered(found))
     finally:
         seen.unpersist()
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
 from mqis.pipeline.registry import step, stream, table
-from mqis.pipeline.transforms.expressions import shaped
+from mqis.pipeline.transforms.expressions import gathered, shaped
 from mqis.pipeline.transforms.records import each_once
 from mqis.pipeline.transforms.records import repeats as repeated
 
@@ -63,7 +63,7 @@ def repeats(
     """The records that several files have with one number and that are not in ``records``."""
     twice = F.broadcast(overlapping_servers)
     found = repeated(_originals(read_records, segments).join(twice, "server", "left_semi"))
-    return found.coalesce(1)
+    return gathered(found)
 
 
 @table(schemas.SNAPSHOTS, requires="snapshot_lines")
@@ -73,7 +73,7 @@ def snapshots(snapshot_lines: DataFrame, snapshot_places: DataFrame) -> DataFram
 
 @table(schemas.SNAPSHOT_PARTITIONS, requires="snapshot_lines")
 def snapshot_partitions(snapshot_states: DataFrame, snapshot_places: DataFrame) -> DataFrame:
-    return _placed(snapshot_states, snapshot_places, schemas.SNAPSHOT_PARTITIONS).coalesce(1)
+    return gathered(_placed(snapshot_states, snapshot_places, schemas.SNAPSHOT_PARTITIONS))
 
 
 def _placed(rows: DataFrame, places: DataFrame, schema: StructType) -> DataFrame:
@@ -92,7 +92,7 @@ def objects(exported_objects: DataFrame) -> DataFrame:
 @table(schemas.READ_PARTITIONS, requires="exported_objects")
 def partitions(exported_partitions: DataFrame) -> DataFrame:
     names = schemas.READ_PARTITIONS.fieldNames()
-    return exported_partitions.filter("error is null").select(*names).coalesce(1)
+    return gathered(exported_partitions.filter("error is null").select(*names))
 
 
 @table(schemas.CAPTURE, requires="captured")
@@ -116,7 +116,7 @@ def errors(
     ]
     if snapshot_errors is not None:
         found.append(snapshot_errors.select(*schemas.ERRORS.fieldNames()))
-    return reduce(lambda all_, more: all_.unionByName(more), found).coalesce(1)
+    return gathered(reduce(lambda all_, more: all_.unionByName(more), found))
 
 
 def _as_errors(rows: DataFrame, source: str) -> DataFrame:

@@ -34,4 +34,4 @@ def conversations(packets: DataFrame) -> DataFrame:
     )
     shown = shaped(added, schemas.CONVERSATIONS.names)
     busiest = F.desc("messages"), F.desc("bytes")
-    return shown.orderBy(*busiest, "client", "server", "port", "protocol").coalesce(1)
+    return shown.orderBy(*busiest, "client", "server", "port", "protocol")

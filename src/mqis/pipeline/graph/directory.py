@@ -87,7 +87,7 @@ def uncertain_checks(routing_objects: DataFrame, copies: DataFrame) -> DataFrame
 @table(schemas.HYGIENE, requires="objects")
 def hygiene(hygiene_findings: DataFrame, uncertain_checks: DataFrame) -> DataFrame:
     certain = hygiene_findings.join(F.broadcast(uncertain_checks), "check", "left_anti")
-    return certain.orderBy("check", "type", "path", "id", "detail").coalesce(1)
+    return certain.orderBy("check", "type", "path", "id", "detail")
 
 
 @table(schemas.HYGIENE_LIMITS, requires="objects")

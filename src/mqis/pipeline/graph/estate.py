@@ -36,4 +36,4 @@ def estate(estate_checks: DataFrame) -> DataFrame:
     )
     judged = faults.crossJoin(F.broadcast(newest)).withColumn("state", state)
     shown = judged.select(*_FAULT, "state", "told.*", "first_found", "last_found", "times_found")
-    return shown.orderBy(F.desc("state"), *_FAULT).coalesce(1)
+    return shown.orderBy(F.desc("state"), *_FAULT)

@@ -18,6 +18,7 @@ from mqis.pipeline.graph.used import LINE_KEY
 from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms import records as reductions
 from mqis.pipeline.transforms.current import edited_exports, value
+from mqis.pipeline.transforms.expressions import gathered
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
@@ -199,9 +200,9 @@ def input_verdict(
 
 @table(schemas.JOURNALS)
 def journals(input_verdict: DataFrame) -> DataFrame:
-    return input_verdict.filter("journal is not null").select("journal.*").coalesce(1)
+    return gathered(input_verdict.filter("journal is not null").select("journal.*"))
 
 
 @table(schemas.EVIDENCE)
 def evidence(input_verdict: DataFrame) -> DataFrame:
-    return input_verdict.filter("finding is not null").select("finding.*").coalesce(1)
+    return gathered(input_verdict.filter("finding is not null").select("finding.*"))

@@ -53,4 +53,4 @@ def traffic(network: DataFrame, site_demand: DataFrame, failed_link: DataFrame) 
         messages=F.coalesce("messages_before", F.lit(0.0)),
         messages_after=F.coalesce("messages", F.lit(0.0)),
     )
-    return found.orderBy(F.desc("messages_after"), "kind", "name").coalesce(1)
+    return found.orderBy(F.desc("messages_after"), "kind", "name")

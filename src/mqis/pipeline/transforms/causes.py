@@ -75,7 +75,7 @@ def made_changes(differences: DataFrame, used_records: DataFrame) -> DataFrame:
     ).distinct()
     local = changes_in(used_records, RecordState.LOCAL)
     keys = ["server", "partition", "object_type", "object_id"]
-    return carried(local.join(F.broadcast(objects), keys, "left_semi"))
+    return carried(local.join(objects, keys, "left_semi"))
 
 
 @step
@@ -150,11 +150,6 @@ def _is_missed_change() -> Column:
     )
 
 
-def _is_about_it() -> Column:
-    """True for a change of the object that differs."""
-    return (F.col("about.object_type") == F.col("type")) & (F.col("about.object_id") == F.col("id"))
-
-
 # --- its path -------------------------------------------------------------------------------------
 
 
@@ -182,25 +177,40 @@ def hops(traced_differences: DataFrame, authorities: DataFrame, members: DataFra
     )
 
 
+def _concerning(
+    hops: DataFrame, changes: DataFrame, at: str, is_whole: Column, told: tuple[str, ...]
+) -> DataFrame:
+    """The changes that a step is about: (hop, source, target, what they tell).
+
+    They have the number of the step's change, or the whole object as it was then or later. Two
+    joins by equal columns: a single one, with a condition on the numbers, would compare each
+    difference with each change of its partition.
+    """
+    asked = hops.withColumnRenamed("seq", "wanted")
+    columns = (*_HOP, "source", "target", *told)
+    same = changes.withColumnRenamed("seq", "wanted").join(asked, [at, "partition", "wanted"])
+    whole = changes.filter(is_whole).withColumnsRenamed({"object_type": "type", "object_id": "id"})
+    later = whole.join(asked, [at, "partition", "type", "id"]).filter("seq >= wanted")
+    return same.select(*columns).unionByName(later.select(*columns))
+
+
 def _arrivals(hops: DataFrame, records: DataFrame) -> DataFrame:
     """The receiver's treatment of the change at each step: (hop, applied, refused_change)."""
-    asked = hops.select(*_HOP, "target", F.col("seq").alias("wanted"))
     changes = changes_in(records, RecordState.APPLIED, RecordState.REFUSED).select(
         F.col("server").alias("target"),
-        "partition",
-        F.struct("object_type", "object_id").alias("about"),
-        F.col("seq").alias("got"),
-        *("operation", "state", "reason", "lsn"),
+        *("partition", "object_type", "object_id", "seq", "operation", "state", "reason", "lsn"),
     )
     applied = F.col("state") == int(RecordState.APPLIED)
-    whole = F.col("operation").isin(int(Command.CREATE), int(Command.SYNC))
-    later = whole & _is_about_it() & (F.col("got") >= F.col("wanted"))
-    concerns = (F.col("got") == F.col("wanted")) | (applied & later)
-    joined = changes.join(F.broadcast(asked), ["target", "partition"]).filter(concerns)
-    return joined.groupBy(*_HOP).agg(
-        F.max(applied).alias("applied"),
-        F.min(F.when(applied, F.col("lsn"))).alias("applied_lsn"),
-        F.max(F.when(~applied, F.col("reason"))).alias("refused_change"),
+    whole = applied & F.col("operation").isin(int(Command.CREATE), int(Command.SYNC))
+    told = ("state", "reason", "lsn")
+    return (
+        _concerning(hops, changes, "target", whole, told)
+        .groupBy(*_HOP)
+        .agg(
+            F.max(applied).alias("applied"),
+            F.min(F.when(applied, F.col("lsn"))).alias("applied_lsn"),
+            F.max(F.when(~applied, F.col("reason"))).alias("refused_change"),
+        )
     )
 
 
@@ -210,7 +220,7 @@ def _sendings(carriers: DataFrame, records: DataFrame) -> DataFrame:
         F.col("server").alias("teller"), "message_source", "message_ordinal", "state", "reason"
     )
     keys = ["message_source", "message_ordinal"]
-    fates = events.join(F.broadcast(carriers), keys)
+    fates = events.join(carriers, keys)
     at_source = F.col("teller") == F.col("source")
     at_target = F.col("teller") == F.col("target")
 
@@ -233,31 +243,20 @@ def _sendings(carriers: DataFrame, records: DataFrame) -> DataFrame:
 @step
 def carriers(hops: DataFrame, used_records: DataFrame) -> DataFrame:
     """The messages of a step that carry the change, or a later state of the whole object."""
-    asked = hops.select(*_HOP, "source", "target", F.col("seq").alias("wanted"))
-    ways = asked.select(
+    ways = hops.select(
         F.col("source").alias("server"), F.lower("target").alias("peer_key")
     ).distinct()
     carrying = (MessageOperation.CHANGE_PROPAGATION, MessageOperation.SYNC_REPLY)
     queued = messages(used_records, RecordState.QUEUED, *carrying).withColumn(
         "peer_key", F.lower("peer")
     )
-    concerned = queued.join(F.broadcast(ways), ["server", "peer_key"], "left_semi")
-    found = carried(concerned, properties=False).select(
-        F.col("server").alias("source"),
-        "peer",
-        "partition",
-        F.struct("object_type", "object_id").alias("about"),
-        F.col("seq").alias("got"),
-        *("command", "message_source", "message_ordinal"),
-    )
-    same = F.col("got") == F.col("wanted")
-    later = (
-        (F.col("command") == int(Command.SYNC)) & _is_about_it() & (F.col("got") >= F.col("wanted"))
-    )
-    joined = found.join(F.broadcast(asked), ["source", "partition"]).filter(
-        same_name("peer", "target") & (same | later)
-    )
-    return joined.select(*_HOP, "source", "target", "message_source", "message_ordinal").distinct()
+    concerned = queued.join(ways, ["server", "peer_key"], "left_semi")
+    changes = carried(concerned, properties=False).withColumnRenamed("server", "source")
+    message = ("message_source", "message_ordinal")
+    whole = F.col("command") == int(Command.SYNC)
+    found = _concerning(hops, changes, "source", whole, ("peer", *message))
+    on_its_way = found.filter(same_name("peer", "target"))
+    return on_its_way.select(*_HOP, "source", "target", *message).distinct()
 
 
 # --- the verdict ----------------------------------------------------------------------------------

@@ -64,9 +64,9 @@ def replicas(used_partitions: DataFrame, authorities: DataFrame, members: DataFr
 def suspects(used_objects: DataFrame, replicas: DataFrame) -> DataFrame:
     """The objects, of all servers, that some server may lack or have different."""
     held = used_objects.filter(~F.col("deleted"))
-    looked_at = held.join(
-        F.broadcast(_unequal_objects(held, replicas)), _OBJECT, "left_semi"
-    ).select("server", "partition", "id", "type", "path", "seq", "site_only", "digest", "digests")
+    looked_at = held.join(_unequal_objects(held, replicas), _OBJECT, "left_semi").select(
+        "server", "partition", "id", "type", "path", "seq", "site_only", "digest", "digests"
+    )
     owners = replicas.select("partition", "authority").distinct()
     return looked_at.join(F.broadcast(owners), "partition")
 

@@ -24,6 +24,14 @@ def shaped(frame: DataFrame, names: Iterable[str], **made: Column) -> DataFrame:
     return frame.select(*(made[name].alias(name) if name in made else name for name in names))
 
 
+def gathered(frame: DataFrame) -> DataFrame:
+    """Lets Spark write rows to few files, one if they are few, whatever number of tasks made them.
+
+    The rows move once more; ``coalesce`` would move the work that makes them into one task.
+    """
+    return frame.hint("rebalance")
+
+
 def lookup(known: Mapping[Any, object]) -> Column:
     """A dictionary as a column, for looking up the values of other columns."""
     return F.create_map(*map(F.lit, chain.from_iterable(known.items())))

@@ -10,6 +10,7 @@ from mqis.pipeline.registry import table, view
 from mqis.pipeline.transforms.expressions import (
     body_number,
     body_octets,
+    gathered,
     guid_text,
     same_name,
     shaped,
@@ -58,7 +59,7 @@ def lag(arrivals: DataFrame) -> DataFrame:
         F.count("*").alias("changes"), ranks.alias("ranks"), F.max("lag_ms").alias("max_ms")
     )
     named = {name: F.col("ranks")[i] for i, name in enumerate(_QUANTILES)}
-    return shaped(grouped, schemas.LAG.names, **named).orderBy("origin", "server").coalesce(1)
+    return shaped(grouped, schemas.LAG.names, **named).orderBy("origin", "server")
 
 
 @table(schemas.LAG_BY_MINUTE, requires="records")
@@ -70,7 +71,7 @@ def lag_by_minute(arrivals: DataFrame) -> DataFrame:
         F.percentile("lag_ms", F.lit(0.5)).alias("p50_ms"),
         F.percentile("lag_ms", F.lit(0.95)).alias("p95_ms"),
     )
-    return shaped(grouped, schemas.LAG_BY_MINUTE.names).coalesce(1)
+    return gathered(shaped(grouped, schemas.LAG_BY_MINUTE.names))
 
 
 @table(schemas.GAPS, requires="records")
@@ -94,7 +95,7 @@ def gaps(used_records: DataFrame, journals: DataFrame, snapshot_partitions: Data
         partition=guid_text("partition"),
         certain=F.coalesce("complete", F.lit(False)),
     )
-    return shown.orderBy("server", "partition", "first_seq").coalesce(1)
+    return shown.orderBy("server", "partition", "first_seq")
 
 
 def _applied_spans(applied: DataFrame) -> DataFrame:
@@ -213,7 +214,7 @@ def rounds(used_records: DataFrame) -> DataFrame:
     )
     joined = sent.join(came, ["server", "peer"], "full")
     counts = {name: F.coalesce(name, F.lit(0)) for name in schemas.ROUNDS.names[2:]}
-    return shaped(joined, schemas.ROUNDS.names, **counts).orderBy("server", "peer").coalesce(1)
+    return shaped(joined, schemas.ROUNDS.names, **counts).orderBy("server", "peer")
 
 
 @table(schemas.MARGINS, requires="partitions")
@@ -251,4 +252,4 @@ def margins(used_partitions: DataFrame, used_records: DataFrame) -> DataFrame:
         behind=F.col("last_seq") - known,
         margin=known - F.col("purged_seq"),
     )
-    return shown.orderBy("authority", "partition", "psc").coalesce(1)
+    return shown.orderBy("authority", "partition", "psc")

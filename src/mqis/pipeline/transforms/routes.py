@@ -120,7 +120,7 @@ def what_if(network: DataFrame) -> DataFrame:
     last = F.col("failures") - 1
     spread = _spread(network.filter("failures > 0"), last)
     found = mapped_rows(spread, _SPREAD, _fail, schemas.WHAT_IF)
-    return found.orderBy(F.desc("cut_off"), F.desc("dearer_by"), "kind", "name").coalesce(1)
+    return found.orderBy(F.desc("cut_off"), F.desc("dearer_by"), "kind", "name")
 
 
 def _fail(rows: Iterator[tuple[int, str]]) -> Iterator[dict[str, Any]]:

@@ -59,7 +59,7 @@ def divergence(explained_differences: DataFrame, doubtful_differences: DataFrame
     found = certain.unionByName(judged).unionByName(_authorities(own))
     texts = {"partition": guid_text("partition"), "id": guid_text("id")}
     readable = shaped(found, schemas.DIVERGENCE.names, type=type_label("type"), **texts)
-    return readable.orderBy("server", "partition", "id", "type").coalesce(1)
+    return readable.orderBy("server", "partition", "id", "type")
 
 
 @step
@@ -85,15 +85,15 @@ def doubtful_differences(
     damaged = errors.filter(F.col("source") == "export").select("server").distinct()
     edited = edited_exports(errors).select("server").distinct()
     facts = (
-        doubtful.join(F.broadcast(replica), _KEY[:2], "left")
-        .join(F.broadcast(authority), _OBJECT[:2], "left")
+        doubtful.join(replica, _KEY[:2], "left")
+        .join(authority, _OBJECT[:2], "left")
         .join(_flagged(damaged, "server", "replica_damaged"), "server", "left")
         .join(_flagged(damaged, "authority", "authority_damaged"), "authority", "left")
         .join(_flagged(edited, "server", "replica_edited"), "server", "left")
         .join(_flagged(edited, "authority", "authority_edited"), "authority", "left")
         .join(F.broadcast(_floors(doubtful, used_records, export_numbers)), "server", "left")
-        .join(F.broadcast(journaled_objects), _OBJECT, "left")
-        .join(F.broadcast(_firsts(doubtful, used_records)), _OBJECT[:2], "left")
+        .join(journaled_objects, _OBJECT, "left")
+        .join(_firsts(doubtful, used_records), _OBJECT[:2], "left")
     )
     return _compared(facts, doubtful, used_objects)
 
@@ -118,7 +118,7 @@ def _floors(doubtful: DataFrame, records: DataFrame, numbers: DataFrame) -> Data
     )
     came = replies(concerned).select("server", "partition", F.col("to_seq").alias("seq"), "lsn")
     reached = numbers.withColumnRenamed("last_seq", "seq")
-    hits = changes.unionByName(came).join(F.broadcast(reached), ["server", "partition", "seq"])
+    hits = changes.unionByName(came).join(reached, ["server", "partition", "seq"])
     first = hits.groupBy("server", "partition").agg(F.min("lsn").alias("lsn"))
     return first.groupBy("server").agg(F.max("lsn").alias("floor"))
 
@@ -126,9 +126,7 @@ def _floors(doubtful: DataFrame, records: DataFrame, numbers: DataFrame) -> Data
 def _firsts(doubtful: DataFrame, records: DataFrame) -> DataFrame:
     """The first change of its own in each authority's journal: (authority, partition, number)."""
     keys = doubtful.select(F.col("authority").alias("server"), "partition").distinct()
-    local = changes_in(records, RecordState.LOCAL).join(
-        F.broadcast(keys), ["server", "partition"], "left_semi"
-    )
+    local = changes_in(records, RecordState.LOCAL).join(keys, ["server", "partition"], "left_semi")
     return local.groupBy(F.col("server").alias("authority"), "partition").agg(
         F.min("seq").alias("first_made")
     )
@@ -142,7 +140,7 @@ def journaled_objects(
     keys = explained_differences.filter(is_doubtful()).select(*_OBJECT).distinct()
     named = made_changes.withColumnRenamed("server", "authority")
     about = {"type": "object_type", "id": "object_id"}
-    asked = F.broadcast(keys.withColumnsRenamed(about))
+    asked = keys.withColumnsRenamed(about)
     concerned = named.join(asked, [*_OBJECT[:2], *about.values()], "left_semi")
     owners = keys.select(*_OBJECT[:2]).distinct()
     own = _renamed(export_numbers, "authority", "at").join(owners, _OBJECT[:2])
@@ -170,7 +168,7 @@ def _compared(facts: DataFrame, doubtful: DataFrame, objects: DataFrame) -> Data
     keys = doubtful.select(*_OBJECT[1:]).distinct()
     held = (
         objects.filter(~F.col("deleted"))
-        .join(F.broadcast(keys), _OBJECT[1:], "left_semi")
+        .join(keys, _OBJECT[1:], "left_semi")
         .select(*_KEY, "digests")
     )
     own = held.withColumnsRenamed({"server": "authority", "digests": "own_parts"})

@@ -5,7 +5,6 @@ Tables are read without Spark, by pyarrow if that is installed.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mqis.places.tables import current_version, table_names, table_versions
 from mqis.wire.guid import Guid
 
-_POINTER = "CURRENT"
-_VERSION = re.compile(r"v\d{6,}")
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 REPORT = "report.html"
 #: The most rows of a table on its page.
 MOST_ROWS = 50
@@ -156,33 +153,20 @@ def report_file(directory: Path) -> Path | None:
 
 
 def _tables(directory: Path) -> Iterator[PipelineTable]:
-    for pointer in sorted(directory.glob(f"*/{_POINTER}")):
-        current = _current(directory, pointer.parent.name)
-        if current is None:
+    for name in table_names(directory):
+        current = current_version(directory, name)
+        if current is None:  # it was dropped meanwhile
             continue
         files = _files(current)
-        versions = sum(1 for path in pointer.parent.iterdir() if _VERSION.fullmatch(path.name))
         yield PipelineTable(
-            pointer.parent.name,
+            name,
             current.name,
-            versions,
-            _moment(pointer.stat().st_mtime),
+            len(table_versions(directory, name)),
+            _moment(current.stat().st_mtime),
             len(files),
             sum(path.stat().st_size for path in files),
-            _count(directory, pointer.parent.name),
+            _count(directory, name),
         )
-
-
-def _current(directory: Path, name: str) -> Path | None:
-    """The current version of a table; both names are checked, as files may hold anything."""
-    if _NAME.fullmatch(name) is None:
-        return None
-    try:
-        version = (directory / name / _POINTER).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    place = directory / name / version
-    return place if _VERSION.fullmatch(version) and place.is_dir() else None
 
 
 def _files(place: Path) -> list[Path]:
@@ -205,7 +189,7 @@ def _arrow() -> Any:
 
 
 def _count(directory: Path, name: str) -> int | None:
-    parquet, place = _arrow(), _current(directory, name)
+    parquet, place = _arrow(), current_version(directory, name)
     if parquet is None or place is None:
         return None
     try:
@@ -218,7 +202,7 @@ def _batches(
     directory: Path, name: str, columns: Sequence[str] | None, size: int
 ) -> Iterator[list[Mapping[str, Any]]] | None:
     """The rows of a table in batches, to limit the memory."""
-    parquet, place = _arrow(), _current(directory, name)
+    parquet, place = _arrow(), current_version(directory, name)
     if parquet is None or place is None:
         return None
     return (
