@@ -15,7 +15,7 @@ from mqis.protocol.replication.replicated import FILLERS, may_be_absent, zero_of
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqdsrp.propertylist import Listed, PropertyList
 from mqis.wire.propertybag import PackedValues, PropertyBag, encode_packed
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import VarType
 
 #: The replicated properties that are not kept under their own number.
 _STORES: dict[int, Store] = {
@@ -33,8 +33,7 @@ class _Kept:
     vt: VarType
     #: The packed value that means that the authority has none; None: every value is one.
     empty: bytes | None
-    #: Stored as it came; else it is decoded.
-    alike: bool
+    #: Makes the stored values of the decoded one; None: it is stored as it came.
     store: Store | None
 
 
@@ -47,7 +46,8 @@ def _kept(index: int, propid: int) -> _Kept:
     target = STORED_AS.get(propid, propid)
     vt, store = ROWS[target].vt, _STORES.get(propid)
     empty = zero_of(propid).packed() if may_be_absent(propid) else None
-    return _Kept(index, target, vt, empty, vt is PROPERTIES[propid].vt and store is None, store)
+    assert store is not None or vt is PROPERTIES[propid].vt
+    return _Kept(index, target, vt, empty, store)
 
 
 def kept_values(properties: PropertyList) -> PackedValues:
@@ -55,16 +55,12 @@ def kept_values(properties: PropertyList) -> PackedValues:
     found: PackedValues = {}
     for kept in _plan(properties.ids):
         value = properties.packed[kept.index]
-        if kept.alike:
-            if value != kept.empty:
-                found[kept.target] = kept.vt, value
-            continue
-        plain = properties[kept.index][1].value
         if kept.store is not None:
+            plain = properties[kept.index][1].value
             for propid, variant in kept.store(plain, {}, {}).items():
                 found[propid] = variant.vt, variant.packed()
         elif value != kept.empty:
-            found[kept.target] = kept.vt, PropVariant(kept.vt, plain).packed()
+            found[kept.target] = kept.vt, value
     return found
 
 

@@ -13,7 +13,8 @@ from mqis.protocol.activedirectory.estate.findings import EstateCheck, ldif_of
 from mqis.protocol.activedirectory.rights import PEEK, RECEIVE, RECEIVE_JOURNAL
 from mqis.protocol.activedirectory.rights import SEND as SEND_RIGHT
 from mqis.wire.guid import Guid
-from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.ldap.changes import AddEntry, ModifyEntry, ModifyKind
+from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts, digest_of
 from mqis.wire.security.acl import AceFlags, AceType, Acl, ObjectAce, allow
 from mqis.wire.security.descriptor import Control, SecurityDescriptor
 from mqis.wire.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
@@ -23,6 +24,7 @@ from tests.estate.planted import (
     PARIS,
     ROM,
     SITES,
+    certificate,
     computer,
     faults,
     guid,
@@ -47,8 +49,11 @@ def without(*classes: str) -> list[AddEntry]:
 
 
 def changed(entry: AddEntry, **given: bytes) -> AddEntry:
-    rows = {**dict(entry.attributes), **{key: (value,) for key, value in given.items()}}
-    return AddEntry(entry.name, tuple(rows.items()))
+    return replace_values(entry, **{key: (value,) for key, value in given.items()})
+
+
+def replace_values(entry: AddEntry, **given: tuple[bytes, ...]) -> AddEntry:
+    return AddEntry(entry.name, tuple({**dict(entry.attributes), **given}.items()))
 
 
 @pytest.mark.parametrize(
@@ -215,3 +220,26 @@ def test_each_right_on_messages_opens_a_queue(right: Guid, words: str, trustee: 
     )
     (finding,) = report.findings
     assert (finding.check, finding.detail) == ("open_queue", f"everyone may {words}")
+
+
+def test_valid_certificates_of_the_same_value_stay() -> None:
+    """Values of an attribute can be added and deleted, and a value may hold several."""
+    old, new = certificate(-10), certificate(100)
+    both = UserSignCerts(tuple(UserSignCert.of(each, Guid.NULL) for each in (old, new)))
+    given = replace_values(
+        user("bob", -10),
+        mSMQSignCertificates=(both.to_bytes(),),
+        mSMQDigests=(digest_of(old), digest_of(new)),
+    )
+    (finding,) = examined([*sound(), given]).findings
+    assert finding.check == "certificate_expired"
+    assert [
+        (change.kind, change.attribute, change.values)
+        for modified in finding.repair
+        if isinstance(modified, ModifyEntry)
+        for change in modified.changes
+    ] == [
+        (ModifyKind.DELETE, "mSMQSignCertificates", (both.to_bytes(),)),
+        (ModifyKind.ADD, "mSMQSignCertificates", (UserSignCerts.wrap(new, Guid.NULL).to_bytes(),)),
+        (ModifyKind.DELETE, "mSMQDigests", (digest_of(old),)),
+    ]
