@@ -59,8 +59,9 @@ def _insert(path: Path, large: Large) -> int:
         bare.execute("BEGIN IMMEDIATE")
         for table in ("partitions", "objects", "lookup_keys", "creators"):
             rows = bare.execute(f"SELECT * FROM source.{table}").fetchall()
-            marks = ", ".join("?" * len(rows[0]))
-            bare.executemany(f"INSERT INTO main.{table} VALUES ({marks})", rows)
+            if rows:
+                marks = ", ".join("?" * len(rows[0]))
+                bare.executemany(f"INSERT INTO main.{table} VALUES ({marks})", rows)
         bare.execute("COMMIT")
     return len(large.queues) + len(large.machines) + 1
 

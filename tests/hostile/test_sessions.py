@@ -269,6 +269,22 @@ def test_an_answer_that_is_remembered_is_not_given_after_the_rights_are_lost(
     watch(tmp_path, work)
 
 
+@pytest.mark.req("SEC-18-02")
+def test_an_answer_is_remembered_for_an_account_with_these_groups(tmp_path: Path) -> None:
+    """A logon has the groups of its moment; what an earlier one was told is not told to it."""
+
+    async def work(watched: Watched) -> None:
+        async with await watched.logged_on("alice") as before:
+            await hide_a_queue(before)
+            for _ in range(3):
+                assert await label(before) == "secret"
+            watched.edit("alice", groups=frozenset())
+            async with await watched.logged_on("alice") as after:
+                assert await hresult_of(label(after)) == HResult.MQDS_OBJECT_NOT_FOUND
+
+    watch(tmp_path, work)
+
+
 @pytest.mark.req("SEC-18-03")
 def test_a_logon_ends_after_its_lifetime(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def work(watched: Watched) -> None:
