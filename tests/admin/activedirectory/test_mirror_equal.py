@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from mqis.admin.activedirectory.mirror.round import EstateMirror
 from mqis.cli.main import app
+from mqis.cli.options import claimed
 from mqis.config.stores import open_store
 from mqis.protocol.activedirectory.mirror.cursor import (
     COMPARE_S,
@@ -57,7 +58,7 @@ class Commands:
         return found
 
     async def follow(self, *options: str, status: int = 0) -> dict[str, Any]:
-        asked = (self.estate.server.url, "--logon", "anonymous", *(options or ("--once",)))
+        asked = (self.estate.server.url, "--method", "anonymous", *(options or ("--once",)))
         return await self.run(*asked, status=status)
 
     async def status(self) -> dict[str, Any]:
@@ -299,7 +300,7 @@ def test_text_shows_some_differences_and_json_all(tmp_path: Path) -> None:
         await mqis.follow()
         for queue in queues:
             forge(estate, queue, b"forged")
-        whole = ("mirror", estate.server.url, "--logon", "anonymous", "--compare", "--store")
+        whole = ("mirror", estate.server.url, "--method", "anonymous", "--compare", "--store")
         result = await asyncio.to_thread(CliRunner().invoke, app, (*whole, str(mqis.store)))
         assert result.exit_code == 1
         assert "30 differences" in result.output
@@ -316,7 +317,7 @@ def test_text_shows_some_differences_and_json_all(tmp_path: Path) -> None:
 def test_a_position_of_an_older_mqis_is_compared_at_once(tmp_path: Path) -> None:
     async def test(estate: MirroredEstate, mqis: Commands) -> None:
         await mqis.follow()
-        with closing(open_store(str(mqis.store))) as store, store.write() as tx:
+        with claimed(str(mqis.store)) as store, store.write() as tx:
             cursor = read_cursor(tx)
             assert cursor is not None
             old = json.loads(cursor.to_bytes())
@@ -409,7 +410,9 @@ def test_an_object_that_cannot_be_read_is_named_as_left_out() -> None:
 
 def test_what_is_left_out_survives_the_process_and_garbage_is_told() -> None:
     store = MemoryStore()
-    item = LeftOut(LeftOutReason.HOST, "queue a\\b: gone", ObjectType.QUEUE, "a\\b", Guid(b"H" * 16))
+    item = LeftOut(
+        LeftOutReason.HOST, "queue a\\b: gone", ObjectType.QUEUE, "a\\b", Guid(b"H" * 16)
+    )
     for kept in (item, LeftOut(LeftOutReason.UNREAD, "hidden")):
         assert LeftOut.from_bytes(kept.to_bytes()) == kept
     long = LeftOut(LeftOutReason.VALUE, "x" * 10_000, name="y" * 500)
