@@ -13,7 +13,7 @@ from mqis.admin.activedirectory.mirror.feed import read_identity
 from mqis.admin.activedirectory.mirror.following import AWAY
 from mqis.admin.activedirectory.mirror.round import EstateMirror, MirrorRound
 from mqis.admin.activedirectory.mirror.writing import mirror_identity
-from mqis.protocol.activedirectory.mirror.cursor import COMPARE_S
+from mqis.protocol.activedirectory.mirror.cursor import COMPARE_S, read_cursor
 from mqis.protocol.activedirectory.mirror.leftout import read_left_out
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ldap.urls import LdapUrl
@@ -101,8 +101,8 @@ class MirrorWorld:
         self._first = 0
         self._searches = 0
         self._clock_s = 1_800_000_000.0
-        #: Something has changed of which no number tells, since everything was compared last.
-        self._missed = False
+        #: The last moment at which something changed of which no number tells.
+        self._missed_s = 0.0
         self._during: list[tuple[int, Happening]] = []
         #: What every controller has had since the round began.
         self._always: set[ObjectKey] = set()
@@ -220,10 +220,10 @@ class MirrorWorld:
     def _pass_day(self, fault: MirrorFault, random: Random, controller: SimController) -> None:
         self._clock_s += COMPARE_S
         if fault is MirrorFault.ROLLBACK:
-            self._missed = True
+            self._missed_s = self._clock_s
             self._domain.roll_back(controller)
         elif fault is MirrorFault.MISSED and (queues := self._editor.found(b"mSMQQueue")):
-            self._missed = True
+            self._missed_s = self._clock_s
             chosen = Guid(random.choice(queues).values("objectGUID")[0])
             self._domain.miss(chosen, f"missed {random.randrange(1000)}".encode())
 
@@ -277,7 +277,7 @@ class MirrorWorld:
         self._searches = 0
         self._during = sorted(step.during, key=_number)
         self._always = self._everywhere()
-        before = self._held()
+        before, missed = self._held(), self._has_missed()
         store = EndingStore(self._disk.store, step.writes, committed=step.committed)
         done: MirrorRound | None = None
         try:
@@ -292,13 +292,18 @@ class MirrorWorld:
         if done is not None:
             counts = done.counts
             self._note("round", f"{done.fresh} {counts.created} {counts.updated} {counts.deleted}")
-            checks.check_differences(done.differences, missed=self._missed)
-            self._missed = self._missed and not done.fresh
+            checks.check_differences(done.differences, missed=missed or self._has_missed())
         calm = all(happening.what in _HARMLESS for _, happening in fired)
         self._check(before, done if calm else None)
         return done
 
     # --- checks -----------------------------------------------------------------------------------
+
+    def _has_missed(self) -> bool:
+        """Returns whether the copy lacks a change that only a comparison finds."""
+        with self._disk.store.read() as view:
+            cursor = read_cursor(view)
+        return cursor is not None and cursor.compared_s < self._missed_s
 
     def _held(self) -> dict[ObjectKey, checks.Facts]:
         with self._disk.store.read() as view:
@@ -340,7 +345,7 @@ class MirrorWorld:
             done = await self._round(Round())
         if done is None or done.counts.written:
             raise Violation("liveness", "the mirror does not come to rest")
-        if self._missed:
+        if self._has_missed():
             raise Violation("liveness", "nobody has compared everything for a day")
         checks.check_equal(self._held(), DomainFacts(self._domain.newest.entries), set())
         await self._compare_with_new()

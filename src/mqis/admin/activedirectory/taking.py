@@ -74,7 +74,7 @@ class EstateTaker:
             self._notes.tell(reason, _named(entry), error.detail)
             return None
         for bad in unfit:
-            self._notes.tell(f"{bad.attribute} does not fit: left out", _named(entry), bad.reason)
+            self._notes.tell(f"{bad.attribute} does not fit", _named(entry), bad.reason)
         self._remark(made, entry)
         return made
 
