@@ -81,15 +81,15 @@ def test_an_account_that_sees_neither_deletions_nor_the_rest_deletes_nothing() -
 def test_an_object_that_cannot_be_read_is_not_deleted() -> None:
     async def test(estate: MirroredEstate) -> None:
         await estate.mirror.round()
-        estate.set(estate.orders, "mSMQPrivacyLevel", b"9")
+        estate.set(estate.orders, "nTSecurityDescriptor", b"garbled")
         done = await estate.mirror.round()
         assert not done.fresh
-        assert "mSMQPrivacyLevel" in done.unreadable[0]
+        assert "nTSecurityDescriptor" in done.left_out[estate.orders].detail
         assert "srv1\\orders" in estate.held()["queue"]
         estate.server.restore(500)
         done = await estate.mirror.round()
         assert done.fresh
-        assert "mSMQPrivacyLevel" in done.unreadable[0]
+        assert "nTSecurityDescriptor" in done.left_out[estate.orders].detail
         assert "srv1\\orders" in estate.held()["queue"]
 
     mirrored(test)

@@ -205,6 +205,6 @@ def show_notes(notes: Iterable[Finding]) -> None:
 
 
 def notes_json(notes: Iterable[Finding]) -> dict[str, object]:
-    """The key ``notes``; nothing if there are none."""
-    told = [{"what": n.what, "count": n.count, "examples": n.names} for n in notes]
+    """The key ``notes``; nothing if there are none. Each has the names of all its entries."""
+    told = [{"what": n.what, "count": n.count, "entries": n.names} for n in notes]
     return {"notes": told} if told else {}

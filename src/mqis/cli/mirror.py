@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +22,13 @@ from mqis.cli.spread import spread
 from mqis.cli.store import counts_of
 from mqis.config.stores import file_of
 from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, read_cursor
+from mqis.protocol.activedirectory.mirror.leftout import LeftOut, read_left_out
+from mqis.protocol.activedirectory.mirror.stating import state_of
 from mqis.wire.errors import MqisError
+from mqis.wire.guid import Guid
+
+#: Differences, and objects that were left out, that text shows; --json has all.
+_MOST_LINES = 20
 
 
 @spread
@@ -48,8 +55,17 @@ def mirror(
     once: Annotated[
         bool, typer.Option("--once", help="Bring the store up to date, then end.")
     ] = False,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Bring the store up to date, compare everything with the directory, mend and tell "
+            "what differs, then end. Exit status 1: something differed.",
+        ),
+    ] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Show the position of a mirror, then end.")
+        bool,
+        typer.Option("--status", help="Show how equal a mirror is and what it left out, then end."),
     ] = False,
     interval: Annotated[
         float,
@@ -81,9 +97,10 @@ def mirror(
     try:
         with claimed(place) as target:
             places = MirrorPlaces(target, directory)
-            if once:
-                _tell(asyncio.run(mirror_once(options, places)), json=json, always=True)
-                return
+            if once or compare:
+                done = asyncio.run(mirror_once(options, places, compare=compare))
+                _tell(done, json=json, always=True)
+                raise typer.Exit(int(bool(done.differences) and compare))
             with suppress(KeyboardInterrupt):
                 asyncio.run(_run(options, places, interval, json=json))
     except MqisError as error:
@@ -122,7 +139,7 @@ def _tell(result: MirrorRound | Exception, *, json: bool, always: bool = False) 
             say(f"waiting: {result}", "yellow")
         return
     counts = result.counts
-    if not (always or result.fresh or counts.written or counts.left_out or result.unreadable):
+    if not (always or result.fresh or counts.written or counts.left_out):
         return
     if json:
         print_json(_as_json(result))
@@ -131,29 +148,48 @@ def _tell(result: MirrorRound | Exception, *, json: bool, always: bool = False) 
         say(f"compared everything: {result.fresh}")
     done = f"{counts.created} created, {counts.updated} changed, {counts.deleted} deleted"
     say(f"{result.cursor.server.host}, change {result.cursor.server.usn}: {done}", "green")
-    for reason in (*counts.left_out.values(), *result.unreadable):
-        say(f"left out: {reason}", "yellow")
+    if result.differences:
+        number = counted(len(result.differences), "difference")
+        say(f"{number}, which the store has no more:", "yellow")
+        _list(map(str, result.differences))
+    if counts.left_out:
+        _list(f"left out: {item}" for item in counts.left_out.values())
+    if always and result.left_out:
+        say(state_of(result.cursor, result.left_out))
+
+
+def _list(lines: Iterable[str]) -> None:
+    """Shows the first lines, and the number of the others."""
+    held = list(lines)
+    for line in held[:_MOST_LINES]:
+        say(line, "yellow")
+    if len(held) > _MOST_LINES:
+        say(f"... and {len(held) - _MOST_LINES} more; --json has all", "yellow")
 
 
 def _as_json(result: MirrorRound) -> dict[str, object]:
     counts = result.counts
     return {
-        **_position(result.cursor),
+        **_position(result.cursor, result.left_out),
         "fresh": result.fresh or None,
         "created": counts.created,
         "updated": counts.updated,
         "deleted": counts.deleted,
-        "left_out": [*counts.left_out.values(), *result.unreadable],
+        "differences": [each.as_json() for each in result.differences],
     }
 
 
-def _position(cursor: MirrorCursor) -> dict[str, object]:
+def _position(cursor: MirrorCursor, left_out: Mapping[Guid, LeftOut]) -> dict[str, object]:
     return {
+        "equal": not left_out,
         "server": cursor.server.host,
         "invocation": str(cursor.server.invocation),
         "usn": cursor.server.usn,
         "mode": cursor.mode.value,
         "sees_deletions": cursor.sees_deletions,
+        "compared": cursor.compared_s or None,
+        "differed": cursor.differed,
+        "left_out": [item.as_json(guid) for guid, item in sorted(left_out.items())],
     }
 
 
@@ -161,12 +197,13 @@ def _show_status(place: str, *, json: bool) -> None:
     with opened(place) as found:
         counts = counts_of(found)
         with found.read() as view:
-            cursor = read_cursor(view)
+            cursor, left_out = read_cursor(view), read_left_out(view)
     if json:
         print_json({"complete": cursor is not None, "objects": counts}
-                   | ({} if cursor is None else _position(cursor)))  # fmt: skip
+                   | ({} if cursor is None else _position(cursor, left_out)))  # fmt: skip
     elif cursor is None:
         say("the mirror is not complete yet", "yellow")
     else:
         parts = ", ".join(counted(number, label) for label, number in counts.items() if number)
-        say(f"equal to {cursor.server.host} up to change {cursor.server.usn}: {parts}", "green")
+        say(f"{state_of(cursor, left_out)}: {parts}", "yellow" if left_out else "green")
+        _list(f"left out: {item}" for item in left_out.values())

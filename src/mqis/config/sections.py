@@ -98,6 +98,16 @@ class ServerSection:
             "A client that asks for those of a domain gets this list (S_DSGetGCListInDomain).",
         ),
     )
+    unicode_names: bool = field(
+        default=False,
+        metadata=about(
+            as_flag,
+            "Clients may create queues and machines whose names have any visible character, and "
+            "blanks inside those of queues. Without it, ASCII without blanks and semicolons, as "
+            "MS-MQMQ specifies. Names that exist are found, shown and replicated in any case.",
+            live=True,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

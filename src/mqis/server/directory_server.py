@@ -440,6 +440,7 @@ def _settings(config: Config, own_site: Guid | None, port: int) -> DirectorySett
     return DirectorySettings(
         administrators=frozenset(security.administrators),
         machine_policy=security.machine_policy,
+        unicode_names=config.server.unicode_names,
         allowance=Allowance(
             security.max_owned,
             security.max_certificates,

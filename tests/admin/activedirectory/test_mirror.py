@@ -67,7 +67,7 @@ def test_first_everything_then_what_changes(way: dict[str, Any]) -> None:
         held = estate.held()
         assert {kind: held[kind] for kind in EVERYTHING} == EVERYTHING
         assert first.counts.created == sum(map(len, held.values()))
-        assert (first.counts.left_out, first.unreadable) == ({}, [])
+        assert (first.counts.left_out, first.left_out) == ({}, {})
         assert await both(estate) == 0
 
         estate.label(estate.orders, b"Orders")
@@ -187,12 +187,12 @@ def test_an_object_that_vanishes_between_two_reads(way: dict[str, Any]) -> None:
 def test_what_cannot_be_read_stays_and_is_told() -> None:
     async def test(estate: MirroredEstate) -> None:
         await estate.mirror.round()
-        estate.set(estate.orders, "mSMQPrivacyLevel", b"9")
+        estate.set(estate.orders, "nTSecurityDescriptor", b"garbled")
         done = await estate.mirror.round()
-        assert "mSMQPrivacyLevel" in done.unreadable[0]
+        assert "nTSecurityDescriptor" in done.left_out[estate.orders].detail
         estate.server.restore(500)
         done = await estate.mirror.round()
-        assert "mSMQPrivacyLevel" in done.unreadable[0]
+        assert "nTSecurityDescriptor" in done.left_out[estate.orders].detail
         assert done.counts.deleted == 0
         assert estate.held()["queue"] == EVERYTHING["queue"]
         stray = f"CN=stray,{estate.server.root}"

@@ -17,7 +17,7 @@ from mqis.runtime.activedirectory.computers import (
     MOST_COMPUTERS,
     ComputerPlaces,
 )
-from mqis.runtime.activedirectory.reading import ForestReader
+from mqis.runtime.activedirectory.reading import ForestReader, Skipped
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
@@ -35,7 +35,7 @@ MACHINE = ObjectType.MACHINE
 
 def read(
     test: Callable[[ForestReader, Estate], Awaitable[None]],
-    skipped: Callable[[ProtocolError], None] | None = None,
+    skipped: Skipped | None = None,
 ) -> None:
     async def run() -> None:
         async with ScriptedDomain.of() as server:
@@ -161,7 +161,7 @@ def test_an_unsound_entry_is_left_out_and_named() -> None:
         with pytest.raises(BadAttribute, match="mSMQQueueQuota"):
             await reader.find(ObjectType.QUEUE, "srv1\\broken")
 
-    read(test, skipped.append)
+    read(test, lambda _type, _entry, reason: skipped.append(reason))
 
 
 def test_a_server_that_is_no_domain_controller() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mqis.protocol.activedirectory.mirror.comparing import Difference
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import View
@@ -170,6 +171,27 @@ def _is_blocked(
     holder = holders.get((key[0], facts.name), key)
     rightful = holder in domain.objects and domain.objects[holder].name == facts.name
     return holder != key and (holder in excused or rightful)
+
+
+def check_named(
+    copy: dict[ObjectKey, Facts], domain: DomainFacts, unread: set[Guid], left_out: set[Guid]
+) -> None:
+    """What the copy lacks or has otherwise, the mirror names as left out."""
+    for key, wanted in sorted(domain.objects.items(), key=lambda pair: pair[0]):
+        if copy.get(key) != wanted and key[1] not in left_out | unread:
+            raise Violation("what is left out is named", f"{_text(key)} {wanted.name}")
+
+
+def check_spoiled(spoiled: set[Guid], left_out: set[Guid]) -> None:
+    """A value that is none is named, although the copy has the object."""
+    for guid in sorted(spoiled - left_out):
+        raise Violation("what is left out is named", f"a value of {guid}")
+
+
+def check_differences(told: Iterable[Difference], *, missed: bool) -> None:
+    """A comparison finds differences only if the mirror has missed something."""
+    for each in () if missed else told:
+        raise Violation("a change is no difference", str(each))
 
 
 def check_deletions(gone: Iterable[ObjectKey], always: set[ObjectKey]) -> None:

@@ -12,7 +12,13 @@ from typing import Self
 from mqis.testing.followed import FollowedDomain
 from mqis.testing.ldap import LdapFault, ScriptedAnswer, name_of
 from mqis.wire.guid import Guid
-from mqis.wire.ldap.changes import EntryChange, RenameEntry
+from mqis.wire.ldap.changes import (
+    AttributeChange,
+    EntryChange,
+    ModifyEntry,
+    ModifyKind,
+    RenameEntry,
+)
 from mqis.wire.ldap.controls import DIR_SYNC, DirSync, LdapControl, find_control
 from mqis.wire.ldap.requests import SearchRequest
 from mqis.wire.ldap.responses import SearchEntry
@@ -191,6 +197,26 @@ class SimDomain:
     def back_up(self, controller: SimController) -> None:
         kept = list(controller.entries), controller.usn, controller.heard, controller._numbers
         self._backups[controller.port] = kept
+
+    def miss(self, guid: Guid, label: bytes) -> None:
+        """Changes an entry everywhere without a number; a restored controller numbers it."""
+        for controller in (self.newest, *self.controllers):
+            self._catch_up(controller)
+        found = self.newest.by_guid(guid)
+        assert found is not None
+        change = AttributeChange(ModifyKind.REPLACE, "mSMQLabelEx", (label,))
+        self._log.append(ModifyEntry(found.name, (change,)))
+        for controller in (self.newest, *self.controllers):
+            controller._replace(found.name, mSMQLabelEx=label)
+            controller.heard += 1
+
+    def roll_back(self, controller: SimController) -> None:
+        """Puts an old copy back, which nothing tells: it numbers other changes past its number."""
+        invocation, usn = controller.invocation, controller.usn
+        self.restore(controller)
+        controller.invocation = invocation
+        self._catch_up(controller)
+        controller.usn = max(controller.usn, usn + 1)
 
     def restore(self, controller: SimController) -> None:
         """A restored controller hears again of what came after its backup."""

@@ -23,6 +23,8 @@ _QUEUES = ("orders", "bills", "stock", "news")
 _COMPUTERS = ("SRV1", "SRV2", "SRV3", "SRV4")
 _SITES = ("Berlin", "Paris", "Rome")
 _USERS = ("anna", "bert")
+#: Neither a key nor a descriptor.
+_GARBLED = b"garbled"
 
 
 class Edit(StrEnum):
@@ -53,7 +55,9 @@ class Edit(StrEnum):
     DELETE_USER = "delete a user"
     CERTIFY = "register or remove a user's certificate"
     SPOIL = "write a value that is no value"
-    MEND = "write a value again that is one"
+    SPOIL_KEY = "write a key of a computer that is no key"
+    SPOIL_RIGHTS = "write permissions that are none"
+    MEND = "write values again that are some"
 
 
 class Editor:
@@ -166,14 +170,28 @@ class Editor:
         if name := self._queue(random):
             self._set(name, mSMQPrivacyLevel=b"9")
 
-    def _mend(self, _: Random) -> None:
-        for name in (q.name for q in self.found(b"mSMQQueue")):
-            if self.is_spoiled(name):
-                self._set(name, mSMQPrivacyLevel=b"1")
+    def _spoil_key(self, random: Random) -> None:
+        if name := self._computer(random):
+            self._set(name, mSMQSignCertificates=_GARBLED)
 
-    def is_spoiled(self, name: str) -> bool:
-        found = self._domain.newest._entry(name)
-        return found is not None and found.values("mSMQPrivacyLevel") == (b"9",)
+    def _spoil_rights(self, random: Random) -> None:
+        """Without its permissions an object is left out, and its queues with it."""
+        machines = self.found(b"mSMQConfiguration")
+        if found := random.choice([machines, machines, self.found(b"mSMQQueue")]):
+            chosen = random.choice(found)
+            self._set(chosen.name, nTSecurityDescriptor=_GARBLED)
+
+    def _mend(self, _: Random) -> None:
+        site = self.found(b"site")[0].values("nTSecurityDescriptor")
+        for entry in self._domain.newest.entries:
+            if entry.values("isDeleted"):
+                continue
+            if entry.values("mSMQPrivacyLevel") == (b"9",):
+                self._set(entry.name, mSMQPrivacyLevel=b"1")
+            if entry.values("mSMQSignCertificates") == (_GARBLED,):
+                self._set(entry.name, mSMQSignCertificates=())
+            if is_unreadable(entry):
+                self._set(entry.name, nTSecurityDescriptor=site)
 
     # --- computers --------------------------------------------------------------------------------
 
@@ -349,3 +367,13 @@ class Editor:
         kinds = b"mSMQQueue", b"mSMQConfiguration", b"mSMQSiteLink"
         found = [e for kind in kinds for e in self.found(kind)] + self._people()
         return [Guid(e.values("objectGUID")[0]) for e in found]
+
+
+def is_unreadable(entry: SearchEntry) -> bool:
+    """Returns whether the permissions of an entry were spoiled."""
+    return entry.values("nTSecurityDescriptor") == (_GARBLED,)
+
+
+def is_spoiled(entry: SearchEntry) -> bool:
+    """Returns whether a value of an object was spoiled that it can do without."""
+    return entry.values("mSMQPrivacyLevel") == (b"9",)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mqis.admin.activedirectory.mirror import round as mirror_round
+from mqis.admin.activedirectory.mirror import writing as mirror_writing
 from mqis.admin.activedirectory.mirror.feed import ChangeFeed, read_identity
 from mqis.admin.activedirectory.mirror.round import EstateMirror
 from mqis.admin.activedirectory.mirror.writing import WRITE_ORDER, MirrorWriter
@@ -76,12 +77,11 @@ def _unseen_is_deleted(_confirmed: _Async) -> _Async:
 
 
 def _position_of_the_end(fresh: _Async) -> _Async:
-    async def compared(
-        mirror: EstateMirror, reader: Any, feed: ChangeFeed, cursor: MirrorCursor, why: str
-    ) -> Any:
-        result = await fresh(mirror, reader, feed, cursor, why)
-        server = await read_identity(mirror._client)
-        later = await feed.begin(server, sees_deletions=cursor.sees_deletions)
+    async def compared(mirror: EstateMirror, reader: Any, feed: ChangeFeed, *others: Any) -> Any:
+        result = await fresh(mirror, reader, feed, *others)
+        server, seen = await read_identity(mirror._client), result.cursor.sees_deletions
+        begun = await feed.begin(server, sees_deletions=seen)
+        later = replace(result.cursor, server=server, cookies=begun.cookies)
         with mirror._store.write() as tx:
             tx.put_state(MIRROR_FAMILY, MIRROR_CURSOR, later.to_bytes())
         return result
@@ -90,18 +90,18 @@ def _position_of_the_end(fresh: _Async) -> _Async:
 
 
 def _position_first(write: _Any) -> _Any:
-    def written(mirror: EstateMirror, objects: Any, removed: Any, cursor: Any, *others: Any) -> Any:
-        if cursor is not None:
+    def written(mirror: EstateMirror, *others: Any, result: Any, **named: Any) -> Any:
+        if len(others) == 3:
             with mirror._store.write() as tx:
-                tx.put_state(MIRROR_FAMILY, MIRROR_CURSOR, cursor.to_bytes())
-        return write(mirror, objects, removed, cursor, *others)
+                tx.put_state(MIRROR_FAMILY, MIRROR_CURSOR, result.cursor.to_bytes())
+        return write(mirror, *others, result=result, **named)
 
     return written
 
 
 def _nothing_late(write: _Any) -> _Any:
-    def written(*arguments: Any) -> list[Any]:
-        write(*arguments)
+    def written(*arguments: Any, **named: Any) -> list[Any]:
+        write(*arguments, **named)
         return []
 
     return written
@@ -122,6 +122,17 @@ def _any_rights(doubt: _Any) -> _Any:
         return text
 
     return doubted
+
+
+def _no_defaults(_with_defaults: _Any) -> _Any:
+    return lambda obj: (obj, ())
+
+
+def _nothing_changed(_changed_since: _Async) -> _Async:
+    async def unchanged(*_: object) -> Any:
+        return mirror_round._Pending()
+
+    return unchanged
 
 
 _MIRROR, _WRITER, _CURSOR = EstateMirror, MirrorWriter, MirrorCursor
@@ -146,6 +157,12 @@ M17 = ((_MIRROR, "_confirmed", _always_awaited(set())),)
 M18 = ((mirror_round, "is_refused", _always(False)),)
 M19 = ((_WRITER, "_check_host", _always(None)),)
 M20 = ((_MIRROR, "_referrers", _always(frozenset())),)
+M21 = ((_CURSOR, "is_due", _always(False)),)
+M22 = ((_MIRROR, "_freed", _always(frozenset())),)
+M23 = ((_MIRROR, "_unfit", _always(None)),)
+M24 = ((mirror_writing, "keep_left_out", _always(None)),)
+M25 = ((mirror_writing, "with_defaults", _no_defaults),)
+M26 = ((_MIRROR, "_changed_since", _nothing_changed),)
 
 BUGS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     "M01": ("taken names are not tried twice", M01),
@@ -168,4 +185,10 @@ BUGS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     "M18": ("the mirror waits for ever for the right to replicate", M18),
     "M19": ("a queue goes to whoever has its machine's name", M19),
     "M20": ("machines keep routing servers that are deleted", M20),
+    "M21": ("everything is never compared again", M21),
+    "M22": ("what is left out does not hear of a free name", M22),
+    "M23": ("values that do not fit are not named", M23),
+    "M24": ("what is left out is forgotten", M24),
+    "M25": ("a machine is refused for its key", M25),
+    "M26": ("what changes during a comparison is a difference", M26),
 }

@@ -25,6 +25,9 @@ class MirrorFault(StrEnum):
     RESTART = "mirror restarted"
     COPY = "mirror's store backed up"
     REPLACE = "mirror's store restored"
+    DAY = "a day passes"
+    MISSED = "a change without a number, and a day passes"
+    ROLLBACK = "controller put back from a copy and past its number, and a day passes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def draw_mirror(seed: int) -> MirrorScenario:
         steps += (_happening(random) for _ in range(random.choice((0, 1, 1, 1, 2))))
         steps.append(_round(random))
         if random.random() < 0.4:
-            steps += random.choice((_lagging, _unreadable, _routers))(random)
+            steps += random.choice((_lagging, _unreadable, _routers, _twins, _missed))(random)
     return MirrorScenario(seed, dirsync, deleted, random.random() < 0.2, batch, tuple(steps))
 
 
@@ -160,3 +163,24 @@ def _routers(random: Random) -> list[MirrorStep]:
     named = Edit.ADD_COMPUTER, Edit.ROUTE, Edit.ROUTE, Edit.CHANGE_LINK
     gone = random.choice((Edit.DELETE_COMPUTER, Edit.REMAKE_COMPUTER, Edit.DELETE_MACHINE))
     return [_edits(random, named), Round(), _edits(random, (gone,)), _round(random)]
+
+
+def _twins(random: Random) -> list[MirrorStep]:
+    """What is left out hangs on something that changes: a name, or a queue manager."""
+    again = random.choice(
+        ((Edit.DELETE_COMPUTER,), (Edit.RENAME_COMPUTER, Edit.RENAME_COMPUTER), (Edit.MEND,))
+    )
+    spoiled = random.choice((Edit.ADD_TWIN, Edit.SPOIL_RIGHTS))
+    return [
+        _edits(random, (Edit.ADD_COMPUTER, spoiled, Edit.ADD_QUEUE, Edit.ADD_QUEUE)),
+        _round(random),
+        _edits(random, again),
+        Round(),
+    ]
+
+
+def _missed(random: Random) -> list[MirrorStep]:
+    """Nothing tells of a change; the comparison of the next day finds it."""
+    fault = random.choice((MirrorFault.MISSED, MirrorFault.ROLLBACK, MirrorFault.DAY))
+    edits = tuple(random.choices((Edit.ADD_QUEUE, Edit.LABEL, Edit.DELETE_QUEUE), k=3))
+    return [Round(), _edits(random, edits), Round(), _fault(random, fault), _round(random), Round()]

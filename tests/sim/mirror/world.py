@@ -13,6 +13,8 @@ from mqis.admin.activedirectory.mirror.feed import read_identity
 from mqis.admin.activedirectory.mirror.following import AWAY
 from mqis.admin.activedirectory.mirror.round import EstateMirror, MirrorRound
 from mqis.admin.activedirectory.mirror.writing import mirror_identity
+from mqis.protocol.activedirectory.mirror.cursor import COMPARE_S, read_cursor
+from mqis.protocol.activedirectory.mirror.leftout import read_left_out
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.protocol.ports import Store, Transaction, View
@@ -29,7 +31,7 @@ from mqis.wire.guid import Guid
 from tests.sim.mirror import checks
 from tests.sim.mirror.checks import DomainFacts, ObjectKey
 from tests.sim.mirror.domain import AccountRights, SimController, SimDomain, Touch
-from tests.sim.mirror.edits import Edit, Editor
+from tests.sim.mirror.edits import Edit, Editor, is_spoiled, is_unreadable
 from tests.sim.mirror.scenario import Happening, MirrorFault, MirrorScenario, Round
 
 FAULTS = (*(f"fault {fault}" for fault in MirrorFault), "killed")
@@ -42,6 +44,8 @@ _OWNER = "corp.example"
 
 #: What changes neither a controller's entries nor the account's rights.
 _HARMLESS = (MirrorFault.DIE, MirrorFault.DROP, MirrorFault.BACKUP)
+
+_DAYS = (MirrorFault.DAY, MirrorFault.MISSED, MirrorFault.ROLLBACK)
 
 
 def _number(planned: tuple[int, Happening]) -> int:
@@ -96,6 +100,9 @@ class MirrorWorld:
         #: The controller that a new process of the mirror asks first.
         self._first = 0
         self._searches = 0
+        self._clock_s = 1_800_000_000.0
+        #: The last moment at which something changed of which no number tells.
+        self._missed_s = 0.0
         self._during: list[tuple[int, Happening]] = []
         #: What every controller has had since the round began.
         self._always: set[ObjectKey] = set()
@@ -160,7 +167,10 @@ class MirrorWorld:
         if isinstance(happening.what, MirrorFault):
             self._note(f"fault {happening.what}")
             controller = answering or random.choice(self._domain.controllers)
-            self._fail(happening.what, random, controller, cut=answering is not None)
+            if happening.what in _DAYS:
+                self._pass_day(happening.what, random, controller)
+            else:
+                self._fail(happening.what, random, controller, cut=answering is not None)
         else:
             for edit in happening.what:
                 self._note("edit", edit)
@@ -207,6 +217,16 @@ class MirrorWorld:
             self._rights.bare.add(guid.raw)
             self._domain.make(Touch(guid))
 
+    def _pass_day(self, fault: MirrorFault, random: Random, controller: SimController) -> None:
+        self._clock_s += COMPARE_S
+        if fault is MirrorFault.ROLLBACK:
+            self._missed_s = self._clock_s
+            self._domain.roll_back(controller)
+        elif fault is MirrorFault.MISSED and (queues := self._editor.found(b"mSMQQueue")):
+            self._missed_s = self._clock_s
+            chosen = Guid(random.choice(queues).values("objectGUID")[0])
+            self._domain.miss(chosen, f"missed {random.randrange(1000)}".encode())
+
     def _show(self) -> None:
         """The descriptors change, and with them the numbers of the objects."""
         for raw in sorted(self._rights.bare):
@@ -235,7 +255,9 @@ class MirrorWorld:
             server = await read_identity(client)
             with store.write() as tx:
                 mirror_identity(tx, server.domain)
-            self._mirror = EstateMirror(client, store, _OWNER, sweep_share=float("inf"))
+            self._mirror = EstateMirror(
+                client, store, _OWNER, sweep_share=float("inf"), clock=lambda: self._clock_s
+            )
         self._mirror._store = store
         return self._mirror
 
@@ -255,7 +277,7 @@ class MirrorWorld:
         self._searches = 0
         self._during = sorted(step.during, key=_number)
         self._always = self._everywhere()
-        before = self._held()
+        before, missed = self._held(), self._has_missed()
         store = EndingStore(self._disk.store, step.writes, committed=step.committed)
         done: MirrorRound | None = None
         try:
@@ -270,11 +292,18 @@ class MirrorWorld:
         if done is not None:
             counts = done.counts
             self._note("round", f"{done.fresh} {counts.created} {counts.updated} {counts.deleted}")
+            checks.check_differences(done.differences, missed=missed or self._has_missed())
         calm = all(happening.what in _HARMLESS for _, happening in fired)
         self._check(before, done if calm else None)
         return done
 
     # --- checks -----------------------------------------------------------------------------------
+
+    def _has_missed(self) -> bool:
+        """Returns whether the copy lacks a change that only a comparison finds."""
+        with self._disk.store.read() as view:
+            cursor = read_cursor(view)
+        return cursor is not None and cursor.compared_s < self._missed_s
 
     def _held(self) -> dict[ObjectKey, checks.Facts]:
         with self._disk.store.read() as view:
@@ -282,21 +311,21 @@ class MirrorWorld:
 
     def _check(self, before: dict[ObjectKey, checks.Facts], done: MirrorRound | None) -> None:
         with self._disk.store.read() as view:
-            copy = checks.held(view)
+            copy, left_out = checks.held(view), read_left_out(view)
             checks.check_records(view, copy)
         checks.check_deletions(before.keys() - copy.keys(), self._always)
         if done is not None and self._rights.contents:
             server = done.cursor.server.invocation
             answered = next(c for c in self._domain.controllers if c.invocation == server)
-            checks.check_equal(copy, DomainFacts(answered.entries), self._unread(answered))
+            domain, unread = DomainFacts(answered.entries), self._unread(answered)
+            checks.check_equal(copy, domain, unread)
+            checks.check_named(copy, domain, unread, set(left_out))
+            spoiled = {Guid(e.values("objectGUID")[0]) for e in answered.entries if is_spoiled(e)}
+            checks.check_spoiled(spoiled - unread, set(left_out))
 
     def _unread(self, controller: SimController) -> set[Guid]:
         bare = {Guid(raw) for raw in self._rights.bare}
-        spoiled = {
-            Guid(e.values("objectGUID")[0])
-            for e in controller.entries
-            if e.values("mSMQPrivacyLevel") == (b"9",)
-        }
+        spoiled = {Guid(e.values("objectGUID")[0]) for e in controller.entries if is_unreadable(e)}
         # The gates of a site are machines that the account can read.
         sites = {Guid(e.values("objectGUID")[0]) for e in self._editor.found(b"site") if bare}
         return bare | spoiled | sites
@@ -316,13 +345,15 @@ class MirrorWorld:
             done = await self._round(Round())
         if done is None or done.counts.written:
             raise Violation("liveness", "the mirror does not come to rest")
+        if self._has_missed():
+            raise Violation("liveness", "nobody has compared everything for a day")
         checks.check_equal(self._held(), DomainFacts(self._domain.newest.entries), set())
         await self._compare_with_new()
 
     async def _compare_with_new(self) -> None:
         """A mirror that begins now has the same objects, with all their properties."""
         fresh = MemoryStore()
-        await EstateMirror(self._opened(), fresh, _OWNER).round()
+        await EstateMirror(self._opened(), fresh, _OWNER, clock=lambda: self._clock_s).round()
         with self._disk.store.read() as view, fresh.read() as whole:
             for kind in ORDER:
                 for obj in whole.objects(kind):

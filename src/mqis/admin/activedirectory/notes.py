@@ -1,4 +1,4 @@
-"""Remarks of an import or export: one about many entries is told once, with examples."""
+"""Remarks of an import or export: one about many entries is told once, with all their names."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Final
 
 from mqis.findings import Finding, Gravity, Subject
 
-#: Names that are kept of each remark, and different remarks that are kept at all.
+#: Names that a line of text shows of each remark.
 _EXAMPLES: Final = 3
+#: Different remarks that are kept at all, and names of all of them; the rest is counted.
 _MOST: Final = 1000
+_MOST_NAMES: Final = 500_000
 
 
 class TransferNotes:
@@ -17,21 +19,24 @@ class TransferNotes:
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
-        self._examples: dict[str, list[str]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._kept = 0
 
-    def tell(self, what: str, name: str) -> None:
+    def tell(self, what: str, name: str, detail: str = "") -> None:
         """Adds an entry to a remark. A hostile file cannot make more than ``_MOST`` of them."""
         if what not in self._counts and len(self._counts) >= _MOST:
             what = "further remarks, which are not listed"
         self._counts[what] = self._counts.get(what, 0) + 1
-        examples = self._examples.setdefault(what, [])
-        if len(examples) < _EXAMPLES:
-            examples.append(name)
+        names = self._names.setdefault(what, [])
+        if self._kept < _MOST_NAMES:
+            names.append(f"{name} ({detail})" if detail else name)
+            self._kept += 1
 
     def __iter__(self) -> Iterator[Finding]:
         for what, count in self._counts.items():
-            names = self._examples[what]
-            shown = ", ".join([*names, "..."] if count > len(names) else names)
+            names = self._names[what]
+            first = names[:_EXAMPLES]
+            shown = ", ".join([*first, "..."] if count > len(first) else first)
             entries = tuple(Subject("entry", name) for name in names)
             told = "transfer", Gravity.NOTE, what
             yield Finding(*told, detail=shown, objects=entries, count=count)

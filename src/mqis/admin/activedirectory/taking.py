@@ -59,8 +59,10 @@ class EstateTaker:
         computer: LdapEntry | None = None,
     ) -> DirectoryObject | None:
         """Creates the object of an entry; None if it was left out."""
+        unfit: list[BadAttribute] = []
         try:
-            made = self._made(entry, imported_object(entry, object_type, sources, computer))
+            found = imported_object(entry, object_type, sources, computer, unfit)
+            made = self._made(entry, found)
             if object_type is ObjectType.SITE:
                 self._create.entry(network_of(made), 0)
         except BadAttribute as error:
@@ -69,8 +71,10 @@ class EstateTaker:
         except DirectoryError as error:
             # The code is the same for many entries, the detail is not.
             reason = f"left out: {meaning_of(error.hresult)}"
-            self._notes.tell(reason, f"{_named(entry)} ({error.detail})")
+            self._notes.tell(reason, _named(entry), error.detail)
             return None
+        for bad in unfit:
+            self._notes.tell(f"{bad.attribute} does not fit", _named(entry), bad.reason)
         self._remark(made, entry)
         return made
 

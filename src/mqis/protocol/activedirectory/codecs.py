@@ -34,6 +34,10 @@ def _never(_constant: Value) -> bool:
     return False
 
 
+def _fits(_values: Octets) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class AttributeCodec:
     """How values are converted, and how far the server compares them as the property does."""
@@ -46,6 +50,8 @@ class AttributeCodec:
     finds: Callable[[Value], bool] = _always
     #: And no other entry has it: what the server finds different shows something different.
     distinguishes: bool = True
+    #: Says what the property shows instead of values that it cannot hold; empty if it holds them.
+    remark: Callable[[Octets], str] = _fits
 
 
 def _single(values: Octets) -> bytes:
@@ -95,11 +101,19 @@ def _between(low: int, high: int) -> Callable[[Value], bool]:
     return lambda constant: isinstance(constant, int) and low < constant < high
 
 
-def _decode_small(low: int, high: int) -> Callable[[Octets], Value]:
+def _small(low: int, high: int) -> AttributeCodec:
+    """A number of 16 bits; the nearest is shown of one that has more (E-MQDSSM-60)."""
+
     def decode(values: Octets) -> Value:
         return min(max(_integer(_single(values)), low), high)
 
-    return decode
+    def remark(values: Octets) -> str:
+        number = _integer(_single(values))
+        shown = min(max(number, low), high)
+        return "" if shown == number else f"{number} does not fit: it is {shown} here"
+
+    finds = _between(low, high)
+    return AttributeCodec(decode, _encode_integer, ordered=True, finds=finds, remark=remark)
 
 
 def _encode_integer(value: Value) -> Octets:
@@ -216,12 +230,8 @@ FLAG = AttributeCodec(_decode_flag, _encode_flag, finds=_is_flag)
 ANY_FLAG = replace(FLAG, distinguishes=False)
 #: Compared by the server as a signed number, so its order is not the property's.
 UNSIGNED = AttributeCodec(_decode_unsigned, _encode_unsigned)
-UNSIGNED_16 = AttributeCodec(
-    _decode_small(0, 0xFFFF), _encode_integer, ordered=True, finds=_between(0, 0xFFFF)
-)
-SIGNED_16 = AttributeCodec(
-    _decode_small(-0x8000, 0x7FFF), _encode_integer, ordered=True, finds=_between(-0x8000, 0x7FFF)
-)
+UNSIGNED_16 = _small(0, 0xFFFF)
+SIGNED_16 = _small(-0x8000, 0x7FFF)
 PRIVACY = AttributeCodec(_decode_privacy, _encode_integer, ordered=True)
 SYSTEM = AttributeCodec(_decode_system, _encode_integer, finds=_is_system)
 STUB = AttributeCodec(_decode_stub, _encode_integer, finds=_never)

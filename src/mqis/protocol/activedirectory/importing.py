@@ -113,17 +113,19 @@ def imported_object(
     object_type: ObjectType,
     sources: ImportSources,
     computer: LdapEntry | None = None,
+    unfit: list[BadAttribute] | None = None,
 ) -> DirectoryObject:
     """Returns the object; ``BadAttribute`` if a value does not fit, or a needed one is missing.
 
-    The store that takes it numbers it anew and finds its partition.
+    With ``unfit``, values that the object can do without go there, as for a mirror. The store that
+    takes the object numbers it anew and finds its partition.
     """
     if entry.guid is None:
         raise BadAttribute(entry.name, "objectGUID", "is missing or not 16 octets")
     gates = sources.gates.get(entry.guid, ())
     shown = _named(entry) if object_type in _CALLED_BY_CN else entry
     view = EntryView(shown, sources.forest, computer, sources.references, gates)
-    found = read_properties(view, object_type, _present(entry, object_type))
+    found = read_properties(view, object_type, _present(entry, object_type), unfit)
     properties = {
         propid: value for propid, value in found.items() if value.value or propid not in _SILENT
     }

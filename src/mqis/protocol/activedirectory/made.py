@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from mqis.protocol.activedirectory import codecs
 from mqis.protocol.activedirectory.codecs import AttributeCodec
-from mqis.protocol.activedirectory.queuename import join_name
+from mqis.protocol.activedirectory.queuename import join_name, lowered
 from mqis.protocol.activedirectory.rights import from_active_directory
 from mqis.protocol.activedirectory.row import ReadValue
 from mqis.protocol.activedirectory.view import EntryView
@@ -31,7 +31,7 @@ def computer_name(view: EntryView) -> Value:
 
 def queue_path(view: EntryView) -> Value:
     """``computer\\queue`` in lower case (3.1.6.11.2.1)."""
-    return f"{_required(view.name.parent.parent.leaf)}\\{_queue(view)}".lower()
+    return lowered(f"{_required(view.name.parent.parent.leaf)}\\{_queue(view)}")
 
 
 def _queue(view: EntryView) -> str:

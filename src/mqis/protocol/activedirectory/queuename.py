@@ -29,12 +29,12 @@ _TABLE: Final = tuple(map(_table_row, range(256)))
 def queue_name_hash(name: str) -> str:
     """Eight hexadecimal digits that do not depend on the case of the name."""
     value = 0
-    for octet in _lowered(name).encode("utf-16-be", "surrogatepass"):
+    for octet in lowered(name).encode("utf-16-be", "surrogatepass"):
         value = value >> 8 ^ _TABLE[(octet ^ value) & 0xFF]
     return f"{value:08x}"
 
 
-def _lowered(name: str) -> str:
+def lowered(name: str) -> str:
     """Maps one character to one, as Windows does; ``str.lower`` makes two of a few."""
     return "".join(low if len(low := char.lower()) == 1 else char for char in name)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from typing import Final
 
-from mqis.protocol.activedirectory.entry import LdapEntry
+from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
+from mqis.protocol.activedirectory.row import AttributeRow
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
 from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.objects import DirectoryObject
@@ -17,7 +19,8 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant
+from mqis.wire.mqds.values import prop
+from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.seqnum import SequenceNumber
 
 #: Asked for with every entry.
@@ -33,6 +36,14 @@ KEPT = frozenset(
     and (row.computed is None or row.also_stored)
     and row.role not in _OUTSIDE
 )
+#: What an object has instead of a value that cannot be read, beside the defaults of the rows.
+_INSTEAD: Final[dict[int, Value]] = {
+    PropId.QM_OUTFRS: (),
+    PropId.QM_INFRS: (),
+    PropId.QM_SERVICE: 0,
+    PropId.QM_SIGN_PKS: b"",
+    PropId.L_GATES: (),
+}
 
 
 @cache
@@ -63,20 +74,59 @@ def check_class(entry: LdapEntry, object_type: ObjectType) -> None:
 
 
 def read_properties(
-    view: EntryView, object_type: ObjectType, propids: Iterable[int]
+    view: EntryView,
+    object_type: ObjectType,
+    propids: Iterable[int],
+    unfit: list[BadAttribute] | None = None,
 ) -> dict[int, PropVariant]:
     """Returns those of the properties that have a value.
 
     ``BadAttribute`` (a ``ProtocolError``) if a value does not fit or one that is needed is missing.
+    With ``unfit``, a value that does not fit goes there, and the object has the default instead:
+    an object is not lost for a value that it can do without.
     """
     check_class(view.entry, object_type)
-    found = {propid: ATTRIBUTE_ROWS[propid].value(view) for propid in propids}
-    return {propid: value for propid, value in found.items() if value is not None}
+    found: dict[int, PropVariant] = {}
+    for propid in propids:
+        row = ATTRIBUTE_ROWS[propid]
+        value = row.value(view) if unfit is None else _value_or_default(row, view, unfit)
+        if value is not None:
+            found[propid] = value
+    return found
 
 
-def read_object(view: EntryView, object_type: ObjectType, partition: Guid) -> DirectoryObject:
+def _value_or_default(
+    row: AttributeRow, view: EntryView, unfit: list[BadAttribute]
+) -> PropVariant | None:
+    try:
+        value = row.value(view)
+    except BadAttribute as error:
+        instead = default_of(row.id)
+        if instead is None:
+            raise
+        unfit.append(error)
+        return instead
+    remark = row.remark(view)
+    if remark:
+        unfit.append(BadAttribute(view.entry.name, row.attribute, remark))
+    return value
+
+
+def default_of(propid: int) -> PropVariant | None:
+    """The value of a property whose attribute says nothing; None if an object needs it."""
+    absent = ATTRIBUTE_ROWS[propid].absent
+    value = _INSTEAD.get(propid) if absent is None else absent
+    return None if value is None else prop(propid, value)
+
+
+def read_object(
+    view: EntryView,
+    object_type: ObjectType,
+    partition: Guid,
+    unfit: list[BadAttribute] | None = None,
+) -> DirectoryObject:
     """Returns an entry as an object for a store of our own, which numbers it anew."""
-    properties = read_properties(view, object_type, kept_of(object_type))
+    properties = read_properties(view, object_type, kept_of(object_type), unfit)
     guid = view.entry.guid
     if guid is None:
         raise DirectoryError(

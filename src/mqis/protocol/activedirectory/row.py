@@ -70,6 +70,11 @@ class AttributeRow:
             where = (*self.attributes, *self.computer_attributes, self.id.name)[0]
             raise BadAttribute(view.entry.name, where, str(error)) from error
 
+    def remark(self, view: EntryView) -> str:
+        """Says that the property shows another value than the attribute has; mostly empty."""
+        values = view.entry.values(self.attribute) if self.codec is not None else ()
+        return self.codec.remark(values) if self.codec is not None and values else ""
+
     def encode(self, value: Value) -> Octets:
         """The values of the attribute; none if it is to be absent."""
         if self.codec is None:

@@ -27,6 +27,7 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.ownership import enterprise, machine_of
+from mqis.protocol.directory.paths import check_new_path
 from mqis.protocol.directory.read_methods import check_information, check_secured
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation, merge
@@ -84,9 +85,12 @@ def create_object(
     *,
     descriptor: bytes | None = None,
     machine_policy: MachinePolicy = MachinePolicy.EVERYONE,
+    unicode_names: bool = False,
 ) -> DirectoryObject:
     """S_DSCreateObject (3.1.4.4) of a target that is ``creatable``."""
     object_type = target.object_type
+    if target.path is not None:
+        check_new_path(object_type, target.path, unicode=unicode_names)
     if descriptor is not None and object_type is not ObjectType.QUEUE:
         raise DirectoryError(
             HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,

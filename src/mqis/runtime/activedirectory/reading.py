@@ -60,11 +60,13 @@ PAGE_SIZE: Final = 500
 #: Entries that are completed at a time, by reads of other entries.
 BATCH: Final = 50
 
-#: Called with the reason why an entry is left out.
-Skipped = Callable[[ProtocolError], None]
+#: Called with an entry that is left out, and the reason.
+Skipped = Callable[[ObjectType, LdapEntry, ProtocolError], None]
+#: Called with values of an entry that do not fit; the object has defaults instead.
+Unfit = Callable[[ObjectType, LdapEntry, Sequence[BadAttribute]], None]
 
 
-def _log_skipped(reason: ProtocolError) -> None:
+def _log_skipped(_type: ObjectType, _entry: LdapEntry, reason: ProtocolError) -> None:
     log.warning("an entry is left out: %s", reason)
 
 
@@ -88,18 +90,24 @@ _COLUMNS: Final = {object_type: Columns.kept(object_type) for object_type in Obj
 
 @dataclass(frozen=True, slots=True)
 class ForestReader:
-    """Reads objects of one forest; ``skipped`` is told of entries that are no sound objects."""
+    """Reads objects of one forest; ``skipped`` is told of entries that are no sound objects.
+
+    With ``unfit``, an object is sound without a value that does not fit and that it can do without.
+    """
 
     client: LdapDirectory
     forest: Forest
     skipped: Skipped = field(default=_log_skipped)
+    unfit: Unfit | None = None
     page_size: int = PAGE_SIZE
     computers: ComputerPlaces = field(default_factory=ComputerPlaces, compare=False)
 
     @classmethod
-    async def open(cls, client: LdapDirectory, skipped: Skipped = _log_skipped) -> ForestReader:
+    async def open(
+        cls, client: LdapDirectory, skipped: Skipped = _log_skipped, unfit: Unfit | None = None
+    ) -> ForestReader:
         """Reads the naming contexts; ``ProtocolError`` if this is no Active Directory."""
-        return cls(client, await read_forest(client), skipped)
+        return cls(client, await read_forest(client), skipped, unfit)
 
     async def objects(
         self, types: Sequence[ObjectType] = IN_ORDER
@@ -158,7 +166,7 @@ class ForestReader:
         if entry is None:
             return None
         view = await self._completed(object_type, entry)
-        return read_object(view, object_type, _partition(object_type, view))
+        return self._made(object_type, view)
 
     async def read_entry(self, object_type: ObjectType, name: str | Guid) -> LdapEntry | None:
         """Reads the entry of an object; None if it is missing or of another class."""
@@ -227,13 +235,20 @@ class ForestReader:
         else:  # without a task for each
             views = [EntryView(entry, self.forest) for entry in entries]
         made = []
-        for view in views:
+        for entry, view in zip(entries, views, strict=True):
             try:
                 if isinstance(view, BaseException):
                     raise view
-                made.append(read_object(view, object_type, _partition(object_type, view)))
+                made.append(self._made(object_type, view))
             except (BadAttribute, DirectoryError, WireError) as error:
-                self.skipped(ProtocolError(str(error)))
+                self.skipped(object_type, entry, ProtocolError(str(error)))
+        return made
+
+    def _made(self, object_type: ObjectType, view: EntryView) -> DirectoryObject:
+        unfit: list[BadAttribute] | None = None if self.unfit is None else []
+        made = read_object(view, object_type, _partition(object_type, view), unfit)
+        if unfit and self.unfit is not None:
+            self.unfit(object_type, view.entry, unfit)
         return made
 
     async def _completed(self, object_type: ObjectType, entry: LdapEntry) -> EntryView:

@@ -60,6 +60,8 @@ class DirectorySettings:
 
     administrators: frozenset[Sid] = frozenset()
     machine_policy: MachinePolicy = MachinePolicy.EVERYONE
+    #: Clients may create queues and machines with other names than those of the text.
+    unicode_names: bool = False
     own_site: Guid | None = None
     #: Challenge machines to prove their key before S_DSQM* calls; the text advises against it.
     challenge_machines: bool = False

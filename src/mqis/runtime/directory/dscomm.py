@@ -87,7 +87,7 @@ class DscommService(TypedService):
         self, call: IncomingCall, request: dscomm.CreateObject
     ) -> dscomm.Created:
         guard = self._directory.guard(call)
-        policy = self._directory.settings.machine_policy
+        settings = self._directory.settings
         target = write_methods.creatable(request.object_type, request.path)
         properties = write_methods.as_properties(request.ids, request.values)
         created = await self._directory.change(
@@ -97,7 +97,8 @@ class DscommService(TypedService):
                 target,
                 properties,
                 descriptor=request.descriptor,
-                machine_policy=policy,
+                machine_policy=settings.machine_policy,
+                unicode_names=settings.unicode_names,
             ),
             call,
         )

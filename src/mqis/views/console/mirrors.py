@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mqis.protocol.activedirectory.mirror.cursor import is_mirror, read_cursor
+from mqis.protocol.activedirectory.mirror.leftout import read_left_out
+from mqis.protocol.activedirectory.mirror.stating import state_of
 from mqis.views.console.places import Places
 from mqis.views.console.reading import OpenStores
 from mqis.wire.errors import MqisError
@@ -17,7 +19,7 @@ def mirror_sentence(places: Places, stores: OpenStores) -> str:
             try:
                 with stores.view(place.store) as view:
                     if is_mirror(view):
-                        cursor = read_cursor(view)
+                        cursor, left_out = read_cursor(view), read_left_out(view)
                         break
             except MqisError:
                 continue  # the page itself says what is wrong with the store
@@ -26,5 +28,4 @@ def mirror_sentence(places: Places, stores: OpenStores) -> str:
     about = "This is a mirror of an Active Directory"
     if cursor is None:
         return f"{about} that is not complete yet."
-    server = cursor.server
-    return f"{about}, equal to {server.host} up to change {server.usn}. Make changes there."
+    return f"{about}, {state_of(cursor, left_out)}. Make changes there."

@@ -38,7 +38,8 @@ cursors = st.builds(
     st.sampled_from(MirrorMode),
     st.lists(st.binary(max_size=200), max_size=2).map(tuple),
     st.booleans(),
-    st.frozensets(st.binary(min_size=16, max_size=16).map(Guid), max_size=3),
+    st.integers(0, 2**40),
+    st.integers(0, 2**40),
 )
 
 
@@ -94,13 +95,22 @@ def test_other_rights_are_a_doubt() -> None:
     assert blind.doubt(SERVER, sees_deletions=True) == "the account sees deleted objects now"
 
 
-def test_what_waits_is_kept_up_to_a_number() -> None:
-    waiting = [Guid(number.to_bytes(16, "big")) for number in range(10_001)]
-    kept = MirrorCursor.from_bytes(CURSOR.waits_for(waiting).to_bytes())
-    assert kept.waiting == frozenset(sorted(waiting)[:10_000])
+def test_a_position_of_an_older_mqis_is_read_and_compared_at_once() -> None:
     old = json.loads(CURSOR.to_bytes())
-    del old["waiting"]  # as written before mirrors kept it
-    assert MirrorCursor.from_bytes(json.dumps(old).encode()) == CURSOR
+    del old["compared_s"], old["differed"]
+    old["waiting"] = [str(Guid(b"W" * 16))]
+    read = MirrorCursor.from_bytes(json.dumps(old).encode())
+    assert read == CURSOR
+    assert read.is_due(1_800_000_000)
+
+
+def test_everything_is_compared_once_a_day() -> None:
+    compared = CURSOR.compared(1_800_000_000.7, 3)
+    assert (compared.compared_s, compared.differed) == (1_800_000_000, 3)
+    assert not compared.is_due(1_800_000_000 + 86_399)
+    assert compared.is_due(1_800_000_000 + 86_400)
+    assert compared.is_due(1_799_999_999)  # the clock was put back
+    assert compared.compared(1_800_086_400).differed == 0
 
 
 def test_a_position_moves_on() -> None:

@@ -5,16 +5,22 @@ domain controller answers, or one that was restored from a backup, or the accoun
 Both ways write only what differs, so a round that is interrupted anywhere is simply done again.
 
 Only what is known to be deleted is deleted: an object that the account cannot read stays. Objects
-that could not be read or written are looked at again, some of them in each round, until they can.
+that could not be written are tried again when their name or their queue manager becomes free, and
+objects that could not be read, some of them in each round, until they can.
+
+Numbers of changes do not tell everything: a domain controller that was put back from a copy of its
+disk, and has changed since, repeats numbers that it had before. So everything is compared once a
+day as well, after the changes were read; what differs then, a mirror has missed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from time import monotonic
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import monotonic, time
 
 from mqis.admin.activedirectory.mirror.feed import ChangeFeed, is_refused, read_identity
 from mqis.admin.activedirectory.mirror.writing import (
@@ -24,20 +30,26 @@ from mqis.admin.activedirectory.mirror.writing import (
     machines_that_name,
     unseen,
 )
-from mqis.protocol.activedirectory.entry import LdapEntry
+from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
-from mqis.protocol.activedirectory.mirror.comparing import mirrored
+from mqis.protocol.activedirectory.mirror.comparing import Comparison, Difference, mirrored
 from mqis.protocol.activedirectory.mirror.cursor import (
     MirrorCursor,
     MirrorMode,
     ServerIdentity,
     read_cursor,
 )
+from mqis.protocol.activedirectory.mirror.leftout import (
+    LeftOut,
+    LeftOutReason,
+    nameless,
+    read_left_out,
+)
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.protocol.ldap.errors import LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
-from mqis.protocol.ports import Store
+from mqis.protocol.ports import Store, View
 from mqis.runtime.activedirectory.reading import IN_ORDER, ForestReader
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.wire.errors import WireError
@@ -45,6 +57,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.ldap import controls
 from mqis.wire.ldap.filters import Equality, Or
 from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
 
 #: Objects of one transaction, and reads at the same time.
 _BATCH = 200
@@ -56,10 +69,15 @@ _KINDS = (
     ObjectType.ENTERPRISE,
     ObjectType.ROUTINGLINK,
 )
+#: Tried again without a reason to: the account may have got a right, which is no change.
+_IN_TURN = (LeftOutReason.UNREAD, LeftOutReason.VALUE)
 #: A change of one of these changes the gates of sites.
 _TOPOLOGY = frozenset({ObjectType.MACHINE, ObjectType.SITE, ObjectType.ROUTINGLINK})
 _NEEDED = ("objectClass", "objectGUID", "isDeleted", "mSMQSignCertificates", "mSMQDigests")
 _HOSTED = Or(tuple(Equality("objectClass", LDAP_CLASSES[kind].encode()) for kind in _KINDS[:2]))
+
+
+_UNREAD = LeftOut(LeftOutReason.UNREAD, "an object that the account may not read")
 
 
 class MirrorInterrupted(LdapError):
@@ -72,9 +90,21 @@ class MirrorRound:
 
     cursor: MirrorCursor
     fresh: str = ""
+    #: The changes; of what is left out, what was not told by an earlier round.
     counts: MirrorCounts = field(default_factory=MirrorCounts)
-    #: Entries that could not be read, and why.
-    unreadable: list[str] = field(default_factory=list)
+    #: All that the store lacks after the round.
+    left_out: dict[Guid, LeftOut] = field(default_factory=dict)
+    #: Of a comparison: what the store had otherwise although it was up to date.
+    differences: list[Difference] = field(default_factory=list)
+
+    def tell_new(self, told: Mapping[Guid, LeftOut]) -> None:
+        """Keeps in ``counts`` what earlier rounds did not leave out, or for another reason."""
+        before = {guid: item.to_bytes() for guid, item in told.items()}
+        self.counts.left_out = {
+            guid: item
+            for guid, item in self.left_out.items()
+            if before.get(guid) != item.to_bytes()
+        }
 
 
 @dataclass(slots=True)
@@ -90,6 +120,10 @@ class _Pending:
         for made in mirrored(obj):
             self.objects[made.type, made.id] = made
 
+    @property
+    def touched(self) -> set[Guid]:
+        return self.removed | {guid for _, guid in self.objects}
+
 
 class EstateMirror:
     """Rounds between one directory and one store. ``owner`` is the name of the mirror."""
@@ -102,6 +136,7 @@ class EstateMirror:
         after_commit: Callable[[], None] | None = None,
         *,
         sweep_share: float = 0.05,
+        clock: Callable[[], float] = time,
     ) -> None:
         """``sweep_share`` is the part of the time that looking for deletions may take."""
         self._client = client
@@ -109,35 +144,60 @@ class EstateMirror:
         self._owner = owner
         self._after_commit = after_commit
         self._sweep_share = sweep_share
-        self._unreadable: list[str] = []
+        self._clock = clock
+        #: What the reader left out in this round, or read with a default.
+        self._noted: dict[Guid, LeftOut] = {}
         self._swept = 0.0
         self._pause_s = 0.0
         self._last_again = Guid(bytes(16))
 
-    async def round(self) -> MirrorRound:
-        """Brings the store up to date; ``LdapError`` if the directory cannot be read."""
-        self._unreadable = []
-        reader = await ForestReader.open(self._client, self._skip)
+    async def round(self, *, compare: bool = False) -> MirrorRound:
+        """Brings the store up to date; ``LdapError`` if the directory cannot be read.
+
+        With ``compare``, and once a day, everything is compared after that.
+        """
+        self._noted = {}
+        reader = await ForestReader.open(self._client, self._skip, self._unfit)
         server = await read_identity(self._client)
         feed = ChangeFeed(self._client, reader.forest)
         seen = await feed.sees_deletions()
         cursor = await asyncio.to_thread(self._cursor)
         doubt = "the store is new" if cursor is None else cursor.doubt(server, sees_deletions=seen)
+        comparison = Comparison() if compare and cursor is not None else None
         if cursor is not None and not doubt:
+            due = cursor.is_due(self._clock())
+            if compare or due:
+                self._pause_s = 0.0  # what is deleted is a change, and no difference
             try:
-                return await self._next(reader, feed, server, cursor)
+                done = await self._next(reader, feed, server, cursor)
+                if not (compare or due):
+                    return done
+                why = "this was asked for" if compare else "this is done once a day"
+                return await self._compare(reader, feed, done, why)
             except LdapRefused as error:
                 if cursor.mode is MirrorMode.USN or not is_refused(error):
                     raise
                 doubt = "the account may not use DirSync any more"
-        return await self._fresh(reader, feed, await feed.begin(server, sees_deletions=seen), doubt)
+        begun = await feed.begin(server, sees_deletions=seen)
+        return await self._fresh(reader, feed, begun, doubt, comparison)
 
-    def _skip(self, reason: ProtocolError) -> None:
-        self._unreadable.append(str(reason))
+    def _skip(self, kind: ObjectType, entry: LdapEntry, reason: ProtocolError) -> None:
+        self._note(LeftOutReason.VALUE, kind, entry, str(reason))
+
+    def _unfit(self, kind: ObjectType, entry: LdapEntry, values: Sequence[BadAttribute]) -> None:
+        self._note(LeftOutReason.DEFAULT, kind, entry, "; ".join(map(str, values)))
+
+    def _note(self, reason: LeftOutReason, kind: ObjectType, entry: LdapEntry, text: str) -> None:
+        guid = entry.guid or nameless(entry.name)
+        self._noted[guid] = LeftOut(reason, text, kind, _plain(entry))
 
     def _cursor(self) -> MirrorCursor | None:
         with self._store.read() as view:
             return read_cursor(view)
+
+    def _left_out(self) -> dict[Guid, LeftOut]:
+        with self._store.read() as view:
+            return read_left_out(view)
 
     async def _expect(self, feed: ChangeFeed, cursor: MirrorCursor) -> None:
         """What several servers say together is the state of none of them.
@@ -154,21 +214,57 @@ class EstateMirror:
     # --- everything -------------------------------------------------------------------------------
 
     async def _fresh(
-        self, reader: ForestReader, feed: ChangeFeed, cursor: MirrorCursor, why: str
+        self,
+        reader: ForestReader,
+        feed: ChangeFeed,
+        cursor: MirrorCursor,
+        why: str,
+        comparison: Comparison | None = None,
     ) -> MirrorRound:
+        self._noted = {}
         result = MirrorRound(cursor, why)
-        server = cursor.server
+        told = await asyncio.to_thread(self._left_out)
+        write = partial(self._write, server=cursor.server, result=result, comparison=comparison)
         seen: set[tuple[ObjectType, Guid]] = set()
         late: list[DirectoryObject] = []
         async for batch in _batches(reader, IN_ORDER):
             seen |= {(obj.type, obj.id) for obj in batch}
-            late += await asyncio.to_thread(self._write, batch, (), None, server, result.counts)
-        gone = await self._confirmed(await asyncio.to_thread(self._unseen, seen))
+            late += await asyncio.to_thread(write, batch, ())
+        unseen = await asyncio.to_thread(self._unseen, seen) - self._noted.keys()
+        gone = await self._confirmed(unseen)
         await self._expect(feed, cursor)
-        await asyncio.to_thread(self._write, late, gone, cursor, server, result.counts)
+        if comparison is not None:
+            meanwhile = await self._changed_since(reader, feed, cursor)
+            comparison.changed, comparison.removed = set(meanwhile.objects), meanwhile.removed
+        lacking = self._noted | dict.fromkeys(unseen - gone, _UNREAD)
+        result.cursor = cursor.compared(self._clock())
+        await asyncio.to_thread(write, late, gone, lacking)
         self._was_swept(0.0)
-        result.unreadable = self._unreadable
+        result.tell_new(told)
         return result
+
+    async def _compare(
+        self, reader: ForestReader, feed: ChangeFeed, done: MirrorRound, why: str
+    ) -> MirrorRound:
+        """Compares everything with a store that is up to date; what differs was missed."""
+        result = await self._fresh(reader, feed, done.cursor, why, Comparison())
+        result.counts.created += done.counts.created
+        result.counts.updated += done.counts.updated
+        result.counts.deleted += done.counts.deleted
+        return result
+
+    async def _changed_since(
+        self, reader: ForestReader, feed: ChangeFeed, cursor: MirrorCursor
+    ) -> _Pending:
+        """What changed while everything was read: the next round reads it again."""
+        noted = dict(self._noted)
+        changed, _ = await feed.changes(cursor, await read_identity(self._client))
+        pending = _Pending()
+        await self._look_at_all(reader, changed, pending)
+        await self._complete(reader, pending)
+        pending.removed |= pending.absent
+        self._noted = noted
+        return pending
 
     def _unseen(self, seen: set[tuple[ObjectType, Guid]]) -> set[Guid]:
         with self._store.read() as view:
@@ -197,34 +293,58 @@ class EstateMirror:
     ) -> MirrorRound:
         await _expect_sites(feed, server)
         changed, after = await feed.changes(cursor, server)
-        again = self._some_of(cursor.waiting)
+        left_out = await asyncio.to_thread(self._left_out)
+        looked = changed | self._some_of(left_out)
         pending = _Pending()
-        looked = sorted(changed | again)
-        for start in range(0, len(looked), _TOGETHER):
-            part = looked[start : start + _TOGETHER]
-            await asyncio.gather(*(self._look_at(reader, guid, pending) for guid in part))
+        await self._look_at_all(reader, looked, pending)
         unknown = pending.absent
         if not cursor.sees_deletions and monotonic() - self._swept >= self._pause_s:
             pending.removed |= await self._missing(reader)
             unknown = set()
+        while freed := await asyncio.to_thread(self._freed, left_out, pending) - looked:
+            looked |= freed
+            await self._look_at_all(reader, freed, pending)
         await self._complete(reader, pending)
         result = MirrorRound(after)
-        if looked or pending.removed:
-            waiting = (cursor.waiting - again) | unknown | pending.hidden
+        if not looked and not pending.removed:
+            result.left_out = left_out
+        else:
+            done = looked | pending.touched
+            lacking = {guid: item for guid, item in left_out.items() if guid not in done}
+            lacking |= dict.fromkeys(unknown | pending.hidden, _UNREAD) | self._noted
             await self._expect(feed, cursor)
-            values = list(pending.objects.values()), pending.removed, after.waits_for(waiting)
-            await asyncio.to_thread(self._write, *values, server, result.counts)
-        for guid in again - changed:
-            result.counts.left_out.pop(guid, None)  # told before
-        result.unreadable = self._unreadable
+            objects = list(pending.objects.values()), pending.removed, lacking
+            await asyncio.to_thread(self._write, *objects, server=server, result=result)
+            result.tell_new(left_out)
         return result
 
-    def _some_of(self, waiting: frozenset[Guid]) -> set[Guid]:
+    def _some_of(self, left_out: Mapping[Guid, LeftOut]) -> set[Guid]:
         """Takes some objects in turn, so that many of them make no round long."""
-        behind = sorted(guid for guid in waiting if guid > self._last_again)
-        chosen = [*behind, *sorted(waiting)][:_TOGETHER]
+        waiting = sorted(guid for guid, item in left_out.items() if item.reason in _IN_TURN)
+        behind = [guid for guid in waiting if guid > self._last_again]
+        chosen = [*behind, *waiting][:_TOGETHER]
         self._last_again = chosen[-1] if chosen else self._last_again
         return set(chosen)
+
+    def _freed(self, left_out: Mapping[Guid, LeftOut], pending: _Pending) -> set[Guid]:
+        """The objects that may find their name free now, or their queue manager there."""
+        touched = pending.touched
+        if not touched:
+            return set()
+        with self._store.read() as view:
+            return {
+                guid
+                for guid, item in left_out.items()
+                if item.host in touched or _is_free(view, item, touched)
+            }
+
+    async def _look_at_all(
+        self, reader: ForestReader, guids: Iterable[Guid], pending: _Pending
+    ) -> None:
+        held = sorted(guids)
+        for start in range(0, len(held), _TOGETHER):
+            part = held[start : start + _TOGETHER]
+            await asyncio.gather(*(self._look_at(reader, guid, pending) for guid in part))
 
     async def _look_at(self, reader: ForestReader, guid: Guid, pending: _Pending) -> None:
         """Reads a changed object as it is now; it may have vanished since."""
@@ -249,7 +369,7 @@ class EstateMirror:
         except (DirectoryError, ProtocolError, WireError) as error:
             if isinstance(error, LdapError):
                 raise
-            self._unreadable.append(str(error))
+            self._noted[guid] = LeftOut(LeftOutReason.VALUE, str(error), kind)
             return
         if obj is not None:
             pending.add(obj)
@@ -314,26 +434,36 @@ class EstateMirror:
 
     def _write(
         self,
-        objects: Iterable[DirectoryObject],
+        objects: Sequence[DirectoryObject],
         removed: Iterable[Guid],
-        cursor: MirrorCursor | None,
+        lacking: Mapping[Guid, LeftOut] | None = None,
+        *,
         server: ServerIdentity,
-        counts: MirrorCounts,
+        result: MirrorRound,
+        comparison: Comparison | None = None,
     ) -> list[DirectoryObject]:
-        """Writes one transaction; returns the objects that the store did not take."""
-        held = list(objects)
+        """Writes one transaction; returns the objects that the store did not take.
+
+        The last one of a round has what is ``lacking`` beside these, and keeps the position.
+        """
+        written = {obj.id for obj in objects}
+        before = {guid: item for guid, item in result.left_out.items() if guid not in written}
+        cursor = result.cursor
         with self._store.write() as tx:
-            writer = MirrorWriter(tx, self._owner, server.host)
+            writer = MirrorWriter(tx, self._owner, server.host, comparison)
             writer.remove_all(removed)
-            writer.put_all(held)
-            if cursor is not None:
-                writer.finish(cursor)
+            writer.put_all(objects)
+            left_out = {**(lacking or {}), **before, **writer.counts.left_out}
+            if lacking is not None:
+                if comparison is not None:
+                    cursor = replace(cursor, differed=len(comparison.found))
+                writer.finish(cursor, left_out)
         if self._after_commit is not None:
             self._after_commit()
-        for obj in held:
-            counts.left_out.pop(obj.id, None)
-        counts.add(writer.counts)
-        return [obj for obj in held if obj.id in writer.counts.left_out]
+        result.cursor, result.left_out = cursor, left_out
+        result.counts.add(writer.counts)
+        result.differences = [] if comparison is None else comparison.found
+        return [obj for obj in objects if obj.id in left_out and not left_out[obj.id].is_held]
 
 
 _ALL_KINDS = Or(
@@ -360,6 +490,22 @@ def _kind(entry: LdapEntry) -> ObjectType | None:
         return found
     certified = entry.values("mSMQSignCertificates") or entry.values("mSMQDigests")
     return ObjectType.USER if certified else None
+
+
+def _plain(entry: LdapEntry) -> str:
+    """The name of an entry, without the GUID that the extended-DN control puts before it."""
+    try:
+        return str(entry.distinguished_name)
+    except WireError:
+        return entry.name
+
+
+def _is_free(view: View, item: LeftOut, touched: set[Guid]) -> bool:
+    """Returns whether nobody has the name of an object, or one that changes now."""
+    if item.reason is not LeftOutReason.NAME or item.kind is None:
+        return False
+    holder = view.find(item.kind, item.name)
+    return holder is None or holder.id in touched or holder.value(PropId.Q_QMID) in touched
 
 
 async def _batches(

@@ -50,11 +50,13 @@ def name_of_domain(root: RootEntry) -> str:
     return ".".join(part.value for part in DistinguishedName.parse(root.domain).parts)
 
 
-async def mirror_once(options: ConnectingOptions, places: MirrorPlaces) -> MirrorRound:
-    """Makes one round; every failure is told at once."""
+async def mirror_once(
+    options: ConnectingOptions, places: MirrorPlaces, *, compare: bool = False
+) -> MirrorRound:
+    """Makes one round, with or without a comparison; every failure is told at once."""
     async with _mirroring(options, places) as (mirror, _):
         try:
-            return await mirror.round()
+            return await mirror.round(compare=compare)
         except LdapError as error:
             raise explained(error, options.user) from error
 

@@ -5,17 +5,23 @@ An object that is in the store and equal is not written, so whatever is read twi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from time import time, time_ns
 
-from mqis.protocol.activedirectory.mirror.comparing import changed_properties
+from mqis.protocol.activedirectory.mirror.comparing import (
+    Comparison,
+    DifferenceKind,
+    changed_properties,
+    with_defaults,
+)
 from mqis.protocol.activedirectory.mirror.cursor import (
     MIRROR_CURSOR,
     MIRROR_FAMILY,
     MIRROR_IDENTITY,
     MirrorCursor,
 )
+from mqis.protocol.activedirectory.mirror.leftout import LeftOut, LeftOutReason, keep_left_out
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, DirectoryObject
@@ -51,8 +57,8 @@ class MirrorCounts:
     created: int = 0
     updated: int = 0
     deleted: int = 0
-    #: Why objects were left out, by their identifier.
-    left_out: dict[Guid, str] = field(default_factory=dict)
+    #: Objects that were left out, or that lack a value, by their identifier.
+    left_out: dict[Guid, LeftOut] = field(default_factory=dict)
 
     @property
     def written(self) -> int:
@@ -63,6 +69,10 @@ class MirrorCounts:
         self.updated += other.updated
         self.deleted += other.deleted
         self.left_out |= other.left_out
+
+
+#: The codes with which a store says that another object has a name.
+_TAKEN = (HResult.MQ_ERROR_QUEUE_EXISTS, HResult.MQ_ERROR_MACHINE_EXISTS)
 
 
 def mirror_identity(tx: Transaction, domain: Guid) -> Guid:
@@ -87,10 +97,16 @@ def mirror_identity(tx: Transaction, domain: Guid) -> Guid:
 
 
 class MirrorWriter:
-    """Changes of one transaction. ``by`` is the domain controller, ``owner`` the mirror's name."""
+    """Changes of one transaction. ``by`` is the domain controller, ``owner`` the mirror's name.
 
-    def __init__(self, tx: Transaction, owner: str, by: str) -> None:
+    ``comparison`` is told of every change: a store that is up to date needs none.
+    """
+
+    def __init__(
+        self, tx: Transaction, owner: str, by: str, comparison: Comparison | None = None
+    ) -> None:
         self.counts = MirrorCounts()
+        self._comparison = comparison
         self._tx = tx
         self._owner = owner
         self._events = DirectoryEvents(
@@ -127,19 +143,36 @@ class MirrorWriter:
         return False
 
     def put(self, obj: DirectoryObject) -> bool:
-        """Creates or updates an object; returns False if the store refuses it."""
-        old = self._tx.get(obj.type, obj.id)
-        try:
-            with self._tx.savepoint():
-                if old is None:
-                    self._create(obj)
-                else:
-                    self._update(old, obj)
-        except DirectoryError as error:
-            self.counts.left_out[obj.id] = f"{obj.type.label} {obj.path or obj.id}: {error}"
-            return False
+        """Creates or updates an object; returns False if the store refuses it.
+
+        A value that the store refuses is left out, and the object kept.
+        """
         self.counts.left_out.pop(obj.id, None)
+        try:
+            self._put(obj)
+        except DirectoryError as error:
+            fitting, unfit = with_defaults(obj)
+            try:
+                if not unfit:
+                    raise
+                self._put(fitting)
+            except DirectoryError as refused:
+                self.counts.left_out[obj.id] = _left_out(obj, refused)
+                return False
+            names = ", ".join(f"PROPID_{propid.name}" for propid in unfit)
+            detail = f"{obj.type.label} {obj.path or obj.id}: {names}: {error}"
+            self.counts.left_out[obj.id] = LeftOut(
+                LeftOutReason.DEFAULT, detail, obj.type, obj.path or ""
+            )
         return True
+
+    def _put(self, obj: DirectoryObject) -> None:
+        old = self._tx.get(obj.type, obj.id)
+        with self._tx.savepoint():
+            if old is None:
+                self._create(obj)
+            else:
+                self._update(old, obj)
 
     def _create(self, obj: DirectoryObject) -> None:
         if obj.type is ObjectType.QUEUE:
@@ -150,6 +183,7 @@ class MirrorWriter:
         if state is not None and not state.owner:
             self._tx.put_partition(replace(state, owner=self._owner))
         self.counts.created += 1
+        self._tell(DifferenceKind.MISSING, made)
 
     def _check_host(self, queue: DirectoryObject) -> None:
         """A store finds the machine of a new queue by name, which another one may still have."""
@@ -163,6 +197,13 @@ class MirrorWriter:
         if changes:
             self._events.update_directory_object(old, changes)
             self.counts.updated += 1
+            self._tell(DifferenceKind.CHANGED, new, changes)
+
+    def _tell(
+        self, what: DifferenceKind, obj: DirectoryObject, propids: Iterable[int] = ()
+    ) -> None:
+        if self._comparison is not None:
+            self._comparison.tell(what, obj, propids)
 
     def remove_all(self, guids: Iterable[Guid]) -> None:
         """Deletes objects, whatever type they have; queues go before their machines."""
@@ -183,14 +224,27 @@ class MirrorWriter:
     def _delete(self, obj: DirectoryObject) -> None:
         self._events.delete_directory_object(obj)
         self.counts.deleted += 1
+        self._tell(DifferenceKind.LEFT_OVER, obj)
 
-    def finish(self, cursor: MirrorCursor) -> None:
-        """Keeps the position behind the changes of this transaction, and what it left out."""
-        cursor = cursor.waits_for({*cursor.waiting, *self.counts.left_out})
+    def finish(self, cursor: MirrorCursor, left_out: Mapping[Guid, LeftOut]) -> None:
+        """Keeps the position behind the changes of this transaction, and what the store lacks."""
         self._tx.put_state(MIRROR_FAMILY, MIRROR_CURSOR, cursor.to_bytes())
+        keep_left_out(self._tx, left_out)
 
     def _record(self, change: OwnChange) -> None:
         self._tx.append(unsent_record(change, time_ns() // 1000))
+
+
+def _left_out(obj: DirectoryObject, error: DirectoryError) -> LeftOut:
+    reason = LeftOutReason.VALUE
+    if error.hresult in _TAKEN:
+        reason = LeftOutReason.NAME
+    elif error.hresult == HResult.MQ_ERROR_MACHINE_NOT_FOUND:
+        reason = LeftOutReason.HOST
+    host = obj.value(PropId.Q_QMID) if obj.type is ObjectType.QUEUE else None
+    detail = f"{obj.type.label} {obj.path or obj.id}: {error}"
+    above = host if isinstance(host, Guid) else None
+    return LeftOut(reason, detail, obj.type, obj.path or "", above)
 
 
 def unseen(view: View, seen: set[tuple[ObjectType, Guid]]) -> set[Guid]:

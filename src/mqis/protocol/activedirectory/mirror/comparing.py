@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from mqis.protocol.activedirectory.importing import NO_SITE, network_of
+from mqis.protocol.activedirectory.reading import default_of
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.write_mapping import event_update
+from mqis.protocol.directory.write_mapping import event_update, stored_value
+from mqis.protocol.errors import DirectoryError
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.certificates import UserSignCerts
@@ -58,3 +62,88 @@ def changed_properties(old: DirectoryObject, new: DirectoryObject) -> dict[int, 
     return {
         propid: value for propid, value in wanted.items() if old.properties.get(propid) != value
     }
+
+
+def with_defaults(obj: DirectoryObject) -> tuple[DirectoryObject, tuple[PropId, ...]]:
+    """The object with defaults instead of values that the store refuses, and their properties.
+
+    What has no default stays: the object is refused for it.
+    """
+    instead = {
+        PropId(propid): default
+        for propid, value in obj.properties.items()
+        if not _is_taken(propid, value) and (default := default_of(propid)) is not None
+    }
+    return replace(obj, properties={**obj.properties, **instead}), tuple(instead)
+
+
+def _is_taken(propid: int, value: PropVariant) -> bool:
+    try:
+        stored_value(propid, value)
+    except DirectoryError:
+        return False
+    return True
+
+
+# --- differences ----------------------------------------------------------------------------------
+
+
+class DifferenceKind(StrEnum):
+    MISSING = "missing"
+    CHANGED = "changed"
+    LEFT_OVER = "left_over"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An object that the store has otherwise than the directory, although it was up to date."""
+
+    what: DifferenceKind
+    kind: ObjectType
+    id: Guid
+    name: str
+    propids: tuple[int, ...] = ()
+
+    @property
+    def properties(self) -> list[str]:
+        return [PropId(propid).name for propid in self.propids]
+
+    def __str__(self) -> str:
+        said = {
+            DifferenceKind.MISSING: "was missing",
+            DifferenceKind.CHANGED: f"differed in {', '.join(self.properties)}",
+            DifferenceKind.LEFT_OVER: "is not in the directory any more",
+        }
+        return f"{self.kind.label} {self.name or self.id} {said[self.what]}"
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "type": self.kind.label,
+            "id": str(self.id),
+            "name": self.name or None,
+            "difference": self.what.value,
+            "properties": self.properties,
+        }
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The differences that a comparison of everything finds; they are mended at once.
+
+    What changes while it is compared is no difference.
+    """
+
+    told: list[Difference] = field(default_factory=list)
+    changed: set[tuple[ObjectType, Guid]] = field(default_factory=set)
+    removed: set[Guid] = field(default_factory=set)
+
+    def tell(self, what: DifferenceKind, obj: DirectoryObject, propids: Iterable[int] = ()) -> None:
+        self.told.append(Difference(what, obj.type, obj.id, obj.path or "", tuple(propids)))
+
+    @property
+    def found(self) -> list[Difference]:
+        return [
+            each
+            for each in self.told
+            if (each.kind, each.id) not in self.changed and each.id not in self.removed
+        ]

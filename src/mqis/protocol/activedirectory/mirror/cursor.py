@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -24,8 +23,8 @@ MIRROR_IDENTITY = b"identity"
 MIRROR_CURSOR = b"cursor"
 _VERSION = 1
 _MAXIMUM = 4 << 20
-#: Objects to look at again that are remembered; the others wait for their next change.
-_MOST_WAITING = 10_000
+#: Seconds after which a mirror that follows a directory compares everything again.
+COMPARE_S = 24 * 60 * 60
 
 
 class MirrorMode(StrEnum):
@@ -60,8 +59,10 @@ class MirrorCursor:
     cookies: tuple[bytes, ...] = ()
     #: Whether the account sees deleted objects; if not, missing ones are looked for.
     sees_deletions: bool = True
-    #: Objects to look at again: their names were taken, or the account could not read them.
-    waiting: frozenset[Guid] = frozenset()
+    #: The moment at which everything was compared last; 0: by an older mqis, which kept none.
+    compared_s: int = 0
+    #: The number of objects that this comparison found different.
+    differed: int = 0
 
     def doubt(self, found: ServerIdentity, *, sees_deletions: bool) -> str:
         """Returns why the position means nothing at this server; empty if it can go on."""
@@ -79,8 +80,12 @@ class MirrorCursor:
             return f"the account {now}"
         return ""
 
-    def waits_for(self, objects: Iterable[Guid]) -> MirrorCursor:
-        return replace(self, waiting=frozenset(sorted(objects)[:_MOST_WAITING]))
+    def is_due(self, now_s: float) -> bool:
+        """Returns whether everything is to be compared again; a clock may have gone back."""
+        return not 0 <= now_s - self.compared_s < COMPARE_S
+
+    def compared(self, now_s: float, differed: int = 0) -> MirrorCursor:
+        return replace(self, compared_s=int(now_s), differed=differed)
 
     def moved(self, usn: int, cookies: tuple[bytes, ...]) -> MirrorCursor:
         """The position behind further changes."""
@@ -96,7 +101,8 @@ class MirrorCursor:
             "mode": self.mode.value,
             "cookies": [base64.b64encode(cookie).decode("ascii") for cookie in self.cookies],
             "sees_deletions": self.sees_deletions,
-            "waiting": sorted(map(str, self.waiting)),
+            "compared_s": self.compared_s,
+            "differed": self.differed,
         }
         return json.dumps(values).encode()
 
@@ -123,8 +129,8 @@ class MirrorCursor:
         )
         cookies = tuple(base64.b64decode(text, validate=True) for text in values["cookies"])
         seen = values["sees_deletions"] is True
-        waiting = frozenset(Guid.parse(text) for text in values.get("waiting", ()))
-        return cls(server, MirrorMode(values["mode"]), cookies, seen, waiting)
+        compared = int(values.get("compared_s", 0)), int(values.get("differed", 0))
+        return cls(server, MirrorMode(values["mode"]), cookies, seen, *compared)
 
 
 def is_mirror(view: View) -> bool:

@@ -1,0 +1,27 @@
+"""Says how equal a mirror is, for the command and the console."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor
+from mqis.protocol.activedirectory.mirror.leftout import LeftOut, summary
+from mqis.wire.guid import Guid
+
+
+def state_of(cursor: MirrorCursor, left_out: Mapping[Guid, LeftOut]) -> str:
+    """``equal to dc1 up to change 7``, ``... but for 2 left out (reasons)``, and what differed."""
+    server = cursor.server
+    text = f"equal to {server.host} up to change {server.usn}"
+    if left_out:
+        text += f", but for {len(left_out)} left out ({summary(left_out.values())})"
+    if not cursor.compared_s:
+        return f"{text}, as far as numbers of changes tell: it was never compared as a whole"
+    if cursor.differed:
+        text += f"; {cursor.differed} differed when it was compared at {_moment(cursor.compared_s)}"
+    return text
+
+
+def _moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
