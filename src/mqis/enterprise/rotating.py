@@ -212,7 +212,8 @@ class KeyRotation:
 
     def _waiting(self, ring: KeyRing, found: Sequence[Testimony]) -> Iterable[tuple[str, str]]:
         for each in found:
-            if name_key(each.name) in self._without:
+            unnamed = each.problem and not each.witness.name  # it is among those required
+            if unnamed or name_key(each.name) in self._without:
                 continue
             reason = _lacking(ring, each.keys_of(self.server))
             if reason:
@@ -220,7 +221,7 @@ class KeyRotation:
         told = {name_key(each.name) for each in found} | self._without
         for name in self._required:
             if name_key(name) not in told:
-                yield name, "not asked: monitoring.peers has no address of it"
+                yield name, "does not answer, or monitoring.peers lacks its address"
 
     def _tell_absent(self, ring: KeyRing, found: Sequence[Testimony]) -> None:
         """Puts the new key into the seeds of servers that are left out and do not know it.
