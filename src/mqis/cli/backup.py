@@ -13,6 +13,7 @@ from mqis.admin.backup.manifest import Manifest
 from mqis.admin.backup.restoring import RestorePlan, RestoreRequest, plan_restore
 from mqis.admin.backup.restoring import restore as put_back
 from mqis.admin.backup.taking import Taken, take_backup
+from mqis.cli.enterprise import OptionalRunOption, run_here
 from mqis.cli.options import ConfigOption, JsonOption
 from mqis.cli.output import cell, console, counted, print_json, say, table
 from mqis.config.file import DEFAULT_NAME, load
@@ -31,15 +32,7 @@ def backup(
         ),
     ],
     *,
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            "--run",
-            metavar="DIRECTORY",
-            help="The run directory of 'mqis up': back up all its servers into DIR.",
-            show_default=False,
-        ),
-    ] = None,
+    run: OptionalRunOption = None,
     keep: Annotated[
         int | None,
         typer.Option(
@@ -78,6 +71,7 @@ def backup(
     if list_ or check:
         _list(Path(target), verify=check, json=json)
         return
+    run = run or run_here(config)
     files = [Path(DEFAULT_NAME) if config is None else config]
     if run is not None:
         files = [Path(node.config) for node in load_nodes(run)]
@@ -156,15 +150,7 @@ def restore(
             show_default=False,
         ),
     ] = None,
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            "--run",
-            metavar="DIRECTORY",
-            help="The run directory of 'mqis up' that the server belongs to.",
-            show_default=False,
-        ),
-    ] = None,
+    run: OptionalRunOption = None,
     store_only: Annotated[
         bool,
         typer.Option(
@@ -210,6 +196,7 @@ def _place_of(file: Path, config: Path | None, run: Path | None) -> Path:
     """The configuration to restore; in a run directory it is the one of the backup's server."""
     if config is not None and run is not None:
         raise typer.BadParameter("--config and --run exclude each other")
+    run = run or run_here(config)
     if run is not None:
         return Path(load_nodes(run).named(Archive(file).manifest.server).config)
     return Path(DEFAULT_NAME) if config is None else config
