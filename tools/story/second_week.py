@@ -27,6 +27,10 @@ class SecondWeekParts:
 
     estate: StoryEstate
 
+    def __post_init__(self) -> None:
+        if self.estate.sites < 4:
+            raise ValueError(f"sites: the second week needs 4, not {self.estate.sites}")
+
     @property
     def grown(self) -> str:
         """The backup that the plan gets, in the site of the third city."""

@@ -21,6 +21,7 @@ def numbers(keys: tuple[RsaPublicKey, ...]) -> list[int]:
     return [key.modulus for key in keys]
 
 
+@pytest.mark.req("SEC-26-01", "SEC-26-03")
 def test_the_stages_of_a_rotation(tmp_path: Path) -> None:
     path = tmp_path / "signing.key"
     old = KeyRing.open(path)
@@ -53,6 +54,7 @@ def test_the_stages_of_a_rotation(tmp_path: Path) -> None:
     assert path.read_text().count("BEGIN") == 1
 
 
+@pytest.mark.req("SEC-26-01")
 def test_only_a_key_that_the_directory_has_may_sign_without_a_restart(tmp_path: Path) -> None:
     old = KeyRing.open(tmp_path / "old")
     announced = old.announced()
