@@ -26,6 +26,7 @@ from mqis.admin.backup.taking import take_backup
 from mqis.config.file import default_toml, load, override, read
 from mqis.config.stores import open_store
 from mqis.protocol.errors import StorageError
+from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.restoremark import mark_of
 from mqis.storage.copying import copy_rows
@@ -210,8 +211,29 @@ def test_what_is_there_is_not_overwritten(alone: Path, tmp_path: Path) -> None:
     assert contents(alone) == before
     restore(plan_restore(archive, RestoreRequest(alone / "mqis.toml", force=True)))
     old = {p.name.split(".before-")[0]: p for p in alone.iterdir() if ".before-" in p.name}
-    assert set(old) == {"mqis.toml", "accounts.toml", "signing.key", "d.db"}
+    assert set(old) == {"mqis.toml", "accounts.toml", "d.db"}
     assert old["d.db"].read_bytes() == before["d.db"]
+
+
+@pytest.mark.req("SEC-26-04")
+def test_the_present_signing_key_stays_and_a_spoiled_one_goes(alone: Path, tmp_path: Path) -> None:
+    """It may be newer than that of the backup, which the others refuse by now."""
+    archive = backed_up(alone, tmp_path / "b")
+    key = alone / "signing.key"
+    first = key.read_bytes()
+    key.unlink()
+    MachineKey.open(key)
+    present = key.read_bytes()
+    request = RestoreRequest(alone / "mqis.toml", force=True)
+    plan = plan_restore(archive, request)
+    assert plan.kept_key == key
+    restore(plan)
+    assert key.read_bytes() == present != first
+    key.write_text("rubbish")
+    plan = plan_restore(archive, request)
+    assert plan.kept_key is None
+    restore(plan)
+    assert key.read_bytes() == first
 
 
 def test_a_store_that_a_server_has_open_is_left_alone(alone: Path, tmp_path: Path) -> None:

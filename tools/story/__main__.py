@@ -1,7 +1,7 @@
 """Runs the administrator's day on real servers, and checks everything that it says.
 
 Usage: python -m tools.story [--sites 20] [--machines 200] [--queues 3000] [--keep DIR]
-           [--no-report] [--page docs/story.md]
+           [--no-report] [--second-week] [--page docs/story.md]
 
 The enterprise comes up as 'mqis up' starts it: every site has a live server. Exit status 1 at the
 first thing that is not as wanted.
@@ -19,9 +19,9 @@ from pathlib import Path
 from rich.console import Console
 
 from mqis.wire.errors import MqisError
-from tools.story.commands import jobs
 from tools.story.estate import StoryEstate
 from tools.story.page import write_page
+from tools.story.second_week import SecondWeek
 from tools.story.shell import StoryError, StoryShell
 from tools.story.telling import Story
 
@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--queues", type=int, default=3000)
     parser.add_argument("--keep", type=Path, help="a new directory for everything")
     parser.add_argument("--no-report", action="store_true", help="leave the pipeline out")
+    parser.add_argument("--second-week", action="store_true", help="tell docs/second-week.md")
     parser.add_argument("--page", type=Path, help="write the outputs into this page")
     options = parser.parse_args(arguments)
     show = Console(width=None if sys.stdout.isatty() else 120)
@@ -44,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         directory.mkdir(parents=True, exist_ok=True)
         try:
             estate = StoryEstate(options.sites, options.machines, options.queues)
-            story = Story(estate, StoryShell(directory), show, not options.no_report)
+            kind = SecondWeek if options.second_week else Story
+            story = kind(estate, StoryShell(directory), show, not options.no_report)
             try:
                 story.tell()
             finally:
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _by_command(story: Story) -> dict[str, str]:
     return {
         command: output
-        for job in jobs(story.estate)
+        for job in story.jobs
         for command, output in zip(job.commands, story.outputs.get(job.name, ()), strict=False)
     }
 

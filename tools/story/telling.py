@@ -58,8 +58,13 @@ class Story:
             raise StoryError(f"this does not hold: {text}")
         self.show.print(f"          ✓ {text}", highlight=False, style="green")
 
+    @property
+    def jobs(self) -> tuple[StoryJob, ...]:
+        """All jobs in their order."""
+        return jobs(self.estate)
+
     def _job(self, name: str) -> StoryJob:
-        return next(job for job in jobs(self.estate) if job.name == name)
+        return next(job for job in self.jobs if job.name == name)
 
     def _do(self, name: str) -> None:
         """Runs the commands of a job, and shows them with their output."""

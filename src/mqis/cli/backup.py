@@ -13,10 +13,12 @@ from mqis.admin.backup.manifest import Manifest
 from mqis.admin.backup.restoring import RestorePlan, RestoreRequest, plan_restore
 from mqis.admin.backup.restoring import restore as put_back
 from mqis.admin.backup.taking import Taken, take_backup
+from mqis.cli.enterprise import OptionalRunOption, run_here
 from mqis.cli.options import ConfigOption, JsonOption
 from mqis.cli.output import cell, console, counted, print_json, say, table
 from mqis.config.file import DEFAULT_NAME, load
-from mqis.config.nodes import load_nodes
+from mqis.config.nodes import load_nodes, supervised_place
+from mqis.enterprise.rotating import learn_keys
 
 
 def backup(
@@ -30,15 +32,7 @@ def backup(
         ),
     ],
     *,
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            "--run",
-            metavar="DIRECTORY",
-            help="The run directory of 'mqis up': back up all its servers into DIR.",
-            show_default=False,
-        ),
-    ] = None,
+    run: OptionalRunOption = None,
     keep: Annotated[
         int | None,
         typer.Option(
@@ -77,6 +71,7 @@ def backup(
     if list_ or check:
         _list(Path(target), verify=check, json=json)
         return
+    run = run or run_here(config)
     files = [Path(DEFAULT_NAME) if config is None else config]
     if run is not None:
         files = [Path(node.config) for node in load_nodes(run)]
@@ -155,15 +150,7 @@ def restore(
             show_default=False,
         ),
     ] = None,
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            "--run",
-            metavar="DIRECTORY",
-            help="The run directory of 'mqis up' that the server belongs to.",
-            show_default=False,
-        ),
-    ] = None,
+    run: OptionalRunOption = None,
     store_only: Annotated[
         bool,
         typer.Option(
@@ -192,18 +179,24 @@ def restore(
     """
     place = _place_of(file, config, run)
     plan = plan_restore(file, RestoreRequest(place, store_only, force, allow_outside))
+    learned: list[str] = []
     if not dry_run:
         put_back(plan)
+        found = supervised_place(place)
+        learned = [] if found is None else learn_keys(found[1], load_nodes(found[0]))
     if json:
-        print_json(_as_json(plan, done=not dry_run))
+        print_json({**_as_json(plan, done=not dry_run), "learned_keys": learned})
         return
     _show(plan, done=not dry_run)
+    if learned:
+        say(f"it trusts the keys that {', '.join(learned)} got after the backup was taken")
 
 
 def _place_of(file: Path, config: Path | None, run: Path | None) -> Path:
     """The configuration to restore; in a run directory it is the one of the backup's server."""
     if config is not None and run is not None:
         raise typer.BadParameter("--config and --run exclude each other")
+    run = run or run_here(config)
     if run is not None:
         return Path(load_nodes(run).named(Archive(file).manifest.server).config)
     return Path(DEFAULT_NAME) if config is None else config
@@ -214,6 +207,7 @@ def _as_json(plan: RestorePlan, *, done: bool) -> dict[str, object]:
         "done": done,
         "files": {content.value: str(path) for content, path in plan.files.items()},
         "kept": None if plan.kept is None else str(plan.kept),
+        "kept_key": None if plan.kept_key is None else str(plan.kept_key),
         "moved": {str(path): str(plan.aside(path)) for path in plan.occupied},
         "next": _next(plan),
         **plan.manifest.to_json(),
@@ -235,6 +229,8 @@ def _show(plan: RestorePlan, *, done: bool) -> None:
         say(f"{'wrote' if done else 'writes'} {path} ({content.value})")
     if plan.kept is not None:
         say(f"{'kept' if done else 'keeps'} {plan.kept}, which all servers of 'mqis up' share")
+    if plan.kept_key is not None:
+        say(f"{'kept' if done else 'keeps'} {plan.kept_key}, which the other servers know")
     _tell_secrets(manifest)
     say(("next: " if done else "then: ") + _next(plan), "bold")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.enterprise import run_here
+from mqis.cli.enterprise import OptionalRunOption, run_here
 from mqis.cli.findings import LimitOption, check_json, show_report
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import (
@@ -36,23 +36,13 @@ SourcesArgument = Annotated[
         show_default=False,
     ),
 ]
-CheckRunOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--run",
-        metavar="DIRECTORY",
-        help="The run directory of 'mqis up': check the stores of all its servers together. "
-        "Default, where nothing is named and no mqis.toml is: $MQIS_RUN, else ./mqis-run.",
-        show_default=False,
-    ),
-]
 
 
 @spread
 def check(
     sources: SourcesArgument = None,
     *,
-    run: CheckRunOption = None,
+    run: OptionalRunOption = None,
     limit: LimitOption = 20,
     store: StoreOption = None,
     config: ConfigOption = None,

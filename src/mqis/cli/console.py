@@ -9,26 +9,15 @@ from typing import Annotated
 import typer
 
 from mqis.cli.credentials import MAPPER_PORT
-from mqis.cli.enterprise import DEFAULT_RUN
+from mqis.cli.enterprise import OptionalRunOption, default_run
 from mqis.cli.login import MapperPortOption, VerifyOption
 from mqis.cli.options import JsonOption, opened, refuse_passwords
 from mqis.cli.output import cell, error_console, say
-from mqis.config.nodes import RUN
 
 
 def console(
     *,
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            "--run",
-            metavar="DIRECTORY",
-            envvar=RUN,
-            help="The run directory of 'mqis up'. Default: ./mqis-run, unless a store or a "
-            "server is named.",
-            show_default=False,
-        ),
-    ] = None,
+    run: OptionalRunOption = None,
     store: Annotated[
         list[str] | None,
         typer.Option(
@@ -148,9 +137,9 @@ def console(
 
     logs.configure(LogSection())
     if store or server or journal or monitor or config:
-        run = None  # $MQIS_RUN counts only if nothing is named on the command line
+        run = None
     elif run is None:
-        run = DEFAULT_RUN
+        run = default_run()
     for url in store or ():
         with opened(url):  # one that is not there is told now, and not in the browser
             pass

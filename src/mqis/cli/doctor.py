@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.enterprise import run_here
+from mqis.cli.enterprise import OptionalRunOption, run_here
 from mqis.cli.findings import doctor_json, show_areas
 from mqis.cli.options import ConfigOption, JsonOption
 from mqis.cli.output import print_json
@@ -19,16 +19,7 @@ from mqis.views.doctor.examination import examine_run, examine_server
 def doctor(
     *,
     config: ConfigOption = None,
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            "--run",
-            metavar="DIR",
-            help="Check every server of this run directory of 'mqis up'. Default, where no "
-            "mqis.toml is: $MQIS_RUN, else ./mqis-run.",
-            show_default=False,
-        ),
-    ] = None,
+    run: OptionalRunOption = None,
     all_: Annotated[
         bool, typer.Option("--all", help="Show also the checks that found nothing wrong.")
     ] = False,

@@ -26,6 +26,7 @@ COMMAND_GROUPS: Final = {
         "serve": ("serve", "Serve a directory over RPC"),
         "join": ("join", "Make this computer a server of an existing enterprise"),
         "account": ("account", "Add, list and remove the accounts that may log on"),
+        "key": ("key", "List and rotate the signing keys of servers"),
         "sessions": ("sessions", "List who is connected to a server, and end sessions"),
     },
     "Read the directory": {

@@ -20,6 +20,7 @@ from typing import Any
 
 from mqis.config.nodes import NodesError
 from mqis.config.processlocks import holder
+from mqis.enterprise.follow import let_follow
 from mqis.enterprise.states import load_states
 from mqis.enterprise.supervisor import Supervisor
 from mqis.wire.errors import MqisError
@@ -31,7 +32,7 @@ _LONGEST = 100
 #: Longer than the grace of a server, after which it is killed; and as long as 'mqis up' waits.
 _TIMEOUT_S, _START_TIMEOUT_S = 60.0, 180.0
 #: A plan may add many servers.
-_PATIENCE_S = {"start": _START_TIMEOUT_S, "apply": 1800.0}
+_PATIENCE_S = {"start": _START_TIMEOUT_S, "follow": _START_TIMEOUT_S, "apply": 1800.0}
 
 
 #: Carries out a changed plan; returns what servers have refused.
@@ -108,6 +109,8 @@ class ControlServer:
             elif what == "start":
                 supervisor.start(name)
                 await supervisor.ready([name], patient=False)
+            elif what == "follow":
+                await let_follow(supervisor, [name], str(request["psc"]))
             elif what == "kill":
                 return {"pid": await supervisor.kill(name, stay=bool(request.get("stay")))}
             else:

@@ -13,11 +13,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqis.admin.promote.following import plan_follow
 from mqis.admin.promote.takeover import plan_takeover
 from mqis.config.nodes import NodePlace, Nodes, NodesError
 from mqis.config.stores import open_store
 from mqis.enterprise.difference import Step
+from mqis.enterprise.follow import let_follow, others_of_site
 from mqis.enterprise.plan import ServerRole
 from mqis.enterprise.setup import Administrator, Connect
 from mqis.enterprise.supervisor import Supervisor
@@ -35,7 +35,7 @@ class Exchange:
     old: NodePlace
     new: NodePlace
     pec: NodePlace
-    others: tuple[NodePlace, ...]
+    others: tuple[str, ...]
 
     @classmethod
     def among(cls, steps: Sequence[Step], nodes: Nodes) -> Exchange | None:
@@ -45,9 +45,8 @@ class Exchange:
             return None
         old, new = nodes.named(changed["bsc"]), nodes.named(changed["psc"])
         pec = next(node for node in nodes if node.role == ServerRole.PEC)
-        site = [node for node in nodes if name_key(node.site) == name_key(old.site)]
-        others = tuple(node for node in site if node.name not in (old.name, new.name))
-        return cls(old, new, pec, others)
+        others = others_of_site(nodes, old.site, old.name, new.name)
+        return cls(old, new, pec, tuple(node.name for node in others))
 
     async def carry_out(
         self, supervisor: Supervisor, administrator: Administrator, connect: Connect
@@ -73,18 +72,11 @@ class Exchange:
             raise
         supervisor.start(self.new.name)
         await supervisor.settled([self.new.name])
-        for follower in (self.old, *self.others):
-            await supervisor.stop(follower.name)
-            await asyncio.to_thread(self._follow, follower)
-            supervisor.start(follower.name)
-            await supervisor.settled([follower.name])
+        await let_follow(supervisor, (self.old.name, *self.others), self.new.name)
 
     def _take_over(self, administrator: Administrator, connect: Connect) -> None:
         with connect(self.pec, administrator) as directory:
             plan_takeover(Path(self.new.config), directory, stopped=True).carry_out(directory)
-
-    def _follow(self, place: NodePlace) -> None:
-        plan_follow(Path(place.config), self.new.name).carry_out()
 
     async def _until_equal(self) -> None:
         until = time.monotonic() + _CATCH_UP_S

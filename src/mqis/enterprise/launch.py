@@ -286,9 +286,9 @@ class RunningEnterprise:
         place = self.nodes.named(server)
         await self.supervisor.stop(place.name)
         home = Path(place.home)
-        home.rename(
-            home.with_name(f"{home.name}.removed-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
-        )
+        removed = f"{home.name}.removed-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+        with suppress(FileNotFoundError):  # its disk was lost
+            home.rename(home.with_name(removed))
         left = tuple(node for node in self.nodes if node.name != place.name)
         self.supervisor.use(replace(self.nodes, nodes=left))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from mqis.config.file import ConfigError, read
 from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
 from mqis.enterprise.configs import is_member
 from mqis.enterprise.difference import Present, PresentEntry
@@ -63,10 +64,10 @@ def read_present(
 
 
 def _existing(
-    named: Mapping[str, Entry], read: Callable[[str], dict[str, object] | None]
+    named: Mapping[str, Entry], look: Callable[[str], dict[str, object] | None]
 ) -> dict[str, PresentEntry]:
-    """The entries that the directory has; ``read`` returns the attributes of one, or None."""
-    found = {key: (entry.name, read(entry.name)) for key, entry in named.items()}
+    """The entries that the directory has; ``look`` returns the attributes of one, or None."""
+    found = {key: (entry.name, look(entry.name)) for key, entry in named.items()}
     return {k: PresentEntry(name, v) for k, (name, v) in found.items() if v is not None}
 
 
@@ -92,8 +93,27 @@ def _accounts(named: Mapping[str, Entry], run: Path) -> dict[str, PresentEntry]:
     return found
 
 
+def _ports(node: NodePlace) -> dict[str, object]:
+    """The ports of a server's configuration.
+
+    The run directory has new ones before the server, which a supervisor that was killed has not
+    restarted.
+    """
+    try:
+        config = read(Path(node.config))
+    except ConfigError:  # it is not set up, or lost
+        return {port: getattr(node, port) for port in PORTS}
+    return {
+        "rpc_port": config.rpc.port,
+        "mapper_port": config.rpc.mapper_port,
+        "queue_port": config.replication.port,
+        "discovery_port": config.discovery.port,
+        "monitor_port": config.monitoring.port,
+    }
+
+
 def _server(node: NodePlace, roles: Mapping[str, ServerRole], source: Source) -> PresentEntry:
-    ports = {port: getattr(node, port) for port in PORTS}
+    ports = _ports(node)
     role = roles.get(node.name, ServerRole(node.role))
     values = {"site": node.site, "role": role, **ports}
     machine = _get(source, ObjectType.MACHINE, node.name, PropId.QM_SERVICE)
@@ -106,14 +126,14 @@ def _server(node: NodePlace, roles: Mapping[str, ServerRole], source: Source) ->
 def _machine(
     source: Source, sites: Mapping[Guid, str]
 ) -> Callable[[str], dict[str, object] | None]:
-    def read(name: str) -> dict[str, object] | None:
+    def machine(name: str) -> dict[str, object] | None:
         wanted = PropId.QM_SITE_ID, PropId.QM_ADDRESS
         found = _get(source, ObjectType.MACHINE, name, *wanted)
         if found is None:
             return None
         return {"site": _site(found, sites), "address": _address(found)}
 
-    return read
+    return machine
 
 
 def _site(machine: Record, sites: Mapping[Guid, str]) -> str:
@@ -131,7 +151,7 @@ def _address(machine: Record) -> str:
 
 
 def _queue(source: Source) -> Callable[[str], dict[str, object] | None]:
-    def read(name: str) -> dict[str, object] | None:
+    def queue(name: str) -> dict[str, object] | None:
         wanted = PropId.Q_LABEL, PropId.Q_TRANSACTION, PropId.Q_JOURNAL
         found = _get(source, ObjectType.QUEUE, name, *wanted)
         if found is None:
@@ -142,7 +162,7 @@ def _queue(source: Source) -> Callable[[str], dict[str, object] | None]:
             "journal": _value(found, PropId.Q_JOURNAL) == 1,
         }
 
-    return read
+    return queue
 
 
 def _ends() -> tuple[PropId, PropId]:

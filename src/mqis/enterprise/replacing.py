@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from mqis.admin.promote.following import plan_follow
 from mqis.admin.promote.plan import PromotePlan, PromoteStep
 from mqis.admin.promote.takeover import ChangingDirectory, Takeover, plan_takeover
 from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes
 from mqis.enterprise.control import ask
+from mqis.enterprise.follow import others_of_site
 from mqis.enterprise.plan import ServerRole
-from mqis.protocol.directory.objects import name_key
 
 
 class Replacing:
@@ -50,8 +49,7 @@ class Replacing:
             show(plan)
             takeover.carry_out(directory)
         for other in self._followers(takeover):
-            with _stopped(self._run, other.name):
-                plan_follow(Path(other.config), takeover.name).carry_out()
+            ask(self._run, "follow", other.name, psc=takeover.name)
         return plan
 
     def _takeover(self, directory: ChangingDirectory, *, stopped: bool) -> Takeover:
@@ -60,10 +58,9 @@ class Replacing:
 
     def _followers(self, takeover: Takeover) -> list[NodePlace]:
         """The other servers of the site that run; one that is down follows when it is repaired."""
-        own = {name_key(takeover.name), name_key(takeover.lost)}
-        site = name_key(takeover.site)
-        present = (n for n in load_nodes(self._run) if name_key(n.site) == site and n.pid)
-        return [node for node in present if name_key(node.name) not in own]
+        nodes = load_nodes(self._run)
+        found = others_of_site(nodes, takeover.site, takeover.name, takeover.lost)
+        return [node for node in found if node.pid]
 
     def _described(self, takeover: Takeover) -> PromotePlan:
         """The plan with what is done here; only the lost server is left to the operator."""

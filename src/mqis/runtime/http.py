@@ -21,6 +21,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address
 
@@ -58,22 +59,26 @@ class HttpAnswer:
 
 
 Document = Callable[[], Awaitable[HttpAnswer]]
+#: A document that depends on the query, which follows the path behind "?".
+QueriedDocument = Callable[[str], Awaitable[HttpAnswer]]
 
 _FIXED = ("Cache-Control: no-store", "X-Content-Type-Options: nosniff", "Connection: close")
 
 
 class HttpServer:
-    """Serves ``documents``, by path, to GET and HEAD."""
+    """Serves ``documents``, by path, to GET and HEAD; those of ``queried`` get the query."""
 
     def __init__(
         self,
         documents: Mapping[str, Document],
         *,
+        queried: Mapping[str, QueriedDocument] | None = None,
         max_connections: int = MAX_CONNECTIONS,
         max_connections_per_address: int = MAX_CONNECTIONS_PER_ADDRESS,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._documents = documents
+        self._queried = queried or {}
         self._timeout_s = timeout_s
         self._connections: set[asyncio.Task[None]] = set()
         #: Connections that ended without an answer.
@@ -140,10 +145,10 @@ class HttpServer:
             writer.transport.abort()
 
     async def _response(self, head: bytes) -> bytes:
-        method, path, hosts = _parse(head)
+        method, path, query, hosts = _parse(head)
         answer = _misdirected(hosts) if self._local else None
         if answer is None:
-            answer = await self._answer(method, path)
+            answer = await self._answer(method, path, query)
         body = b"" if method == "HEAD" else answer.body
         lines = [
             f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",
@@ -154,12 +159,14 @@ class HttpServer:
         ]
         return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body
 
-    async def _answer(self, method: str, path: str) -> HttpAnswer:
+    async def _answer(self, method: str, path: str, query: str) -> HttpAnswer:
         if not path.startswith("/"):
             return HttpAnswer.text("malformed request", HTTPStatus.BAD_REQUEST)
         document = self._documents.get(path)
+        if path in self._queried:
+            document = partial(self._queried[path], query)
         if document is None:
-            known = ", ".join(self._documents)
+            known = ", ".join([*self._documents, *self._queried])
             return HttpAnswer.text(f"not found; this server has {known}", HTTPStatus.NOT_FOUND)
         if method not in ("GET", "HEAD"):
             refused = HttpAnswer.text("read only: use GET or HEAD", HTTPStatus.METHOD_NOT_ALLOWED)
@@ -186,8 +193,8 @@ async def _head(reader: asyncio.StreamReader) -> bytes | None:
     return None
 
 
-def _parse(head: bytes) -> tuple[str, str, list[str]]:
-    """The method, path and Host headers; the path is empty if the request is malformed."""
+def _parse(head: bytes) -> tuple[str, str, str, list[str]]:
+    """The method, path, query and Host headers; the path is empty if the request is malformed."""
     first, *lines = head.decode("latin-1").split("\r\n")
     hosts = [
         value.strip()
@@ -196,8 +203,9 @@ def _parse(head: bytes) -> tuple[str, str, list[str]]:
     ]
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        return "", "", hosts
-    return words[0], words[1].partition("?")[0], hosts
+        return "", "", "", hosts
+    path, _, query = words[1].partition("?")
+    return words[0], path, query, hosts
 
 
 def _misdirected(hosts: list[str]) -> HttpAnswer | None:

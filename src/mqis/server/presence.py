@@ -3,6 +3,9 @@
 A server that just joined is right already. A server that was promoted, or follows another PSC now,
 has another role than its machine object says. The PSC of a site makes sure that no other machine of
 the site is marked as a PSC, since backups follow any PSC of their site (3.2.7.1, E57).
+
+The machine object lists the keys of the key file, the one that signs first. A site that has a key
+of its PSC has the one that signs: so a server that missed a rotation learns the key from the PEC.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from mqis.protocol.ports import Store, View
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.server import Role, Server
 from mqis.runtime.node.driver import NodeDriver
+from mqis.runtime.node.keyring import ServerKey
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
@@ -41,29 +45,34 @@ _PRIMARY = (ServiceBits.PSC, ServiceBits.PEC)
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A change that a machine object needs."""
+    """A change that a machine or site object needs."""
 
-    machine: DirectoryObject
+    subject: DirectoryObject
     values: dict[int, PropVariant]
 
     def make(self, events: DirectoryEvents) -> DirectoryObject:
-        current = events.transaction.get(ObjectType.MACHINE, self.machine.id) or self.machine
+        subject = self.subject
+        current = events.transaction.get(subject.type, subject.id) or subject
         return events.set_stored(current, self.values)
 
 
-async def publish(store: Store, me: Server, driver: NodeDriver, key: RsaPublicKey | None) -> None:
+async def publish(
+    store: Store, me: Server, driver: NodeDriver, key: ServerKey | None, news: asyncio.Event
+) -> None:
     """Corrects the directory; returns when it is right.
 
     It retries while the authority is recovering or does not answer, and while this copy of the
-    directory does not yet show that this server was promoted.
+    directory does not yet show that this server was promoted; at once when there is ``news``.
     """
     pause_s = _PAUSE_S
     while True:
         wrong: list[Correction] = []
         settled = False
+        news.clear()
+        keys = () if key is None else key.ring.published
         # A store that fails reports that itself; the next attempt may succeed.
         with suppress(StorageError), store.read() as view:
-            wrong = list(corrections(view, me, key))
+            wrong = list(corrections(view, me, keys))
             settled = _agrees(view, me)
         for correction in wrong:
             try:
@@ -79,13 +88,18 @@ async def publish(store: Store, me: Server, driver: NodeDriver, key: RsaPublicKe
                 _log_correction(correction, me)
         if settled:
             return
-        await asyncio.sleep(pause_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await news.wait()
         pause_s = min(2 * pause_s, _MAX_PAUSE_S)
 
 
 def _log_correction(correction: Correction, me: Server) -> None:
-    if correction.machine.id != me.id:
-        log.info("%s is a backup of this site now", correction.machine.path)
+    if correction.subject.type is ObjectType.SITE:
+        log.info("the site has this machine's key now")
+        return
+    if correction.subject.id != me.id:
+        log.info("%s is a backup of this site now", correction.subject.path)
         return
     if PropId.QM_SIGN_PKS in correction.values:
         log.info("the directory has this machine's key now")
@@ -99,17 +113,24 @@ def _agrees(view: View, me: Server) -> bool:
     return me.is_called(owner) is not me.is_bsc
 
 
-def corrections(view: View, me: Server, key: RsaPublicKey | None) -> Iterator[Correction]:
+def corrections(view: View, me: Server, keys: tuple[RsaPublicKey, ...]) -> Iterator[Correction]:
+    """Yields the changes that the directory needs; ``keys`` are ours, the one that signs first."""
     machine = view.get(ObjectType.MACHINE, me.id)
     if machine is None:
         return
     values: dict[int, PropVariant] = {}
-    if key is not None and machine.value(PropId.QM_SIGN_PKS) != key_list(key):
-        values[PropId.QM_SIGN_PKS] = prop(PropId.QM_SIGN_PKS, key_list(key))
+    if keys and machine.value(PropId.QM_SIGN_PKS) != key_list(*keys):
+        values[PropId.QM_SIGN_PKS] = prop(PropId.QM_SIGN_PKS, key_list(*keys))
     if _agrees(view, me):
         values |= _with_role(machine, _BITS[me.role])
     if values:
         yield Correction(machine, values)
+    site = view.get(ObjectType.SITE, me.site)
+    if keys and site is not None and me.is_called(str(site.value(PropId.S_PSC) or "")):
+        listed = site.value(PropId.S_PSC_SIGNPK)
+        if listed and listed != key_list(keys[0]):
+            value = prop(PropId.S_PSC_SIGNPK, key_list(keys[0]))
+            yield Correction(site, {PropId.S_PSC_SIGNPK: value})
     if me.is_psc and _agrees(view, me) and owns(view, me, me.site):
         for other in view.owned_by(ObjectType.MACHINE, me.site):
             if other.id != me.id and ServiceAttributes.of(other).role in _PRIMARY:

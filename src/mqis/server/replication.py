@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,11 @@ from mqis.runtime.archive import ArchiveThread
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.journal import JournalThread
 from mqis.runtime.node.driver import NodeDriver
+from mqis.runtime.node.keyring import KeyRing, KeyStage, ServerKey
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.node.routing import ServerRouting
-from mqis.runtime.node.signer import MachineKey, MachineSigner
+from mqis.runtime.node.signer import MachineSigner, SigningKeyError
 from mqis.runtime.peers import is_loopback
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.hosts import HostResolver
@@ -60,6 +61,8 @@ log = logging.getLogger(__name__)
 #: While a new server gets its directory: seconds between two checks, and between two log lines.
 _LOOK_S = 0.1
 _SAY_S = 5.0
+#: Seconds between two looks at the key file.
+_KEY_LOOK_S = 1.0
 
 
 def settings_of(section: ReplicationSection) -> ReplicationSettings:
@@ -97,7 +100,7 @@ class ReplicationService:
     driver: NodeDriver
     resolver: HostResolver
     store: Store
-    key: MachineKey | None
+    key: ServerKey | None
     port: int
     #: None: no change notifications are sent.
     notifier: ChangeNotifier | None = None
@@ -147,9 +150,63 @@ class ReplicationService:
         return None
 
     async def publish(self) -> None:
-        """Publishes our key and our role in the directory."""
-        key = None if self.key is None else self.key.public
-        await publish(self.store, self.me, self.driver, key)
+        """Keeps our keys and our role right in the directory, also during a rotation of the key."""
+        news = asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch_keys(news))
+            while True:
+                await publish(self.store, self.me, self.driver, self.key, news)
+                await news.wait()
+
+    async def _watch_keys(self, news: asyncio.Event) -> None:
+        """Takes each step of a rotation from the key file, and marks seeds that are spent."""
+        members = self.driver.members
+        seen = None if self.key is None else _identity(self.key.path)
+        while True:
+            if members.seeds_to_mark:
+                members.seeds_to_mark = False
+                with suppress(StorageError):  # the driver reports it
+                    await self.driver.inspect(lambda tx, _memory: members.mark_seeds(tx))
+            await asyncio.sleep(_KEY_LOOK_S)
+            if self.key is None:
+                continue
+            found = _identity(self.key.path)
+            if found not in (None, seen) and self._take_key(self.key):
+                news.set()
+            seen = found
+            if self.key.ring.stage is not KeyStage.STEADY:
+                news.set()  # nobody else may have changed the list meanwhile
+
+    def _take_key(self, key: ServerKey) -> bool:
+        """Reads the key file again; returns whether it is the next step of a rotation."""
+        try:
+            ring = KeyRing.open(key.path, create=False)
+        except SigningKeyError as error:
+            log.error("the key file was changed and cannot be used; the old key signs: %s", error)
+            return False
+        if not ring.succeeds(key.ring):
+            log.warning(
+                "the key file has a key that no other server knows; it is used after a restart. "
+                "'mqis key rotate' makes a new key known first"
+            )
+            return False
+        before, key.ring = key.ring, ring
+        if before.signing.key_id != ring.signing.key_id and self.journal is not None:
+            self.journal.files.use_key(ring.signing)
+        log.info(
+            "the signing key is rotated",
+            extra=details(stage=ring.stage.value, signs_with=ring.signing.key_id.hex()[:16]),
+        )
+        return True
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """The edition of a file, None if it cannot be read; a file that is replaced has another."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _is_ready(view: View, me: Server) -> bool:
@@ -229,10 +286,12 @@ async def start_replication(
     seeds = {seed.id: seed for seed in seeds_of(config)}
     policy = section.signing
     members = Members(store, seeds, keys_required=policy is SigningPolicy.REQUIRE)
+    with store.write() as tx:
+        members.mark_seeds(tx)
     unsigned = policy is SigningPolicy.NONE
     # A server that does not sign publishes its key all the same: others may require it later.
     keyless = unsigned and not Path(section.key).exists()
-    key = None if keyless else MachineKey.open(Path(section.key))
+    key = None if keyless else ServerKey.open(Path(section.key))
     signer = None if key is None or unsigned else MachineSigner(key, members.keys_of)
     routing = ServerRouting(store, me.id, members) if section.route else None
     queue = QueueingMachine(
@@ -301,7 +360,7 @@ def _start_journal(
     section: ReplicationSection,
     store: Store,
     me: Server,
-    key: MachineKey | None,
+    key: ServerKey | None,
     stack: AsyncExitStack,
 ) -> RunningJournal | None:
     if not section.journal:
@@ -315,7 +374,8 @@ def _start_journal(
         fault = belonging_fault(view, Path(section.journal))
     if fault is not None:
         raise MqisError(fault)
-    journal = Journal(section.journal, me.name, me.id, key=key)
+    sealing = None if key is None else key.ring.signing
+    journal = Journal(section.journal, me.name, me.id, key=sealing)
     stack.callback(journal.close)
     for text in journal.mended:
         log.warning("journal: %s", text)

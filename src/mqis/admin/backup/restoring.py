@@ -3,7 +3,8 @@
 New files are written beside the old ones. Then the old store is moved aside, the other files are
 replaced, and the new store comes last: a crash in between leaves a server without a store, which
 does not start, and repeating the command completes the restore. No existing file is deleted. The
-accounts that the servers of a run directory share are not of one server: they stay as they are.
+accounts that the servers of a run directory share are not of one server: they stay as they are. So
+does a signing key that is there: it may be newer than the backup's, and the others know it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of
 from mqis.files import flush_directory, make_private_directory
 from mqis.protocol.errors import StorageError
+from mqis.runtime.node.keyring import KeyRing
+from mqis.runtime.node.signer import SigningKeyError
 from mqis.server.identity import server_name
 from mqis.server.restoremark import put_mark
 from mqis.storage.copying import copy_rows, is_empty
@@ -67,6 +70,8 @@ class RestorePlan:
     #: The server of a run directory that is restored, and the shared accounts file that is kept.
     place: NodePlace | None = None
     kept: Path | None = None
+    #: The present signing key, which is kept; None if there is none.
+    kept_key: Path | None = None
 
     @property
     def manifest(self) -> Manifest:
@@ -103,11 +108,26 @@ def plan_restore(archive: Path, request: RestoreRequest) -> RestorePlan:
         kept = shared if shared.exists() else None
     if kept is not None:
         del files[Content.ACCOUNTS]
+    kept_key = _present_key(files)
+    if kept_key is not None:
+        del files[Content.KEY]
     written = _written_paths(config, files)
     occupied = tuple(path for path in written if path.exists())
     _refuse(opened, config, request, files, occupied, shared=shared)
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    return RestorePlan(opened, config, request, files, occupied, stamp, place, kept)
+    return RestorePlan(opened, config, request, files, occupied, stamp, place, kept, kept_key)
+
+
+def _present_key(files: dict[Content, Path]) -> Path | None:
+    """The signing key that is there, if it can be used."""
+    path = files.get(Content.KEY)
+    if path is None or not path.exists():
+        return None
+    try:
+        KeyRing.open(path, create=False)
+    except SigningKeyError:
+        return None
+    return path
 
 
 def _require_room(archive: Archive, home: Path) -> None:

@@ -2,6 +2,10 @@
 
 The event loop asks for every session and every signed message, so results are cached until the
 objects that they depend on change.
+
+The key of a seed counts until the directory has it once; the store remembers that. From then on the
+directory alone says which keys the server has, so a key that was withdrawn there stays withdrawn,
+although old configurations still name it.
 """
 
 from __future__ import annotations
@@ -11,14 +15,17 @@ from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.service import ServiceAttributes
-from mqis.protocol.ports import Store, View
+from mqis.protocol.ports import Store, Transaction, View
 from mqis.protocol.queueing.names import canonical
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.security.keyinfo import key_id
 
+#: The local states of the store that mark seeds.
+_FAMILY = "seeds"
 _TOPOLOGY = frozenset({ObjectType.MACHINE, ObjectType.SITE, ObjectType.ENTERPRISE})
 
 
@@ -51,17 +58,27 @@ class Members:
         self._seeds = seeds
         self._keys_required = keys_required
         self._known: dict[Guid, Member | None] = {}
+        #: True if the directory may have got the key of a seed since the last ``mark_seeds``.
+        self.seeds_to_mark = bool(seeds)
 
     def changed(self, object_types: frozenset[ObjectType]) -> None:
         if object_types & _TOPOLOGY:
             self._known.clear()
+            self.seeds_to_mark = bool(self._seeds)
+
+    def mark_seeds(self, tx: Transaction) -> None:
+        """Remembers the seeds whose key the directory has: from now on that alone counts."""
+        for seed in self._seeds.values():
+            member = None if seed.key is None else _from_directory(tx, seed.id)
+            if member is not None and seed.key in member.keys:
+                tx.put_state(_FAMILY, _mark(seed), b"")
 
     def member(self, id: Guid) -> Member | None:  # noqa: A002
         """A known queue manager, else None. Unknown ones, of unlimited number, are not cached."""
         found = self._known.get(id)
         if found is None:
             with self._store.read() as view:
-                found = _from_seed(self._seeds.get(id), _from_directory(view, id))
+                found = _from_seed(view, self._seeds.get(id), _from_directory(view, id))
             if found is not None:
                 self._known[id] = found
         return found
@@ -84,17 +101,22 @@ class Members:
         return found.is_server and (bool(found.keys) or not self._keys_required)
 
 
-def _from_seed(seed: Seed | None, member: Member | None) -> Member | None:
+def _from_seed(view: View, seed: Seed | None, member: Member | None) -> Member | None:
     """The member in the directory, with the key that an administrator has configured.
 
     A backup controller with an old key of its PSC in its directory could not get the new one.
     """
     if seed is None:
         return member
-    key = () if seed.key is None else (seed.key,)
+    spent = seed.key is None or view.state(_FAMILY, _mark(seed)) is not None
+    key = () if seed.key is None or spent else (seed.key,)
     if member is None:
         return Member(seed.name, True, key)
     return Member(member.name, True, tuple(dict.fromkeys((*member.keys, *key))))
+
+
+def _mark(seed: Seed) -> bytes:
+    return seed.id.raw + (b"" if seed.key is None else key_id(seed.key))
 
 
 def _from_directory(view: View, id: Guid) -> Member | None:  # noqa: A002

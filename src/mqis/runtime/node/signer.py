@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from hashlib import md5
 from pathlib import Path
+from typing import Protocol
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
@@ -62,6 +63,11 @@ class MachineKey:
             raise SigningKeyError(
                 f"{path}: the signing key cannot be read: {error.strerror}"
             ) from error
+        return cls.parsed(path, data)
+
+    @classmethod
+    def parsed(cls, path: Path, data: bytes) -> MachineKey:
+        """The key in PEM that ``path`` holds; of several, the first."""
         try:
             private = serialization.load_pem_private_key(data, None)
         except (ValueError, TypeError) as error:
@@ -70,15 +76,23 @@ class MachineKey:
             raise SigningKeyError(f"{path}: is no RSA key of {MIN_BITS} bits or more")
         return cls(private)
 
-    def _save(self, path: Path) -> None:
+    @property
+    def bits(self) -> int:
+        return self._private.key_size
+
+    def pem(self) -> str:
+        """The private key, for a file that only its owner can read."""
         data = self._private.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
+        return data.decode("ascii")
+
+    def _save(self, path: Path) -> None:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(number, "wb") as file:
-            file.write(data)
+            file.write(self.pem().encode("ascii"))
             file.flush()
             os.fsync(file.fileno())
 
@@ -98,6 +112,11 @@ def read_public_key(path: Path) -> RsaPublicKey:
         data = path.read_bytes()
     except OSError as error:
         raise SigningKeyError(f"{path}: the key cannot be read: {error.strerror}") from error
+    return public_key_in(path, data)
+
+
+def public_key_in(path: Path, data: bytes) -> RsaPublicKey:
+    """The public key in PEM that ``path`` holds, or the public half of a private one."""
     try:
         if b"PRIVATE KEY" in data:
             key = serialization.load_pem_private_key(data, None).public_key()
@@ -114,11 +133,17 @@ def read_public_key(path: Path) -> RsaPublicKey:
         raise SigningKeyError(f"{path}: cannot be used: {error}") from error
 
 
+class SignsMessages(Protocol):
+    """A key of this machine, or the one that it has at the moment."""
+
+    def sign(self, data: bytes) -> bytes: ...
+
+
 class MachineSigner:
     """``queueing.Signer`` with the keys that the directory holds."""
 
     def __init__(
-        self, key: MachineKey, keys_of: Callable[[Guid], tuple[RsaPublicKey, ...]]
+        self, key: SignsMessages, keys_of: Callable[[Guid], tuple[RsaPublicKey, ...]]
     ) -> None:
         self._key = key
         self._keys_of = keys_of

@@ -1,17 +1,21 @@
-"""Fetches the status of a server from its monitoring endpoint."""
+"""Fetches the status of a server, or the keys that it knows, from its monitoring endpoint."""
 
 from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from threading import Timer
-from urllib.parse import urlsplit
+from typing import Any, TypeVar
+from urllib.parse import urlencode, urlsplit
 
+from mqis.server.monitoring.keys import KnownKeys
 from mqis.server.monitoring.status import ServerStatus
 from mqis.wire.seqnum import SequenceNumber
+
+Fetched = TypeVar("Fetched")
 
 TIMEOUT_S = 2.0
 #: The most seconds for a whole answer: one that comes byte by byte would hold its reader for ever.
@@ -24,15 +28,27 @@ _DIGITS = 64
 
 def fetch(monitor: str, timeout_s: float = TIMEOUT_S) -> ServerStatus | str:
     """Gets the status of a server from its monitoring URL; returns the reason if that fails."""
+    return _fetched(monitor, "/status", lambda c: _checked(ServerStatus.from_json(c)), timeout_s)
+
+
+def fetch_keys(monitor: str, servers: Sequence[str]) -> KnownKeys | str:
+    """Gets the keys that a server accepts from others; returns the reason if that fails."""
+    query = urlencode([("server", name) for name in servers])
+    return _fetched(monitor, f"/keys?{query}", KnownKeys.from_json, TIMEOUT_S)
+
+
+def _fetched(
+    monitor: str, path: str, read: Callable[[Any], Fetched], timeout_s: float
+) -> Fetched | str:
     try:
-        return _checked(ServerStatus.from_json(json.loads(_get(monitor, timeout_s))))
+        return read(json.loads(_get(monitor, path, timeout_s)))
     except (OSError, HTTPException) as error:
         return f"does not answer at {monitor}: {_reason(error)}"
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return f"does not answer at {monitor} as a server does"
 
 
-def _get(monitor: str, timeout_s: float) -> bytes:
+def _get(monitor: str, path: str, timeout_s: float) -> bytes:
     parts = urlsplit(monitor)
     if parts.scheme != "http" or not parts.hostname:
         raise ValueError(f"{monitor!r} is not a monitoring address: write http://HOST:PORT")
@@ -40,7 +56,7 @@ def _get(monitor: str, timeout_s: float) -> bytes:
     try:
         connection.connect()
         with _hanging_up(connection.sock):
-            connection.request("GET", "/status", headers={"Accept": "application/json"})
+            connection.request("GET", path, headers={"Accept": "application/json"})
             answer = connection.getresponse()
             if answer.status != 200:
                 raise HTTPException(f"status {answer.status}")

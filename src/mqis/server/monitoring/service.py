@@ -1,4 +1,4 @@
-"""The monitoring endpoint of a directory server: /status, /metrics, /health.
+"""The monitoring endpoint of a directory server: /status, /metrics, /health, /keys.
 
 Answers are gathered in a separate thread, so neither calls nor replication wait for them, and a
 store that hangs blocks nothing else.
@@ -24,6 +24,7 @@ from mqis.runtime.http import HttpAnswer, HttpServer
 from mqis.server.monitoring.fetching import fetch
 from mqis.server.monitoring.gather import server_status, update_lag
 from mqis.server.monitoring.health import UNREADABLE, health_json, own_verdict, trouble_of
+from mqis.server.monitoring.keys import known_keys
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import ServerStatus
 
@@ -67,7 +68,8 @@ class MonitoringService:
             "/health": self._health,
         }
         self._server = HttpServer(
-            {path: partial(self._answer, document) for path, document in documents.items()}
+            {path: partial(self._answer, document) for path, document in documents.items()},
+            queried={"/keys": self._keys},
         )
         sources.monitoring = self._server
 
@@ -98,6 +100,12 @@ class MonitoringService:
         self._sources.sample_traffic()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, _explained, document, self._sources.store)
+
+    async def _keys(self, query: str) -> HttpAnswer:
+        def document() -> HttpAnswer:
+            return HttpAnswer.json(known_keys(self._sources, query).to_json())
+
+        return await self._answer(document)
 
     async def _observe_lag(self) -> None:
         """Observes the lag periodically: it shows only from one observation to the next."""

@@ -70,8 +70,8 @@ class Journal:
         self.mended: list[str] = []
         self._number = 0
         self._file = -1
-        #: True if the open segment has an older version or another key: the next record begins one.
-        self._outdated = False
+        #: The key that sealed the header of the open segment; None for an older version.
+        self._sealed_by: bytes | None = self._sealer.key_id
         self._end = self._durable_end = 0
         #: A segment that could not be begun; its file may still be there.
         self._left: Path | None = None
@@ -155,9 +155,20 @@ class Journal:
         ):
             self.seal()  # the next record begins a segment that starts from that snapshot
         has_records = self.last_lsn >= segment.header.first_lsn
-        self._outdated = has_records and not self._sealer.made(segment.header)
+        if has_records:
+            seal = segment.header.seal
+            self._sealed_by = None if seal is None else seal.key_id
 
     # --- writing ----------------------------------------------------------------------------------
+
+    def use_key(self, key: SealingKey) -> None:
+        """Seals with another key from the next record on, which begins a segment; thread-safe."""
+        self._sealer.use(key)
+
+    @property
+    def _outdated(self) -> bool:
+        """True if the open segment has an older version or another key."""
+        return self._sealed_by != self._sealer.key_id
 
     def append(self, records: Sequence[tuple[int, bytes]]) -> None:
         """Appends encoded records with ascending numbers; does not flush them."""
@@ -205,9 +216,10 @@ class Journal:
         header = SegmentHeader(
             self._server, self._server_id, number, first_lsn, snapshot, max(0, lsn)
         )
-        self._create(header.number, self._sealer.sealed(header, self.directory).to_bytes())
+        sealed = self._sealer.sealed(header, self.directory)
+        self._create(header.number, sealed.to_bytes())
         self._number = number
-        self._outdated = False
+        self._sealed_by = None if sealed.seal is None else sealed.seal.key_id
         self._durable_end = self._end
         self._sealer.mark()
 

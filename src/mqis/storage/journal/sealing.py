@@ -38,10 +38,14 @@ class Sealer:
         #: The last snapshot that a header named, and its digest.
         self._snapshot = ("", NO_DIGEST)
 
-    def made(self, header: SegmentHeader) -> bool:
-        """Returns whether a header has this version, and this key if it is signed."""
-        own = NO_DIGEST if self._key is None else self._key.key_id
-        return header.seal is not None and header.seal.key_id == own
+    def use(self, key: SealingKey) -> None:
+        """Seals the headers from now on with another key; any thread may call it."""
+        self._key = key
+
+    @property
+    def key_id(self) -> bytes:
+        """The identifier of the key that seals, zeros without a key."""
+        return NO_DIGEST if self._key is None else self._key.key_id
 
     def restart(self, data: bytes = b"") -> None:
         """Begins a segment whose first bytes are ``data``."""
@@ -69,9 +73,8 @@ class Sealer:
             self._snapshot = (header.snapshot, file_digest(directory / header.snapshot))
         digest = self._snapshot[1] if header.snapshot else NO_DIGEST
         header = replace(header, seal=replace(self._previous, snapshot_digest=digest))
-        if self._key is None:
-            return header
-        return header.signed_with(self._key.key_id, self._key.sign_sha256)
+        key = self._key
+        return header if key is None else header.signed_with(key.key_id, key.sign_sha256)
 
 
 def file_digest(path: Path) -> bytes:

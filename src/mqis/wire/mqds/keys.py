@@ -259,6 +259,6 @@ class PublicKeys(Structure):
         writer.patch_u32(start, len(writer) - start)
 
 
-def key_list(key: RsaPublicKey) -> bytes:
-    """Encodes one key of the base provider as the properties of machines and sites hold it."""
-    return PublicKeys((PublicKey.of(key),)).to_bytes()
+def key_list(*keys: RsaPublicKey) -> bytes:
+    """Encodes keys of the base provider as the properties of machines and sites hold them."""
+    return PublicKeys(tuple(PublicKey.of(key) for key in keys)).to_bytes()

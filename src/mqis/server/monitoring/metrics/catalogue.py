@@ -98,10 +98,10 @@ DISK_FREE = _gauge(
     "Free space where the files are: store, journal, archive; of a directory, not of a bucket.",
     "place",
 )
-KEY_WRITTEN = _gauge(
+KEY_MADE = _gauge(
     _SERVER,
     "signing_key_written_timestamp_seconds",
-    "The time at which the file of the signing key was written.",
+    "The time since which the signing key signs: 'mqis key rotate' makes it the present.",
 )
 CERTIFICATE_EXPIRY = _gauge(
     _SERVER,

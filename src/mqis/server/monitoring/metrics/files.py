@@ -12,6 +12,8 @@ from cryptography import x509
 from mqis.config.sections import Config
 from mqis.config.stores import file_of
 from mqis.places import parse_place
+from mqis.runtime.node.keyring import KeyRing
+from mqis.runtime.node.signer import SigningKeyError
 from mqis.server.monitoring.metrics import catalogue as c
 
 Family = tuple[c.Metric, c.Samples]
@@ -20,10 +22,10 @@ Family = tuple[c.Metric, c.Samples]
 def files(config: Config) -> Iterator[Family]:
     """Yields the metrics; what cannot be read has no sample."""
     yield c.DISK_FREE, _free(config)
-    written: c.Samples = []
-    with suppress(OSError):
-        written = c.alone(Path(config.replication.key).stat().st_mtime)
-    yield c.KEY_WRITTEN, written
+    made: c.Samples = []
+    with suppress(SigningKeyError):
+        made = c.alone(KeyRing.open(Path(config.replication.key), create=False).made)
+    yield c.KEY_MADE, made
     yield c.CERTIFICATE_EXPIRY, _expiry(config.store.ca_file)
 
 
