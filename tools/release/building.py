@@ -30,7 +30,7 @@ def commit_time(source: Path) -> int:
 
 
 def build(source: Path, target: Path, generator: Path | None) -> None:
-    """Builds everything from a clone; ``generator`` makes the site, which is left out without it."""
+    """Builds everything from a clone; without a ``generator`` there is no site."""
     target.mkdir(parents=True)
     moment = commit_time(source)
     environment = os.environ | {

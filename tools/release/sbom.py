@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -38,17 +38,19 @@ class LockedPackage:
         return f"pkg:pypi/{self.name}@{self.version}"
 
 
-def locked(requirements: Path, names: Iterable[str] = LOCKS) -> dict[str, LockedPackage]:
-    """The packages of these locks by name."""
-    found: dict[str, LockedPackage] = {}
+#: Packages by name; of some, Pythons and systems take different versions.
+Locked = Mapping[str, Sequence[LockedPackage]]
+
+
+def locked(requirements: Path, names: Iterable[str] = LOCKS) -> Locked:
+    """The packages of these locks."""
+    found: dict[str, dict[str, LockedPackage]] = {}
     for name in names:
         for package in _packages((requirements / f"{name}.lock").read_text("utf-8")):
-            known = found.get(package.name)
-            if known is not None and known.version != package.version:
-                raise ValueError(f"{package.name}: {name}.lock has {package.version}, not {known}")
-            via = package.via | (known.via if known else frozenset())
-            found[package.name] = LockedPackage(package.name, package.version, package.marker, via)
-    return found
+            versions = found.setdefault(package.name, {})
+            known = versions.get(package.version, package)
+            versions[package.version] = replace(known, via=known.via | package.via)
+    return {name: list(versions.values()) for name, versions in sorted(found.items())}
 
 
 def _packages(text: str) -> Iterable[LockedPackage]:
@@ -74,21 +76,19 @@ def requirements_of(metadata: str) -> dict[str, set[str]]:
     return found
 
 
-def bill_of_materials(
-    version: str, metadata: str, packages: Mapping[str, LockedPackage], moment: int
-) -> dict[str, Any]:
+def bill_of_materials(version: str, metadata: str, packages: Locked, moment: int) -> dict[str, Any]:
     """The SBOM as JSON; ``metadata`` is the wheel's, ``moment`` the time of the build."""
     direct = requirements_of(metadata)
     if missing := sorted(direct.keys() - packages.keys()):
         raise ValueError(f"no lock has {', '.join(missing)}")
     needs: dict[str, set[str]] = {name: set() for name in packages}
-    for package in packages.values():
-        for parent in package.via & packages.keys():
-            needs[parent].add(package.name)
+    for name, versions in packages.items():
+        for parent in {each for package in versions for each in package.via} & packages.keys():
+            needs[parent].add(name)
     core = _reached([name for name, extras in direct.items() if not extras], needs)
     every = sorted(_reached(direct, needs))
     own = f"pkg:pypi/mqis@{version}"
-    text = json.dumps([own, [packages[name].url for name in every]])
+    text = json.dumps([own, _urls(every, packages)])
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -106,19 +106,23 @@ def bill_of_materials(
             },
         },
         "components": [
-            _component(packages[name], "required" if name in core else "optional") for name in every
+            _component(package, "required" if name in core else "optional")
+            for name in every
+            for package in packages[name]
         ],
         "dependencies": [
-            {"ref": own, "dependsOn": sorted(packages[name].url for name in direct)},
+            {"ref": own, "dependsOn": _urls(direct, packages)},
             *(
-                {
-                    "ref": packages[name].url,
-                    "dependsOn": sorted(packages[need].url for need in needs[name]),
-                }
+                {"ref": package.url, "dependsOn": _urls(needs[name], packages)}
                 for name in every
+                for package in packages[name]
             ),
         ],
     }
+
+
+def _urls(names: Iterable[str], packages: Locked) -> list[str]:
+    return sorted(package.url for name in names for package in packages[name])
 
 
 def _component(package: LockedPackage, scope: str) -> dict[str, Any]:
