@@ -1,4 +1,4 @@
-"""The parts of ``make release``, which builds twice and compares: packing, SBOM, README, metadata."""
+"""The parts of ``make release``, which builds twice and compares: archives, SBOM, README, locks."""
 
 from __future__ import annotations
 
