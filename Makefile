@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance mutants reached slices bench fuzz crash chaos soak stranger proof sim engines docs man site java pipeline kerberos audit survey lock clean story wheel newest
+.PHONY: help run install test lint format types pytest conformance mutants reached slices bench fuzz crash chaos soak stranger proof sim engines docs man site java pipeline kerberos audit survey lock clean story wheel newest release
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -65,7 +65,7 @@ reached: .build/newest/.done ## which tests execute which lines, for random muta
 
 slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, stranger, story, bench, engines, the newest Python (CI runs it)
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target \
-		slice-benchmarks newest $(addprefix slice-,engines killing simulation story stranger)
+		slice-benchmarks newest $(addprefix slice-,engines fresh killing simulation story stranger)
 
 # The quick ones of `make engines`: each run takes one of them, at random.
 QUICK_ENGINES := $(foreach name,simulated spoiled rebuild_damaged,tests/pipeline/slow/test_$(name).py) \
@@ -119,8 +119,18 @@ story: $(VENV)/.dev $(VENV)/.pipeline java ## an administrator's week on a runni
 	@$(PY) -m tools.story --sites $(or $(SITES),20) --machines $(or $(MACHINES),200) \
 		--queues $(or $(QUEUES),3000) $(if $(PAGE),--page $(PAGE))
 
-wheel: $(VENV)/.dev ## build the wheel, install it into a fresh environment, and use all of it there
+wheel: $(VENV)/.dev ## build the wheel, time the way from nothing to the end of the tour, and use all of it in a fresh environment
 	@$(PY) -m tools.wheel
+
+release: $(VENV)/.dev .build/site/.done .build/twine/.done ## wheel, sdist, manual pages, site, SBOM and checksums of this commit in .build/release, built twice and compared
+	@$(PY) -m tools.release --site .build/site/venv/bin/zensical --twine .build/twine/bin/twine
+
+.build/twine/.done: $(VENV)/bin/python requirements/release.lock
+	@echo "installing twine into .build/twine" >&2
+	@$(PY) -m venv .build/twine
+	@.build/twine/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
+		--only-binary :all: -r requirements/release.lock
+	@touch $@
 
 docs: $(VENV)/.dev ## what tools write into docs/ and deploy/
 	@for tool in architecture protocols_doc configuration_doc metrics_doc properties_doc; do $(PY) tools/$$tool.py || exit 1; done
@@ -194,11 +204,11 @@ $(VENV)/.pipeline: $(VENV)/.run requirements/pipeline.lock
 	@touch $@
 
 lock: ## resolve the locks anew (needs uv)
-	@cd requirements && for name in run dev dns java kerberos pipeline audit site; do \
+	@cd requirements && for name in run dev dns java kerberos pipeline audit site release; do \
 		case $$name in \
-			run) of="../pyproject.toml run.in" ;; \
-			dev) of="../pyproject.toml run.in dev.in --group ../pyproject.toml:dev" ;; \
-			dns|java|kerberos|pipeline|audit|site) of="$$name.in" ;; \
+			run) of="../pyproject.toml --extra graphs --extra postgres run.in" ;; \
+			dev) of="../pyproject.toml --extra graphs --extra postgres run.in dev.in --group ../pyproject.toml:dev" ;; \
+			dns|java|kerberos|pipeline|audit|site|release) of="$$name.in" ;; \
 		esac; \
 		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-header $$of --output-file $$name.lock || exit 1; \

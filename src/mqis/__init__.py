@@ -1,3 +1,3 @@
 """mqis: the MSMQ directory enterprise in Python."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

@@ -14,19 +14,20 @@ import mqis
 PACKAGE = Path(mqis.__file__).parent
 
 # What each layer may import besides itself. Add a line before adding a package.
-_BELOW = {"runtime", "storage", "places", "files", "protocol", "findings", "wire"}
+_BELOW = {"runtime", "storage", "places", "files", "extras", "protocol", "findings", "wire"}
 LAYERS: dict[str, set[str]] = {
     "wire": set(),
     "findings": {"wire"},
     "protocol": {"wire", "findings"},
     "files": set(),
+    "extras": {"wire"},
     "places": {"files", "wire"},
     "runtime": {"wire", "protocol"},
     "storage": {"wire", "findings", "protocol", "files", "places"},
     "sim": {"wire", "protocol", "storage"},
     "testing": {"wire", "protocol", "runtime"},
     "client": {"wire", "protocol", "files", "runtime"},
-    "config": {"storage", "places", "files", "protocol", "wire"},
+    "config": {"storage", "places", "files", "extras", "protocol", "wire"},
     "server": {"config"} | _BELOW,
     "admin": {"server", "config"} | _BELOW,
     "enterprise": {"admin", "server", "config"} | _BELOW,

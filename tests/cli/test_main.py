@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import signal
 import subprocess
 import sys
@@ -15,11 +17,17 @@ from mqis.config.file import ConfigError
 from tests.cli.commands import process, run
 from tests.waiting import DEADLINE_S
 
+#: The version, the commit of this checkout if it is one, Python, and Spark.
+VERSIONS = re.compile(
+    rf"mqis {re.escape(__version__)}, commit ([0-9a-f]{{7,}}(-dirty)?|unknown), "
+    rf"Python {re.escape(platform.python_version())}, (Spark 4\.[\d.]+|no Spark)\n"
+)
+
 
 def test_version() -> None:
     done = process("--version")
     assert done.returncode == 0
-    assert done.stdout.decode() == f"mqis {__version__}\n"
+    assert VERSIONS.fullmatch(done.stdout.decode()), done.stdout
 
 
 def test_the_installed_command_is_this_one() -> None:
@@ -27,14 +35,14 @@ def test_the_installed_command_is_this_one() -> None:
     if not script.exists():
         pytest.skip("mqis is not installed beside this Python")
     done = subprocess.run([script, "--version"], capture_output=True, check=True)
-    assert done.stdout.decode() == f"mqis {__version__}\n"
+    assert VERSIONS.fullmatch(done.stdout.decode())
 
 
 def test_the_package_is_the_command_too() -> None:
     """Exit status and errors included."""
     python = (sys.executable, "-m", "mqis")
     done = subprocess.run([*python, "--version"], capture_output=True, check=True)
-    assert done.stdout.decode() == f"mqis {__version__}\n"
+    assert VERSIONS.fullmatch(done.stdout.decode())
     wrong = ("get", "quue", "x")
     done = subprocess.run([*python, *wrong], capture_output=True, check=False)
     as_ever = process(*wrong)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
-from tools.wheel.building import package_files, wheel_files
+from mqis.cli.deploy import FILES
+from tools.wheel.building import ROOT, build_wheel, package_files, wheel_files
 from tools.wheel.using import Installed, WheelError
 
 
@@ -16,6 +19,24 @@ def test_the_wheel_has_every_file_of_the_package() -> None:
     assert in_wheel == package_files()
     for needed in ("web/static/cytoscape.min.js", "web/templates/map.html", "py.typed"):
         assert f"src/mqis/{needed}" in in_wheel
+
+
+def test_the_built_wheel_has_deploy_and_the_commit(tmp_path: Path) -> None:
+    with ZipFile(build_wheel(tmp_path)) as wheel:
+        names = set(wheel.namelist())
+        info = next(name for name in names if name.endswith(".dist-info/METADATA"))
+        metadata = wheel.read(info).decode()
+        if (ROOT / ".git").exists():
+            assert re.fullmatch(r"[0-9a-f]{7,}(-dirty)?\n", wheel.read("mqis/COMMIT").decode())
+    assert {f"mqis/deploy/{name}" for name in FILES.values()} <= names
+    needed = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*(?:; sys_platform.*)?$", metadata, re.M)
+    assert "cryptography" in needed
+    assert not {"numpy", "scipy", "networkx", "psycopg"} & set(needed), "the core is light"
+    assert {"all", "dns", "graphs", "kerberos", "pipeline", "postgres"} == set(
+        re.findall(r"^Provides-Extra: (\w+)$", metadata, re.M)
+    )
+    assert "Author: The mqis project\n" in metadata
+    assert "](docs/" not in metadata, "links of the README are absolute"
 
 
 def test_a_command_that_fails_is_found(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tools.wheel.building import build_wheel, install_wheel, package_files, whee
 from tools.wheel.using import (
     Installed,
     WheelError,
+    fresh_start,
     use_commands,
     use_declarative,
     use_directory,
@@ -49,6 +50,7 @@ def _use(directory: Path, *, pipeline: bool) -> None:
         raise WheelError(f"the wheel lacks {', '.join(sorted(lacking))}")
     wheel = build_wheel(directory / "dist")
     print(f"{wheel.name}: {wheel.stat().st_size:,} bytes; installing", flush=True)
+    fresh_start(wheel, directory, lambda text: print(text, flush=True))
     commands = install_wheel(wheel, directory / "venv", pipeline=pipeline)
     work = directory / "work"
     work.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,19 @@ def install_wheel(wheel: Path, environment: Path, *, pipeline: bool) -> Path:
         spark = ("--use-pep517", "--no-binary", "pyspark")
         _pip(python, "install", *locked, *spark, "-r", str(requirements / "pipeline.lock"))
     _pip(python, "install", "--no-deps", str(wheel))
+    return environment / "bin"
+
+
+def install_light(wheel: Path, environment: Path) -> Path:
+    """Installs the wheel alone as users do, in the versions of the lock; returns its commands."""
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    constraints = environment / "constraints.txt"
+    found = re.findall(
+        r"^([\w.-]+==[^\s;]+)", (ROOT / "requirements" / "run.lock").read_text("utf-8"), re.M
+    )
+    constraints.write_text("".join(f"{line}\n" for line in found), "utf-8")
+    python = str(environment / "bin" / "python")
+    _pip(python, "install", "--only-binary", ":all:", "-c", str(constraints), str(wheel))
     return environment / "bin"
 
 

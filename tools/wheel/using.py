@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.cookiejar import CookieJar
 from pathlib import Path
+from time import monotonic
 from urllib.request import HTTPCookieProcessor, OpenerDirector, build_opener
+
+from tools.wheel.building import install_light
 
 SAY = Callable[[str], None]
 
@@ -114,6 +117,30 @@ class Installed:
         finally:
             process.terminate()
             process.wait()
+
+
+def fresh_start(wheel: Path, directory: Path, say: SAY) -> float:
+    """Times the way of a newcomer: an environment, the wheel without extras, the tour.
+
+    Returns the seconds of all of it.
+    """
+    began = monotonic()
+    commands = install_light(wheel, directory / "light")
+    installed = monotonic()
+    work = directory / "newcomer"
+    work.mkdir()
+    mqis = Installed(commands, work, say)
+    shown = mqis.run("tour", "--once")
+    took = monotonic() - began
+    mqis.expect("the tour ends with all of its statements checked", "The tour took" in shown)
+    size = sum(path.stat().st_size for path in (directory / "light").rglob("*") if path.is_file())
+    say(
+        f"  from nothing to the end of the tour: {took:.0f} s, of which {installed - began:.0f} s "
+        f"for the installation ({size / 1e6:.0f} MB)"
+    )
+    for module in ("numpy", "scipy", "networkx", "psycopg", "pyspark"):
+        mqis.execute("python", "-c", f"import {module}", status=1)
+    return took
 
 
 def use_commands(mqis: Installed) -> None:

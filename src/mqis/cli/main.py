@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mqis import __version__
 from mqis.cli.completing import VARIABLE, complete
 from mqis.cli.failures import TRACEBACK, is_interrupt, report
 from mqis.cli.registry import COMMAND_GROUPS, COMMANDS, CommandEntry
@@ -100,7 +99,9 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"mqis {__version__}")
+        from mqis.cli.version import version_line  # noqa: PLC0415 -- may ask git
+
+        print(version_line())
         raise typer.Exit
 
 
@@ -109,7 +110,10 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the versions of mqis, Python and Spark, and exit.",
         ),
     ] = False,
 ) -> None: ...

@@ -78,6 +78,7 @@ COMMAND_GROUPS: Final = {
         "generate": ("generate", "Write journals and exports with planted faults"),
     },
     "Help": {
+        "deploy": ("deploy", "Print files for systemd, containers, Prometheus, Grafana"),
         "completion": ("completion", "Print the completion script of bash, zsh or fish"),
         "man": ("man", "Write the manual pages"),
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,10 +12,13 @@ from mqis.cli.output import cell, console, counted, print_error, print_json, say
 from mqis.cli.route import DirectoryOption
 from mqis.cli.routed import read_directory
 from mqis.cli.spread import spread
+from mqis.extras import GRAPHS
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.stuck import StuckMachines, StuckSites, stuck_machines, stuck_sites
-from mqis.views.routes.listing import StuckText, site_routes, untold
 from mqis.wire.errors import MqisError
+
+if TYPE_CHECKING:
+    from mqis.protocol.routing.stuck import StuckMachines, StuckSites
+    from mqis.views.routes.listing import StuckText
 
 #: Pairs or machines that a row names.
 _NAMED = 6
@@ -41,6 +44,7 @@ def routes(
     cannot be read.
     """
     try:
+        GRAPHS.require("a table of the routes between all sites")
         snapshot = read_directory(directory, store, config, access)
     except MqisError as error:
         print_error(str(error))
@@ -52,6 +56,8 @@ def routes(
 
 
 def _all(snapshot: Snapshot, limit: int, json: bool) -> None:
+    from mqis.views.routes.listing import site_routes  # noqa: PLC0415 -- loads NumPy
+
     found = sorted(site_routes(snapshot), key=lambda route: (route.source, route.destination))
     if json:
         keys = "source", "destination", "cost", "next_hop"
@@ -68,6 +74,9 @@ def _all(snapshot: Snapshot, limit: int, json: bool) -> None:
 
 
 def _stuck(snapshot: Snapshot, limit: int, json: bool) -> None:
+    from mqis.protocol.routing.stuck import stuck_machines, stuck_sites  # noqa: PLC0415
+    from mqis.views.routes.listing import StuckText, untold  # noqa: PLC0415
+
     sites, machines = stuck_sites(snapshot), stuck_machines(snapshot)
     words = StuckText(snapshot)
     pairs = sum(len(group.pairs) for group in sites)
@@ -82,6 +91,13 @@ def _stuck(snapshot: Snapshot, limit: int, json: bool) -> None:
         )
     else:
         _show(snapshot, sites, machines, words, limit)
+        if names := untold(snapshot):
+            say(
+                "cannot tell: gates that links name are not replicated; unless this is the copy of "
+                f"the enterprise's authority (PEC), {_first(names)} may have one that only the PEC "
+                "knows",
+                "yellow",
+            )
     if sites or machines:
         raise typer.Exit(1)
 
@@ -109,12 +125,6 @@ def _show(
         say(f"{count} {cannot}: {words.reason(group.breakage)}", "red")
         say(f"  {named}")
         say(f"  what to do: {words.advice(group.breakage)}")
-    if names := untold(snapshot):
-        say(
-            "cannot tell: gates that links name are not replicated; unless this is the copy of the "
-            f"enterprise's authority (PEC), {_first(names)} may have one that only the PEC knows",
-            "yellow",
-        )
 
 
 def _first(names: list[str]) -> str:

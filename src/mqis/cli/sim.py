@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from mqis import __version__
 from mqis.cli.options import JsonOption, make_writable
 from mqis.cli.output import cell, console, counted, error_console, print_error, print_json, table
+from mqis.cli.version import commit
 from mqis.sim.coverage import missing
 from mqis.sim.mutations import MUTATIONS
 from mqis.sim.runner import (
@@ -241,13 +241,8 @@ def _explain(result: RunResult, options: Options) -> None:
 
 
 def _commit() -> str:
-    """The commit of the checkout that this runs from, else the version."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    try:
-        found = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return f"of version {__version__}"
-    return found.stdout.strip() or f"of version {__version__}"
+    """The commit that this was built from, else the version."""
+    return commit() or f"of version {__version__}"
 
 
 # --- many -----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+from mqis.extras import POSTGRES
 from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
 from mqis.protocol.ports import Store
 from mqis.wire.errors import MqisError
@@ -60,6 +61,7 @@ def open_store(
             f"{url} is an Active Directory, which this command does not read; ask the server that "
             "serves it, or copy it first: mqis import URL --store FILE"
         )
+    POSTGRES.require("a store in PostgreSQL")
     from mqis.storage.postgres import PostgresStore  # noqa: PLC0415
 
     return PostgresStore(url, create=create, read_only=read_only, claim=claim, timeout_s=timeout_s)

@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said(
     monkeypatch.setitem(sys.modules, "pyspark", None)
     without = run("pipeline", "audit", *tables).exception
     assert isinstance(without, MqisError)
-    assert "make pipeline" in str(without)
+    assert "pip install 'mqis[pipeline]'" in str(without)
 
 
 def test_a_run_directory_needs_no_exports_by_hand(spark: SparkSession, tmp_path: Path) -> None:

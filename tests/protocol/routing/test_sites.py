@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
+import networkx as nx
 from hypothesis import given
 
 from mqis.protocol.routing.breakage import RouteFault
 from mqis.protocol.routing.bulk.columns import gate_columns
 from mqis.protocol.routing.bulk.gates import Gates
-from mqis.protocol.routing.bulk.islands import islands
 from mqis.protocol.routing.bulk.sitegraph import site_graph
+from mqis.protocol.routing.islands import islands
 from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.stuck import stuck_machines, stuck_sites
@@ -85,6 +86,22 @@ def test_islands() -> None:
     assert [[called(site) for site in group] for group in found] == [["A", "B", "C"], ["D"], ["F"]]
 
 
+@unhurried
+@given(enterprises())
+def test_islands_are_joined_by_routes_in_both_directions(snapshot: Snapshot) -> None:
+    """Compares them with the routes of all pairs, which arrays give and which networkx groups."""
+    closed = set(snapshot.sites) - set(snapshot.gates)
+    graph, sites, _ = site_graph(snapshot)
+    arrives = gate_columns(graph, Gates.of_snapshot(snapshot)[0].roots(), range(len(sites))).arrives
+    joined = nx.Graph()
+    joined.add_nodes_from(site for site in sites if site not in closed)
+    numbers = [number for number, site in enumerate(sites) if site not in closed]
+    both = [(a, b) for a, b in combinations(numbers, 2) if arrives[a, b] and arrives[b, a]]
+    joined.add_edges_from((sites[a], sites[b]) for a, b in both)
+    expected = sorted(map(sorted, nx.connected_components(joined)), key=lambda g: (-len(g), g[0]))
+    assert [list(group) for group in islands(snapshot, closed)] == expected
+
+
 def test_a_way_with_too_many_hops_is_none() -> None:
     letters = [chr(ord("A") + n) for n in range(26)] + [chr(ord("a") + n) for n in range(9)]
     links = [f"{here}-{there} 1" for here, there in pairwise(letters)]
@@ -94,6 +111,7 @@ def test_a_way_with_too_many_hops_is_none() -> None:
     ranks = {guid(site): rank for rank, site in enumerate(letters)}
     assert group.breakage.fault is RouteFault.HOP_LIMIT
     assert min(abs(ranks[a] - ranks[b]) for a, b in group.pairs) == HOP_LIMIT + 1
+    assert len(islands(world.snapshot, ())) == 1, "the sites between them join the ends"
     single = explain_between(world.snapshot, guid("A"), guid(letters[HOP_LIMIT]))
     assert (single.breakage, single.cost) == (None, HOP_LIMIT)
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from mqis.cli.output import error_console, print_error
 from mqis.cli.pipeline.options import InputOptions, TableOptions
-from mqis.wire.errors import MqisError
+from mqis.extras import PIPELINE
 
 if TYPE_CHECKING:
     from mqis.pipeline.tables import TableStore
@@ -26,12 +26,7 @@ _NONE = InputOptions()
 
 def check_spark() -> None:
     """Raises ``MqisError`` if Spark is not installed."""
-    try:
-        import pyspark  # noqa: F401, PLC0415
-    except ImportError:
-        raise MqisError(
-            "the pipeline needs Spark: run 'make pipeline', or install mqis[pipeline]"
-        ) from None
+    PIPELINE.require("Spark, on which the pipeline runs,")
 
 
 @contextmanager

@@ -1,11 +1,14 @@
-"""The last step of the live tour: the console of the running enterprise."""
+"""The console in the live tour: it opens first, so that people can watch the steps there.
+
+The last step reads its pages.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import ExitStack
-from importlib.util import find_spec
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from urllib.parse import urljoin
 from urllib.request import HTTPCookieProcessor, OpenerDirector, ProxyHandler, build_opener
 
@@ -16,44 +19,54 @@ from mqis.config.nodes import NodePlace
 from mqis.enterprise.status import MemberState
 
 
-async def open_console(guide: Guide, tour: Tour, seconds: float, *, once: bool) -> None:
-    """Starts the console and prints its address; unless ``once``, it stays up until a signal.
+@asynccontextmanager
+async def opened_console(guide: Guide, tour: Tour) -> AsyncIterator[str]:
+    """Starts the console and prints its address, which is yielded; it ends with the block."""
+    guide.step("Console", "the enterprise in the browser, live: watch the next steps there")
+    with ExitStack() as stack:
+        url = await asyncio.to_thread(_start, stack, tour)
+        page = await asyncio.to_thread(_read, _opener(), url)
+        name = tour.plan.enterprise.name
+        guide.confirm_equal(f"{name} is at the address below", page.heading, name)
+        guide.line(f"   {url}", "bold green")
+        yield url
+
+
+async def read_console(guide: Guide, tour: Tour, url: str, seconds: float, *, once: bool) -> None:
+    """Reads the console's pages as a person does; unless ``once``, waits for a signal then.
 
     ``seconds`` is the duration of the steps before.
     """
-    guide.step("Console", "the same enterprise in the browser, live")
-    if find_spec("mqis.web.serving") is None:
-        guide.line("   left out: this installation has no console", "yellow")
-        return
-    with ExitStack() as stack:
-        url = await asyncio.to_thread(_start, stack, tour)
-        opener = build_opener(ProxyHandler({}), HTTPCookieProcessor())
-        page = await asyncio.to_thread(_read, opener, url)
-        name = tour.plan.enterprise.name
-        guide.confirm_equal(f"{url} shows {name}", page.heading, name)
-        status = await tour.converged()
-        guide.confirm_equal(
-            f"it says what the servers say: {page.verdict}",
-            (page.verdict, page.tone, status.findings),
-            (status.summary, "good", ()),
-        )
-        guide.confirm_equal(
-            "it lists every server; all are up, and one was restarted",
-            [tuple(row.values())[:4] for row in page.tables["Servers"]],
-            [(node.name, node.role.upper(), node.site, _state(node)) for node in tour.nodes],
-        )
-        replicas = await asyncio.to_thread(_read, opener, urljoin(url, "/replication"))
-        guide.confirm_equal(
-            "its page of replication shows every partition equal at every server",
-            matrix(replicas),
-            {server.name: 4 for server in tour.plan.servers},
-        )
-        guide.line("")
-        guide.line(f"The tour took {seconds:.0f} s; every line with a tick was checked.", "bold")
-        if not once:
-            _invite(guide, tour, url)
-            tour.staying = True
-            await tour.ended.wait()
+    guide.step("Console again", "its pages after all of this")
+    opener = _opener()
+    page = await asyncio.to_thread(_read, opener, url)
+    status = await tour.converged()
+    guide.confirm_equal(
+        f"it says what the servers say: {page.verdict}",
+        (page.verdict, page.tone, status.findings),
+        (status.summary, "good", ()),
+    )
+    guide.confirm_equal(
+        "it lists every server; all are up, and one was restarted",
+        [tuple(row.values())[:4] for row in page.tables["Servers"]],
+        [(node.name, node.role.upper(), node.site, _state(node)) for node in tour.nodes],
+    )
+    replicas = await asyncio.to_thread(_read, opener, urljoin(url, "/replication"))
+    guide.confirm_equal(
+        "its page of replication shows every partition equal at every server",
+        matrix(replicas),
+        {server.name: 4 for server in tour.plan.servers},
+    )
+    guide.line("")
+    guide.line(f"The tour took {seconds:.0f} s; every line with a tick was checked.", "bold")
+    if not once:
+        _invite(guide, tour, url)
+        tour.staying = True
+        await tour.ended.wait()
+
+
+def _opener() -> OpenerDirector:
+    return build_opener(ProxyHandler({}), HTTPCookieProcessor())
 
 
 def _start(stack: ExitStack, tour: Tour) -> str:

@@ -14,7 +14,7 @@ from time import monotonic
 
 from mqis.cli.administer import administer
 from mqis.cli.output import cell, table
-from mqis.cli.tour.console import open_console
+from mqis.cli.tour.console import opened_console, read_console
 from mqis.cli.tour.directory import directory_steps
 from mqis.cli.tour.file import briefly
 from mqis.cli.tour.guide import Guide
@@ -70,7 +70,7 @@ def _make_room(directory: Path) -> None:
 
 async def _walk(guide: Guide, directory: Path, *, once: bool) -> None:
     began = monotonic()
-    async with _enterprise(guide, directory) as tour:
+    async with _enterprise(guide, directory) as tour, opened_console(guide, tour) as url:
         await directory_steps(guide, tour)
         await hostile(guide, tour)
         mistake = await slip(guide, tour)
@@ -80,7 +80,7 @@ async def _walk(guide: Guide, directory: Path, *, once: bool) -> None:
         await _pipeline(guide, tour, mistake, episode)
         await asyncio.to_thread(briefly, guide, directory / "enterprise.db")
         took = monotonic() - began
-        await open_console(guide, tour, took, once=once)
+        await read_console(guide, tour, url, took, once=once)
         if not once:
             guide.line("stopping: backup controllers, primary controllers, the PEC", "dim")
 

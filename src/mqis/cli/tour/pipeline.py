@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +20,7 @@ from mqis.cli.tour.site import Tour
 from mqis.cli.tour.slip import UndoneSlip
 from mqis.config.stores import open_store
 from mqis.enterprise.plan import RunPlan
+from mqis.extras import PIPELINE
 from mqis.storage.journal.reader import records
 from mqis.wire.errors import MqisError
 from mqis.wire.journal import RecordState
@@ -39,7 +39,7 @@ def pipeline(guide: Guide, tour: Tour, slip: UndoneSlip, episode: Episode) -> No
     )
     lacking = _lacking()
     if lacking:
-        guide.line(f"   left out, {lacking}: 'make pipeline' installs what it needs", "yellow")
+        guide.line(f"   left out: {lacking}", "yellow")
         return
     exports = tour.run / "exports"
     exports.mkdir(exist_ok=True)
@@ -163,14 +163,14 @@ def _changes_made(journal: Path) -> int:
 
 def _lacking() -> str:
     """The reason why the pipeline cannot run here; empty if it can."""
-    if find_spec("pyspark") is None:
-        return "Spark is not installed"
+    if not PIPELINE.installed:
+        return f"Spark is not installed: {PIPELINE.command}"
     from mqis.pipeline.java import java_home  # noqa: PLC0415
 
     try:
         java_home()
     except MqisError:
-        return "there is no Java"
+        return "there is no Java 17 or newer"
     return ""
 
 

@@ -8,7 +8,7 @@ from mqis.findings import Finding, Subject
 from mqis.protocol.hygiene.checks import Check, finding
 from mqis.protocol.hygiene.knowledge import Knowledge
 from mqis.protocol.routing.breakage import RouteFault
-from mqis.protocol.routing.bulk.islands import islands
+from mqis.protocol.routing.islands import islands
 from mqis.protocol.routing.model import Link, LinkFault, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import ObjectNames

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 from mqis.config.claims import lock_of
@@ -15,6 +14,7 @@ from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of, open_store
+from mqis.extras import PIPELINE
 from mqis.findings import Area, CheckReport, Finding
 from mqis.protocol.errors import MissingStore, StorageError
 from mqis.protocol.ports import Store
@@ -108,8 +108,8 @@ def _environment() -> Iterator[Finding]:
     """Checks for Spark and Java, which only the pipeline needs."""
     home = os.environ.get("JAVA_HOME")
     java = (home and (Path(home) / "bin" / "java").exists()) or shutil.which("java")
-    if find_spec("pyspark") is None:
-        yield _ENVIRONMENT.note("no Spark: the pipeline does not run here", "make pipeline")
+    if not PIPELINE.installed:
+        yield _ENVIRONMENT.note("no Spark: the pipeline does not run here", PIPELINE.command)
     elif not java:
         yield _ENVIRONMENT.note("no Java: the pipeline does not run here", "make java")
     else:

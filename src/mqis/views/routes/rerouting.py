@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mqis.extras import GRAPHS
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import UNREACHABLE
 from mqis.protocol.routing.wording import ObjectNames
@@ -14,6 +15,7 @@ from mqis.wire.guid import Guid
 MOST_PAIRS = 200
 #: The most sites of which all pairs are compared, which takes about a second.
 MOST_SITES = 1_500
+_TOO_MANY = "There are too many sites to compare all routes here; use 'mqis pipeline what-if'."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +36,17 @@ class WhatIfShown:
     cut_off: int
     pairs: tuple[ChangedPair, ...]
     more: int
-    #: True if there are too many sites to compare all pairs.
-    skipped: bool = False
+    #: The reason why the pairs were not compared; empty if they were.
+    skipped: str = ""
 
 
 def what_if(snapshot: Snapshot, removed: tuple[Guid, ...]) -> WhatIfShown:
     """The pairs of sites that change, by the functions of the pipeline."""
+    if not GRAPHS.installed:
+        needs = f"Comparing all routes needs mqis[graphs]: {GRAPHS.command}"
+        return WhatIfShown(0, 0, (), 0, skipped=needs)
     if len(snapshot.sites) > MOST_SITES:
-        return WhatIfShown(0, 0, (), 0, skipped=True)
+        return WhatIfShown(0, 0, (), 0, skipped=_TOO_MANY)
     from mqis.protocol.routing.bulk.allpairs import all_pairs  # noqa: PLC0415 -- loads SciPy
     from mqis.protocol.routing.bulk.gates import Gates  # noqa: PLC0415
     from mqis.protocol.routing.bulk.sitegraph import site_graph  # noqa: PLC0415

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from mqis.extras import GRAPHS
 from mqis.protocol.routing.explain import Explanation
 from mqis.protocol.routing.model import Link
 from mqis.protocol.routing.snapshot import Snapshot
@@ -14,6 +15,7 @@ from mqis.views.sitemap.arranging import Arrangement, arrangements
 from mqis.views.sitemap.layout import SPACING
 from mqis.views.sitemap.lines import bends, region_links, width_of
 from mqis.views.sitemap.model import LinkOnMap, RegionOnMap, SiteMap, SiteOnMap, UnusableLink
+from mqis.views.sitemap.regions import MOST_WITHOUT
 from mqis.views.sitemap.wording import captions_of
 from mqis.wire.guid import Guid
 
@@ -48,7 +50,8 @@ class _Builder:
         every = sorted(snapshot.links.values(), key=lambda link: (link.cost, link.id))
         self._links = [link for link in every if link.fault(snapshot.sites) is None]
         self._captions = captions_of(snapshot, wanted.roles)
-        self._drawn = len(snapshot.sites) <= MOST_DRAWN
+        self._undrawn = _undrawn(len(snapshot.sites))
+        self._drawn = not self._undrawn
         self._arranged = self._arrange() if self._drawn else Arrangement()
 
     def _arrange(self) -> Arrangement:
@@ -74,6 +77,7 @@ class _Builder:
             round(_LEGIBLE / SPACING, 4) if self._arranged.regions else 0.0,
             None if loads is None else max(loads.values(), default=0.0),
             "{:,} sites, {:,} links, {:,} machines".format(*counts),
+            self._undrawn,
         )
 
     def _sites(self) -> Iterable[SiteOnMap]:
@@ -137,6 +141,15 @@ class _Builder:
                 self._arranged.region_names_from[n],
                 self._arranged.region_lines_from[n],
             )
+
+
+def _undrawn(sites: int) -> str:
+    """The reason why so many sites are not drawn; empty if they are."""
+    if sites > MOST_DRAWN:
+        return "there are too many sites to draw"
+    if sites > MOST_WITHOUT and not GRAPHS.installed:
+        return f"a map of more than {MOST_WITHOUT} sites needs mqis[graphs]: {GRAPHS.command}"
+    return ""
 
 
 def crossings(route: Explanation | None) -> dict[Guid, tuple[Guid, Guid]]:

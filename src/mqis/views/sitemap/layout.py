@@ -1,8 +1,9 @@
 """Places sites on the map. The same sites and links get the same places in every process.
 
-networkx places the regions (Kamada-Kawai, with distances that keep their discs apart) and the sites
-in each region (its force-directed layout with a fixed seed). This is done here and not by the
-library of the console, so that ``mqis map`` draws the same picture without a browser.
+Few sites, and the discs of regions, are placed by their distances in the graph (``stress``).
+networkx finds regions, and places the sites in each (its force-directed layout with a fixed seed):
+that is the extra ``graphs``. This is done here and not by the library of the console, so that
+``mqis map`` draws the same picture without a browser.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import median
 from typing import Any
 
 from mqis.views.sitemap.model import Point
 from mqis.views.sitemap.regions import MOST_WITHOUT, Members, centre_of, find_regions
+from mqis.views.sitemap.stress import stress_layout
 
 #: The least usual distance of two neighbours in a region, and of two regions.
 SPACING, _GAP = 64.0, 60.0
@@ -48,37 +49,17 @@ class PlacedSites:
 
 def place_sites(sizes: Sequence[Size], edges: Iterable[tuple[int, int]]) -> PlacedSites:
     """Places sites with captions of these sizes; ``edges`` are pairs of their numbers."""
-    import networkx as nx  # noqa: PLC0415 -- slow to load, and only pictures need it
+    if len(sizes) <= MOST_WITHOUT:
+        drawn = stress_layout(range(len(sizes)), dict.fromkeys(edges, 1.0), 1.6)
+        return PlacedSites(_stretched(_lying(drawn), sizes), ())
+    import networkx as nx  # noqa: PLC0415 -- slow to load, and only large maps need it
 
     graph = nx.Graph()
     graph.add_nodes_from(range(len(sizes)))
-    graph.add_edges_from(sorted(edges), length=1.0)
-    if len(sizes) <= MOST_WITHOUT:
-        return PlacedSites(_stretched(_lying(_kamada_kawai(graph, 1.6)), sizes), ())
+    graph.add_edges_from(sorted(edges))
     parts = find_regions(graph)
     found = _place_regions(graph, parts)
     return found if len(parts) > 1 else PlacedSites(found.places, ())
-
-
-def _kamada_kawai(graph: Any, apart: float) -> Places:
-    """The layout of a small graph; pieces without a link between them are ``apart``."""
-    import networkx as nx  # noqa: PLC0415
-
-    joined = graph.copy()
-    pieces = sorted(nx.connected_components(graph), key=lambda piece: (-len(piece), min(piece)))
-    for piece in pieces[1:]:
-        ends = centre_of(sorted(pieces[0]), graph), centre_of(sorted(piece), graph)
-        joined.add_edge(*ends, length=apart)
-    if len(joined) < 3:
-        lengths = [length for _, _, length in joined.edges(data="length")]
-        return {site: (number * sum(lengths), 0.0) for number, site in enumerate(joined)}
-    places = nx.kamada_kawai_layout(joined, weight="length")
-    # networkx scales its result to the unit square; the median edge gets its length back.
-    factor = median(
-        length / max(math.dist(places[a], places[b]), 1e-6)
-        for a, b, length in joined.edges(data="length")
-    )
-    return {site: (float(x) * factor, float(y) * factor) for site, (x, y) in places.items()}
 
 
 def _lying(places: Places) -> Places:
@@ -176,15 +157,13 @@ def _snapped(drawn: Mapping[int, Any], free: Sequence[Point]) -> Places:
 
 def _middles(graph: Any, parts: Sequence[Members], radii: Sequence[float]) -> list[Point]:
     """Places the discs of regions: linked ones side by side, none on another."""
-    import networkx as nx  # noqa: PLC0415
-
     region_of = {site: number for number, members in enumerate(parts) for site in members}
-    between = nx.Graph()
-    between.add_nodes_from(range(len(parts)))
-    for a, b in sorted({(region_of[a], region_of[b]) for a, b in graph.edges}):
-        if a != b:
-            between.add_edge(a, b, length=radii[a] + radii[b] + _GAP)
-    places = _lying(_kamada_kawai(between, 2 * max(radii) + _GAP))
+    between = {
+        (a, b): radii[a] + radii[b] + _GAP
+        for a, b in sorted({(region_of[a], region_of[b]) for a, b in graph.edges})
+        if a != b
+    }
+    places = _lying(stress_layout(range(len(parts)), between, 2 * max(radii) + _GAP))
     factor = max(
         (
             (radii[a] + radii[b] + _GAP / 2) / max(math.dist(places[a], places[b]), 1e-6)

@@ -94,7 +94,7 @@ class SiteMap:
     regions: tuple[RegionOnMap, ...]
     region_links: tuple[RegionLinkOnMap, ...]
     unusable: tuple[UnusableLink, ...]
-    #: False if there are too many sites for a picture.
+    #: False if there are too many sites for a picture; ``undrawn`` says why.
     drawn: bool
     width: float
     height: float
@@ -103,6 +103,7 @@ class SiteMap:
     #: The highest load of a link; None: loads are unknown.
     most_load: float | None
     summary: str
+    undrawn: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

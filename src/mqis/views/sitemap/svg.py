@@ -70,7 +70,7 @@ def notes_of(found: SiteMap) -> list[str]:
     if found.most_load is not None:
         notes.append(f"thickness: messages in the table traffic, at most {found.most_load:,.0f}")
     if not found.drawn:
-        notes.append("there are too many sites to draw")
+        notes.append(found.undrawn)
     off = sum(link.off for link in found.links)
     if off:
         notes.append(f"{off} links are switched off (dashed)")

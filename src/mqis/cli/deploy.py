@@ -1,0 +1,53 @@
+"""``mqis deploy``: prints the files that other programs need to run and watch servers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import mqis
+
+
+class Deployed(StrEnum):
+    """The files by their names on the command line."""
+
+    SYSTEMD = "systemd"
+    CONTAINER = "container"
+    COMPOSE = "compose"
+    PROMETHEUS = "prometheus"
+    ALERTS = "alerts"
+    GRAFANA = "grafana"
+
+
+FILES = {
+    Deployed.SYSTEMD: "mqis@.service",
+    Deployed.CONTAINER: "Containerfile",
+    Deployed.COMPOSE: "compose.yml",
+    Deployed.PROMETHEUS: "prometheus/prometheus.yml",
+    Deployed.ALERTS: "prometheus/alerts.yml",
+    Deployed.GRAFANA: "grafana/mqis.json",
+}
+
+
+def deploy(
+    file: Annotated[
+        Deployed,
+        typer.Argument(
+            help="A unit of systemd; a Containerfile; a compose file of an enterprise with its "
+            "monitoring; the configuration of Prometheus; its alert rules; a dashboard of Grafana.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Print a file that runs or watches servers; redirect the output to where it belongs."""
+    typer.echo((directory() / FILES[file]).read_text("utf-8"), nl=False)
+
+
+def directory() -> Path:
+    """The directory of the files: in the package, or beside ``src`` in a checkout."""
+    package = Path(mqis.__file__).parent
+    installed = package / "deploy"
+    return installed if installed.is_dir() else package.parents[1] / "deploy"
