@@ -100,13 +100,13 @@ fuzz: $(VENV)/.dev ## hostile bytes against every decoder, and inputs whose time
 	@$(PY) -m fuzz.growth --seconds $$(( $(or $(SECONDS),60) / 4 )) --seed $(or $(SEED),0)
 
 crash: $(VENV)/.dev ## kill -9 at random instants (ROUNDS=200)
-	@$(PY) tools/crash.py --rounds $(or $(ROUNDS),200)
+	@$(PY) -m tools.harness store --rounds $(or $(ROUNDS),200)
 
 chaos: $(VENV)/.dev ## five servers, killed and cut off from each other (CHANGES=10000)
-	@$(PY) tools/replication_chaos.py --changes $(or $(CHANGES),10000)
+	@$(PY) -m tools.harness chaos --changes $(or $(CHANGES),10000)
 
 soak: $(VENV)/.dev ## five servers under load, killed at random (MINUTES=30)
-	@$(PY) tools/soak_enterprise.py --minutes $(or $(MINUTES),30)
+	@$(PY) -m tools.harness soak --minutes $(or $(MINUTES),30)
 
 stranger: $(VENV)/.dev ## a server under a stranger's load of all kinds from 16 addresses, an administrator beside it (MINUTES=3)
 	@$(PY) -m tools.stranger --minutes $(or $(MINUTES),3)

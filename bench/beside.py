@@ -20,8 +20,9 @@ from bench import calls, serving
 from bench.calls import RpcPeer
 from bench.enterprise import label, path
 from bench.large import large_sqlite
-from bench.load import Cores, Line, Target, kept_to
+from bench.load import Line, Target
 from bench.measure import Sample
+from bench.processes import Cores, kept_to
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
 from bench.stores import scattered_numbers

@@ -22,16 +22,15 @@ from bench.calls import RpcPeer
 from bench.ldap import LdapPeer
 from bench.load import (
     FIRST_SHARE,
-    Cores,
     Load,
     Operation,
     Peer,
     Target,
     cpu_us,
-    kept_to,
     load,
 )
 from bench.measure import Sample, contest
+from bench.processes import Cores, kept_to
 from bench.results import Aim, Results, Row, ratio
 from bench.run import Bench, Run
 from bench.stores import scattered_numbers

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,9 +23,9 @@ from typing import cast
 
 import uvloop
 
-from bench.backends import ROOT
-from bench.load import Cores, Load, LoadError, cpu_s, kept_to
+from bench.load import Load, LoadError, cpu_s
 from bench.measure import Sample, contest
+from bench.processes import Cores, Served, kept_to, serve
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
 from mqis.protocol.discovery.model import DiscoveryQueueManager
@@ -72,9 +71,9 @@ def _sources() -> Iterator[list[tuple[int, int, bytes]]]:
 class Asker:
     """Sends requests of a client in ``site``; ``id_at`` is the offset of the id in a reply."""
 
-    def __init__(self, pid: int, port: int, site: Guid, id_at: int, size: int) -> None:
-        self._pid = pid
-        self._target = (ADDRESS, port)
+    def __init__(self, served: Served, site: Guid, id_at: int, size: int) -> None:
+        self._pid = served.pid
+        self._target = (ADDRESS, served.port)
         self._id_at = id_at
         self._size = size
         request = TopologyClientRequest(OWN.enterprise_id, Guid.NULL, site).to_bytes()
@@ -123,24 +122,6 @@ class Asker:
 # --- the entry ------------------------------------------------------------------------------------
 
 
-def _server(run: Run, kind: str) -> tuple[int, int]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.discovery", kind],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    run.resources.callback(process.wait, 20)
-    run.resources.callback(process.stdin.close)
-    port = process.stdout.readline()
-    if not port:
-        raise RuntimeError(f"the server {kind} did not start")
-    return process.pid, int(port)
-
-
 def _run(run: Run) -> Results:
     results = Results()
     if sys.platform != "linux":
@@ -149,16 +130,17 @@ def _run(run: Run) -> Results:
     cores = Cores.available()
     run.say("discovery: starting servers")
     with kept_to(cores.server):
-        ours, echo = _server(run, "mqis"), _server(run, "echo")
+        ours = serve(run.resources, "bench.discovery", "mqis")
+        echo = serve(run.resources, "bench.discovery", "echo")
     own, other = DiscoveryServer(OWN), OWN.site_id
     sizes = {
         site: len(own.answer(TopologyClientRequest(other, other, site).to_bytes(), "", 0.0) or b"")
         for site in (SITE, Guid.NULL)
     }
     askers = {
-        "reply of the own site": Asker(*ours, SITE, 4, sizes[SITE]),
-        "reply with eight servers": Asker(*ours, Guid.NULL, 4, sizes[Guid.NULL]),
-        ECHO: Asker(*echo, SITE, 20, 52),
+        "reply of the own site": Asker(ours, SITE, 4, sizes[SITE]),
+        "reply with eight servers": Asker(ours, Guid.NULL, 4, sizes[Guid.NULL]),
+        ECHO: Asker(echo, SITE, 20, 52),
     }
     if cores.server == cores.clients:
         results.notes.append("discovery: one core for servers and load")

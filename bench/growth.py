@@ -17,7 +17,8 @@ from time import perf_counter
 
 from bench import calls, serving, twins
 from bench.calls import RpcPeer
-from bench.load import FIRST_SHARE, Cores, Operation, Target, cpu_us, kept_to, load
+from bench.load import FIRST_SHARE, Operation, Target, cpu_us, load
+from bench.processes import Cores, kept_to
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
 from bench.stores import scattered_numbers

@@ -11,8 +11,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter_ns
@@ -234,27 +233,3 @@ def cpu_s(pid: int) -> float:
     """The CPU time that all threads of a process have used, user and system (proc(5))."""
     fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True, slots=True)
-class Cores:
-    """A core for the server under test and one for the clients; the same if there is only one."""
-
-    server: int
-    clients: int
-
-    @classmethod
-    def available(cls) -> Cores:
-        cores = sorted(os.sched_getaffinity(0))
-        return cls(cores[0], cores[-1])
-
-
-@contextmanager
-def kept_to(core: int) -> Iterator[None]:
-    """Keeps this process, and those that it starts, to one core during the block."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)

@@ -18,6 +18,7 @@ from pathlib import Path
 from time import thread_time
 
 from bench.backends import ROOT
+from bench.processes import end
 from mqis.config.file import default_toml, load, override
 from mqis.config.sections import Config
 from mqis.runtime.writer import GroupCommitWriter
@@ -25,7 +26,6 @@ from mqis.server.directory_server import Ready
 from mqis.server.serve import serve
 
 PROFILE = "MQIS_BENCH_PROFILE"
-_STOPS_WITHIN_S = 180.0
 _CONFIG, _STORE, _LOG = "mqis.toml", "mqis.db", "log"
 
 
@@ -93,12 +93,7 @@ class Member:
         return port
 
     def stop(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(_STOPS_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end(self.process)
         assert self.process.stdout is not None
         self.process.stdout.close()
 

@@ -17,7 +17,6 @@ its input ends.
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -28,8 +27,8 @@ from typing import Any, Protocol
 import uvloop
 
 from bench.measure import Sample, contest
+from bench.processes import Cores, kept_to, serve
 from bench.results import Aim, Results, Row, ratio
-from bench.rpc import cores, pinned
 from bench.run import Bench, Run
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.multiplexer.limits import SessionLimits
@@ -302,19 +301,9 @@ class Contender:
         self._loop = loop = uvloop.new_event_loop()
         run.resources.callback(loop.close)
         own_port = free_port()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.oletx", kind, str(own_port)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        run.resources.callback(self._end)
-        assert self._process.stdout is not None
-        port = self._process.stdout.readline()
-        if not port:
-            raise RuntimeError(f"the receiver {kind} did not start")
+        self._receiver = serve(run.resources, "bench.oletx", kind, str(own_port))
         self._sender = SENDERS[kind](own_port)
-        loop.run_until_complete(self._sender.open(int(port), connections))
+        loop.run_until_complete(self._sender.open(self._receiver.port, connections))
         loop.run_until_complete(asyncio.sleep(SETTLE_S))
 
     def sample(self, size: int, count: int) -> Sample:
@@ -326,16 +315,7 @@ class Contender:
 
     def close(self) -> None:
         self._loop.run_until_complete(self._sender.close())
-        self._end()
-
-    def _end(self) -> None:
-        if self._process.poll() is None:
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-            try:
-                self._process.wait(180)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
+        self._receiver.stop()
 
 
 # --- the entry ------------------------------------------------------------------------------------
@@ -361,15 +341,15 @@ def _measure(
     kinds: list[str],
     connections: int,
 ) -> None:
-    receiver_cores, sender_cores = cores()
+    cores = Cores.available()
     run.say(f"oletx: opening {connections:,} connections")
-    with pinned(receiver_cores):
+    with kept_to(cores.server):
         contenders = {kind: Contender(run, kind, connections) for kind in kinds}
     try:
         for size in SIZES:
             count = max(connections, run.scaled(40_000 if size == 64 else 8_000, 400))
             run.say(f"oletx: {size} bytes, {connections:,} connections")
-            with pinned(sender_cores):
+            with kept_to(cores.clients):
                 samples = contest(
                     run.rounds,
                     {

@@ -12,18 +12,16 @@ its input ends. ``pyspnego`` is mqis with messages that pyspnego signs and seals
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import perf_counter_ns
-from typing import NamedTuple, cast
+from typing import cast
 
 import uvloop
 
 from bench.measure import Sample, contest
+from bench.processes import Cores, Served, kept_to, serve
 from bench.results import Aim, Results, Row, ratio
 from bench.run import Bench, Run
 from mqis.protocol.authentication import AuthLevel, AuthType
@@ -198,51 +196,9 @@ class Load:
 # --- the entry ------------------------------------------------------------------------------------
 
 
-def cores() -> tuple[set[int], set[int]]:
-    """The cores for the servers and for the load; the same if there is only one."""
-    if not hasattr(os, "sched_getaffinity"):
-        return set(), set()
-    server, *load = sorted(os.sched_getaffinity(0))
-    return {server}, set(load) or {server}
-
-
-@contextmanager
-def pinned(kept: set[int]) -> Iterator[None]:
-    """Keeps this process and those it starts to some cores during the block."""
-    if not kept:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, kept)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-class Served(NamedTuple):
-    """A server process of this module."""
-
-    port: int
-    pid: int
-
-
 def start_server(run: Run, kind: str) -> Served:
     """Starts a server of this module, which runs until the benchmarks are done."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.rpc", kind],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    run.resources.callback(process.wait, 20)
-    run.resources.callback(process.stdin.close)
-    port = process.stdout.readline()
-    if not port:
-        raise RuntimeError(f"the server {kind} did not start")
-    return Served(int(port), process.pid)
+    return serve(run.resources, "bench.rpc", kind)
 
 
 def _samba(run: Run, results: Results) -> int | None:
@@ -270,9 +226,9 @@ def _impacket(run: Run, results: Results) -> int | None:
 
 def _run(run: Run) -> Results:
     results = Results()
-    server_cores, load_cores = cores()
+    cores = Cores.available()
     run.say("rpc: starting servers")
-    with pinned(server_cores):
+    with kept_to(cores.server):
         ports = {
             "mqis": start_server(run, "mqis").port,
             "Samba": _samba(run, results),
@@ -280,9 +236,9 @@ def _run(run: Run) -> Results:
         }
     loop = uvloop.new_event_loop()
     run.resources.callback(loop.close)
-    if server_cores == load_cores:
+    if cores.server == cores.clients:
         results.notes.append("rpc: one core for servers and load: they take each other's time")
-    with pinned(load_cores):
+    with kept_to(cores.clients):
         _unprotected(run, results, loop, ports)
     return results
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from contextlib import ExitStack, closing
 from cProfile import Profile
-from dataclasses import dataclass
 from pathlib import Path
 
 import uvloop
 
-from bench.backends import ROOT
+from bench.processes import Served, serve
 from mqis.protocol.directory.allowance import Allowance
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
@@ -34,31 +32,10 @@ SETTINGS = DirectorySettings(
         max_owned=100_000_000, max_changes=1_000_000_000, max_written_bytes=1_000_000 << 20
     )
 )
-_STOPS_WITHIN_S = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    pid: int
-    port: int
 
 
 def start(store: Path, resources: ExitStack) -> Served:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.serving", str(store)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    resources.callback(process.wait, _STOPS_WITHIN_S)
-    resources.callback(process.stdin.close)
-    port = process.stdout.readline()
-    if not port:
-        raise RuntimeError("the mqis directory server did not start")
-    return Served(process.pid, int(port))
+    return serve(resources, "bench.serving", str(store))
 
 
 class _ProfiledWriter(GroupCommitWriter):

@@ -14,8 +14,9 @@ import uvloop
 
 from bench.load import cpu_s
 from bench.measure import Sample, contest
+from bench.processes import Cores, Served, kept_to
 from bench.results import Aim, Results, Row, ratio
-from bench.rpc import CLIENTS, Load, Served, cores, pinned, plural, start_server
+from bench.rpc import CLIENTS, Load, plural, start_server
 from bench.run import Bench, Run
 from mqis.protocol.authentication import AuthLevel
 
@@ -31,13 +32,13 @@ AIM = 2
 
 def _run(run: Run) -> Results:
     results = Results()
-    server_cores, load_cores = cores()
+    cores = Cores.available()
     run.say("signed: starting servers")
-    with pinned(server_cores):
+    with kept_to(cores.server):
         servers = {"mqis": start_server(run, "mqis"), "pyspnego": start_server(run, "pyspnego")}
     loop = uvloop.new_event_loop()
     run.resources.callback(loop.close)
-    with pinned(load_cores):
+    with kept_to(cores.clients):
         for clients in CLIENTS:
             for name, level in LEVELS.items():
                 run.say(f"signed: {name}, {plural(clients)}")

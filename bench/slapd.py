@@ -18,6 +18,7 @@ from itertools import groupby
 from pathlib import Path
 
 from bench.backends import Unavailable
+from bench.processes import end
 from mqis.testing.ports import free_port
 
 #: Debian installs it outside the usual PATH of users.
@@ -25,7 +26,6 @@ _PATH = "/usr/sbin:/usr/local/sbin:/usr/libexec:/usr/bin:/usr/local/bin:/opt/hom
 _SCHEMA = Path("/etc/ldap/schema/core.schema")
 _MODULES = Path("/usr/lib/ldap")
 _STARTS_WITHIN_S = 10.0
-_STOPS_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def start(
         stdout=log,
         stderr=log,
     )
-    resources.callback(_stop, process)
+    resources.callback(end, process)
     _await(process, port, directory / "slapd.log")
     return Slapd(process.pid, port, _version(slapd))
 
@@ -153,15 +153,6 @@ def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         else:
             return
     raise Unavailable(f"slapd: skipped: it did not start: {_last_line(log.read_text('utf-8'))}")
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_STOPS_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _version(slapd: str) -> str:

@@ -17,7 +17,8 @@ from bench import calls, ldap, serving, slapd, twins
 from bench.backends import Unavailable
 from bench.calls import RpcPeer
 from bench.ldap import LdapPeer
-from bench.load import LoadError, Operation, Target, cpu_s, kept_to, load
+from bench.load import LoadError, Operation, Target, cpu_s, load
+from bench.processes import kept_to
 from bench.twins import Queue
 from mqis.storage.memory import MemoryStore
 from mqis.storage.sqlite import SqliteStore
@@ -207,7 +208,7 @@ class TestCores:
 
     def test_a_process_is_kept_to_a_core_and_released(self) -> None:
         before = os.sched_getaffinity(0)
-        with kept_to(min(before)):
+        with kept_to({min(before)}):
             assert os.sched_getaffinity(0) == {min(before)}
             told = subprocess.check_output(
                 [sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"], text=True

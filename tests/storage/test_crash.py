@@ -7,15 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from tools.crash import Crasher, Kill
+from tools.harness.store import Crasher, Kill
 
 ROOT = Path(__file__).resolve().parents[2]
+QUIET = Console(quiet=True)
 
 
 @pytest.mark.slow
 def test_no_acknowledged_write_is_lost(tmp_path: Path) -> None:
-    summary = Crasher(tmp_path, seed=20).run(rounds=10)
+    summary = Crasher(tmp_path, seed=20).run(10, QUIET)
 
     assert summary.faults == []
     assert summary.rounds == 10
@@ -28,7 +30,7 @@ def test_no_acknowledged_write_is_lost(tmp_path: Path) -> None:
 def test_acknowledging_before_the_commit_is_found(tmp_path: Path) -> None:
     crasher = Crasher(tmp_path, seed=21, worker_options=["--broken-early-ack"])
 
-    summary = crasher.run(rounds=20)
+    summary = crasher.run(20, QUIET)
 
     assert any(fault.startswith("lost: ") for fault in summary.faults), summary
 
@@ -37,7 +39,7 @@ def test_a_worker_that_fails_is_reported(tmp_path: Path) -> None:
     """Not taken for a kill that came early."""
     (tmp_path / "store.db").write_bytes(b"not a database, but long enough to look at" * 100)
 
-    summary = Crasher(tmp_path, seed=22).run(rounds=1)
+    summary = Crasher(tmp_path, seed=22).run(1, QUIET)
 
     (fault,) = summary.faults
     assert "ended by itself" in fault
@@ -58,10 +60,10 @@ def test_the_command_tells_its_seed_and_fails_on_a_loss(tmp_path: Path) -> None:
 
 
 def _command(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    script = str(ROOT / "tools" / "crash.py")
     return subprocess.run(
-        [sys.executable, script, f"--directory={directory}", *options],
+        [sys.executable, "-m", "tools.harness", "store", f"--directory={directory}", *options],
         capture_output=True,
         text=True,
+        cwd=ROOT,
         check=False,
     )

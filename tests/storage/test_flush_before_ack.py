@@ -1,21 +1,18 @@
 """An acknowledgement leaves the process after the flush of what it acknowledges, never before.
 
 A killed process cannot show that, because the kernel keeps what was never flushed; a trace of
-system calls can. ``tools/flushcheck.py`` says what that proves.
+system calls can. ``tools/harness/flush.py`` says what that proves.
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tools.flushcheck import Report, check, strace
-
-WORKER = Path(__file__).resolve().parents[2] / "tools" / "crash_worker.py"
+from tools.harness.flush import traced
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,19 +22,6 @@ def _can_trace() -> None:
     probe = subprocess.run(["strace", "-qq", "true"], capture_output=True, text=True, check=False)
     if probe.returncode:
         pytest.skip(f"strace (Debian package strace) may not trace here: {probe.stderr.strip()}")
-
-
-def traced(directory: Path, *options: str, groups: int, writers: int = 10) -> Report:
-    """The report on a worker that made a new store and ran so many groups of operations."""
-    store, trace = directory.resolve() / "store.db", directory / "trace"
-    numbers = ["--seed=1", f"--groups={groups}", f"--writers={writers}"]
-    command = strace(trace, [sys.executable, str(WORKER), str(store), *numbers, *options])
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    with trace.open(encoding="utf-8") as lines:
-        report = check(lines, str(store), new=True)
-    assert report.acknowledgements == groups * writers == done.stdout.count("ack ")
-    return report
 
 
 def test_every_acknowledgement_follows_the_flush_of_its_writes(tmp_path: Path) -> None:

@@ -41,11 +41,11 @@ from rich.table import Table
 
 from mqis.config.nodes import NodePlace, load_nodes
 from mqis.config.sections import Config
-from mqis.runtime.authentication.initiator import LogonCredentials as Secret
 from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from tools.soak_enterprise import Load, mqis, resident
+from tools.harness.enterprise import Load, started
+from tools.harness.processes import resident
 from tools.stranger.attacks import (
     DISCOVERY,
     KINDS,
@@ -171,14 +171,9 @@ class Outcome:
 
 async def besiege(directory: Path, seconds: float, seed: int) -> Outcome:
     """Starts a server, measures it idle and under load, and stops it."""
-    run, plan = directory / "run", directory / "enterprise.toml"
-    plan.write_text(PLAN, encoding="utf-8")
-    await asyncio.to_thread(mqis, "up", str(plan), "--run", str(run), "--detach")
-    try:
+    async with started(directory, PLAN) as run:
         with _console(run) as console_port:
             return await _measured(run, console_port, seconds, seed)
-    finally:
-        await asyncio.to_thread(mqis, "down", "--run", str(run))
 
 
 @contextmanager
@@ -203,10 +198,8 @@ def _console(run: Path) -> Iterator[int]:
 
 
 async def _measured(run: Path, console_port: int, seconds: float, seed: int) -> Outcome:
-    nodes = load_nodes(run)
-    (node,) = nodes
-    password = (run / "passwords" / "admin").read_text(encoding="utf-8").strip()
-    load = Load(nodes, Secret("admin", "MERIDIAN", password))
+    load = Load.of_run(run)
+    (node,) = load.nodes
     outcome = Outcome()
     ports = (node.rpc_port, node.queue_port, node.discovery_port, node.monitor_port)
     target = Target(node.address, *ports, console_port)

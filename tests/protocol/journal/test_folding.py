@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mqis.protocol.journal.folding import JournalFold, JournalWriter, UnknownPast
+from mqis.protocol.journal.folding import FoldPolicy, JournalFold, JournalWriter, UnknownPast
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
@@ -50,7 +50,7 @@ def change(command: Command, path: str | None, guid: Guid | None) -> DirectoryCh
 def fold(*records: JournalRecord) -> MemoryStore:
     store = w.World().store
     with store.write() as tx:
-        taken = JournalFold(tx, ME)
+        taken = JournalFold(tx, ME, FoldPolicy())
         for each in records:
             taken.take(each)
     return store
@@ -125,7 +125,7 @@ def test_a_change_that_does_not_fit() -> None:
 def test_a_message_that_tells_of_another_kind_of_change() -> None:
     """A restored authority takes copies of others; a deletion is no copy."""
     with w.World().store.write() as tx:
-        taken = JournalFold(tx, ME)
+        taken = JournalFold(tx, ME, FoldPolicy())
         taken.take(received(change(Command.CREATE, None, w.ORDERS)))
         with pytest.raises(UnknownPast, match="is not in the journal"):
             taken.take(record(APPLIED, Command.UPDATE, seq=SequenceNumber(777)))

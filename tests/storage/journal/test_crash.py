@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from tools.journal_crash import JournalCrasher
+from tools.harness.journal import JournalCrasher
+
+QUIET = Console(quiet=True)
 
 
 @pytest.mark.slow
 def test_every_committed_record_is_there_once(tmp_path: Path) -> None:
     crasher = JournalCrasher(tmp_path, seed=30)
 
-    assert crasher.run(rounds=8) == []
+    assert crasher.run(8, QUIET) == []
     assert crasher.rounds == 8
     assert crasher.damaged >= 2
     assert crasher.acknowledged >= 100
@@ -23,6 +26,6 @@ def test_every_committed_record_is_there_once(tmp_path: Path) -> None:
 def test_trimming_before_copying_is_found(tmp_path: Path) -> None:
     crasher = JournalCrasher(tmp_path, seed=31, worker_options=["--broken-early-trim"])
 
-    faults = crasher.run(rounds=10)
+    faults = crasher.run(10, QUIET)
 
     assert any(fault.startswith("lost: ") for fault in faults), faults

@@ -7,19 +7,23 @@ the two, so it is found by its number and not by the message.
 Two consequences of changes have no records of their own, and are drawn here as the server draws
 them: a deleted site takes its partition along (``topology``), and a full synchronisation removes
 what the authority no longer has (``sync0``).
+
+This is the one fold: ``storage.journal.past`` rebuilds a whole directory with it, and undelete some
+objects of one. A ``FoldPolicy`` says which objects, and what follows where records are missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mqis.protocol.directory.objects import DirectoryObject, name_key
+from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.ownership import authority
 from mqis.protocol.directory.partitions import mark, objects_of, remove
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.journal.received import ReceivedChanges
 from mqis.protocol.ports import Transaction
-from mqis.protocol.replication.applying import apply
+from mqis.protocol.replication.applying import apply, type_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
@@ -45,24 +49,78 @@ class JournalWriter:
     name: str
 
 
+#: The writer of a journal that does not name it.
+NOBODY = JournalWriter(Guid.NULL, "")
+
+
+class FoldPolicy:
+    """The objects of a fold, and what follows where the journal does not tell them.
+
+    This one is for a whole directory, which is known exactly or not at all.
+    """
+
+    #: True if the fold has the whole directory, which full synchronisations are about.
+    whole = True
+
+    def concerns(self, _id: Guid, _partition: Guid) -> bool:
+        return True
+
+    def keeps(self, tx: Transaction, me: JournalWriter, site: Guid) -> bool:
+        """Returns whether the server keeps the partition of a deleted site: its own (E35)."""
+        machine = tx.get(ObjectType.MACHINE, me.id)
+        return machine is not None and machine.partition == site
+
+    def begin(self, lsn: int) -> None:
+        """Notes the number of the record that is taken next."""
+
+    def stored(self, obj: DirectoryObject) -> None:
+        """Notes that a change created or updated an object."""
+
+    def deleted(self, id_: Guid, obj: DirectoryObject | None) -> None:
+        """Notes that an object was deleted, or taken along by its site; with what it was."""
+
+    def unknown(self, _tx: Transaction, _record: JournalRecord, error: UnknownPast) -> None:
+        """Called for a record that cannot be applied, because another one is missing."""
+        raise error
+
+    def unrecorded(self, _tx: Transaction, reason: str) -> None:
+        """Called where records are missing."""
+        raise UnknownPast(reason)
+
+
 class JournalFold:
     """The directory of server ``me`` in ``tx``, record after record."""
 
-    def __init__(self, tx: Transaction, me: JournalWriter) -> None:
+    def __init__(self, tx: Transaction, me: JournalWriter, policy: FoldPolicy) -> None:
         self._tx = tx
         self._me = me
+        self.policy = policy
         self._received = ReceivedChanges()
         #: The message that completes a full synchronisation, until its changes have been applied.
         self._completing: tuple[MessageIdentifier | None, Guid] | None = None
 
+    def insert(self, obj: DirectoryObject) -> None:
+        """Takes an object of a snapshot, before any record."""
+        self._tx.insert(obj)
+
+    def skip(self, reason: str) -> None:
+        """Notes that records are missing here."""
+        self.policy.unrecorded(self._tx, reason)
+
     def take(self, record: JournalRecord) -> None:
-        """Applies one record; raises ``UnknownPast`` if an earlier one is missing."""
+        """Applies one record; the policy decides what follows if an earlier one is missing."""
+        try:
+            self._take(record)
+        except UnknownPast as error:
+            self.policy.unknown(self._tx, record, error)
+
+    def _take(self, record: JournalRecord) -> None:
         if record.kind is RecordKind.CHANGE:
             self._change(record)
         elif record.state is RecordState.RECEIVED:
             self.finish()
             message = self.remember(record)
-            if isinstance(message, SyncReply):
+            if isinstance(message, SyncReply) and self.policy.whole:
                 self._synchronize(record, message)
         elif record.state is RecordState.REFUSED:
             self.remember(record)
@@ -80,8 +138,14 @@ class JournalFold:
             return None
         message = _decoded(record) if record.operation in _CARRIERS else None
         found = message if isinstance(message, SyncReply | ChangePropagation) else None
-        self._received.arrive(record, () if found is None else found.changes)
+        self._received.arrive(record, () if found is None else self._concerned(found.changes))
         return found
+
+    def _concerned(self, changes: Iterable[DirectoryChange]) -> Iterator[DirectoryChange]:
+        for change in changes:
+            id_ = _id_of(change)
+            if id_ is None or self.policy.concerns(id_, change.partition):
+                yield change
 
     def _synchronize(self, record: JournalRecord, reply: SyncReply) -> None:
         """Marks what the server holds when all of it begins to come again, as the server does."""
@@ -112,27 +176,32 @@ class JournalFold:
     def _change(self, record: JournalRecord) -> None:
         if record.state is RecordState.LOCAL:
             self.finish()
-            self._local(record)
+            if self._concerns(record):
+                self._local(record)
         elif record.state is RecordState.APPLIED:
-            self._applied(record)
+            change = self._received.applied(record)
+            if self._concerns(record):
+                self._applied(record, change)
         elif record.state is RecordState.REFUSED:
             self.remember(record)
+
+    def _concerns(self, record: JournalRecord) -> bool:
+        return self.policy.concerns(record.object_id, record.partition)
 
     def _local(self, record: JournalRecord) -> None:
         change = _decoded(record)
         if not isinstance(change, DirectoryChange):
             raise UnknownPast("a change of this server has no content")
         if change.command is Command.DELETE:
-            self._deleted(self._tx.get(_type(record), record.object_id))
+            self._deleted(record)
         else:
-            put_own(self._tx, record, change)
+            self.policy.stored(_put_own(self._tx, record, change))
 
-    def _applied(self, record: JournalRecord) -> None:
-        change = self._received.applied(record)
+    def _applied(self, record: JournalRecord, change: DirectoryChange | None) -> None:
+        if record.operation == Command.DELETE and record.object_type:
+            self._deleted(record)  # the record names the object, which is enough
+            return
         if change is None:
-            if record.operation == Command.DELETE and record.object_type:
-                self._deleted(self._tx.get(_type(record), record.object_id))
-                return
             raise UnknownPast(
                 f"the message with change {record.seq} of partition {record.partition} is not in "
                 "the journal"
@@ -143,24 +212,22 @@ class JournalFold:
             raise UnknownPast(
                 f"change {record.seq} of partition {record.partition} does not fit: {error.detail}"
             ) from error
-        if done.after is None and done.before is not None:
-            self._forget_site(done.before)
+        if done.after is not None:
+            self.policy.stored(done.after)
 
-    def _deleted(self, obj: DirectoryObject | None) -> None:
+    def _deleted(self, record: JournalRecord) -> None:
+        """Deletes an object; every server forgets the partition of a deleted site."""
+        kind, id_ = _type(record), record.object_id
+        obj = self._tx.get(kind, id_)
         if obj is not None:
             self._tx.delete(obj)
-            self._forget_site(obj)
-
-    def _forget_site(self, obj: DirectoryObject) -> None:
-        """Every server forgets the partition of a deleted site, but for the site's own (E35)."""
-        if obj.type is not ObjectType.SITE:
-            return
-        machine = self._tx.get(ObjectType.MACHINE, self._me.id)
-        if machine is None or machine.partition != obj.id:
-            remove(self._tx, obj.id)
+        self.policy.deleted(id_, obj)
+        if kind is ObjectType.SITE and not self.policy.keeps(self._tx, self._me, id_):
+            for one in remove(self._tx, id_):
+                self.policy.deleted(one.id, one)
 
 
-def put_own(tx: Transaction, record: JournalRecord, change: DirectoryChange) -> DirectoryObject:
+def _put_own(tx: Transaction, record: JournalRecord, change: DirectoryChange) -> DirectoryObject:
     """Creates or updates an object as a change of the journal's own server did; returns it.
 
     Such a record has the values that the server stored. They are not those that a replica keeps: a
@@ -182,6 +249,18 @@ def put_own(tx: Transaction, record: JournalRecord, change: DirectoryChange) -> 
         tx.delete(holder)
     tx.insert(new)
     return new
+
+
+def _id_of(change: DirectoryChange) -> Guid | None:
+    """The object that a change is about, as far as the change tells it."""
+    if change.guid is not None:
+        return change.guid
+    try:
+        wanted = IDENTIFIER_PROPERTY.get(type_of(change))
+    except DirectoryError:
+        return None
+    found = None if wanted is None else dict(change.properties).get(wanted)
+    return found.value if found is not None and isinstance(found.value, Guid) else None
 
 
 def _decoded(record: JournalRecord) -> object:

@@ -1,8 +1,7 @@
 """The deleted objects of a server's journal, with their content just before the deletion.
 
 Two passes over the files: the first finds deletions by the headers of records. The second begins
-at the newest snapshot before the first of them, and rebuilds only the objects that they are about.
-Changes are applied by the function that applied them when they came.
+at the newest snapshot before the first of them, and folds only the objects that they are about.
 """
 
 from __future__ import annotations
@@ -13,10 +12,13 @@ from itertools import islice
 from pathlib import Path
 
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.journal.folding import NOBODY, JournalFold
 from mqis.protocol.ports import Store
-from mqis.protocol.undeletion.lost import LostObject
-from mqis.server.undeletion.rebuilding import Numbered, ObjectRebuilding
+from mqis.protocol.undeletion.lost import LostObject, LostObjects
+from mqis.storage.journal.files import snapshots
+from mqis.storage.journal.past import Numbered, fold_journal
 from mqis.storage.journal.reader import load_behind
+from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, Whole
@@ -56,10 +58,14 @@ class JournalHistory:
             )
         if not found:
             return []
-        rebuilding = ObjectRebuilding(found, self.own_site)
-        rebuilding.run(self.directory, waiting)
+        lost = LostObjects(found, self.own_site)
+        taken = snapshots(self.directory)
+        start = max((lsn for lsn in taken if lsn < min(one.lsn for one in found)), default=0)
+        with MemoryStore().write() as tx:
+            fold = JournalFold(tx, NOBODY, lost)
+            fold_journal(fold, self.directory, start, taken.get(start), waiting=waiting)
         with self.store.read() as view:
-            return [one for one in rebuilding.lost() if view.get(one.type, one.id) is None]
+            return [one for one in lost.found() if view.get(one.type, one.id) is None]
 
     def _deletions(self, waiting: Sequence[Numbered]) -> Iterator[LostObject]:
         last = 0

@@ -1,4 +1,4 @@
-"""The process that ``tools/crash.py`` kills: many tasks change one store, and report on stdout.
+"""The process that the scenario ``store`` kills: many tasks change one store, and report on stdout.
 
 Every line is written by one call, so that a pipe carries all of it or nothing:
 
@@ -7,11 +7,11 @@ Every line is written by one call, so that a pipe carries all of it or nothing:
     try TASK OPERATION ID LABEL         about to submit an operation
     ack TASK OPERATION ID NUMBER        it was acknowledged, with this sequence number
 
-Usage: python tools/crash_worker.py STORE --seed N [--round N] [--writers N] [--groups N]
+Usage: python -m tools.harness.storewriter STORE --seed N [--round N] [--writers N] [--groups N]
 
 Without ``--groups`` it runs until it is killed. With it, every task runs one operation per group,
 a group is one commit, and a group's lines are all written before the next group starts, so that a
-trace of system calls shows which flush belongs to which acknowledgement (``tools/flushcheck.py``).
+trace of system calls shows which flush belongs to which acknowledgement (``flush``).
 
 ``--broken-early-ack`` and ``--synchronous-off`` introduce the faults that the two checks look for,
 to show that they find them. mqis itself has no such switches.
@@ -22,8 +22,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
-import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +39,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
+from tools.harness.processes import say
 
 SITE = Guid.parse("5175c4a5-0000-4000-8000-000000000001")
 MACHINE = Guid.parse("3ac41e0a-0000-4000-8000-000000000001")
@@ -132,12 +131,6 @@ class UnflushedStore(SqliteStore):
         session = super()._connect()
         session.run("PRAGMA synchronous=OFF")
         return session
-
-
-def say(line: str) -> None:
-    data = f"{line}\n".encode("ascii")
-    if os.write(sys.stdout.fileno(), data) != len(data):
-        raise OSError(f"{line!r} was written in part")
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
-"""The process that ``tools/directory_soak.py`` loads and kills: a directory server on SQLite.
+"""The process that the scenario ``directory`` loads and kills: a directory server on SQLite.
 
-Usage: python tools/directory_soak_server.py STORE
+Usage: python -m tools.harness.directoryserver STORE
 
 It prints ``listening PORT`` on stdout, then answers each line of stdin with its counters as one
 line of JSON, and ends at the end of stdin.

@@ -1,10 +1,8 @@
 """Kills a process that commits and journals, repeatedly; each record must exist exactly once.
 
-Usage: python tools/journal_crash.py [--rounds 100] [--seed N] [--directory DIR]
+To see it find something: python -m tools.harness journal --worker-option=--broken-early-trim
 
-To see it find something: python tools/journal_crash.py --worker-option=--broken-early-trim
-
-Each round starts a worker (this file with ``--work``) whose tasks append records in transactions
+Each round starts a worker (this module as a command) whose tasks append records in transactions
 while a thread copies them to tiny segments, and kills it with SIGKILL at a random instant. In half
 of the rounds the end of the last segment is then damaged as a power failure could leave it: cut
 off, or with zeros in the middle, but only after the last record that was trimmed from the outbox.
@@ -21,16 +19,13 @@ import argparse
 import asyncio
 import hashlib
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from rich.console import Console
 
 from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainState
@@ -45,7 +40,8 @@ from mqis.storage.journal.reader import Segment, records
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, Whole
-from tools.crash import WorkerError, kill_worker
+from tools.harness.processes import WorkerError, kill_worker, module, say
+from tools.harness.scenario import Given, Scenario, Verdict, rounds
 
 SERVER = Guid.parse("5e24e400-0000-4000-8000-000000000001")
 SEGMENT_BYTES = 20_000
@@ -94,7 +90,7 @@ class EarlyTrim(Appender):
 
 def work(directory: Path, *, broken: bool) -> None:
     store, journal = opened(directory)
-    os.write(1, b"opened\n")
+    say("opened")
     kind = EarlyTrim if broken else Appender
     thread = JournalThread(kind(store, journal), pause_s=0.002, flush_s=0.01)
     writer = GroupCommitWriter(store, thread.wake)
@@ -102,7 +98,7 @@ def work(directory: Path, *, broken: bool) -> None:
     async def task() -> None:
         while True:
             lsn = await writer.submit(append)
-            os.write(1, f"ack {lsn}\n".encode())
+            say(f"ack {lsn}")
 
     async def tasks() -> None:
         await asyncio.gather(*(task() for _ in range(TASKS)))
@@ -190,21 +186,18 @@ class JournalCrasher:
     rounds: int = 0
     acknowledged: int = 0
     damaged: int = 0
-    faults: list[str] = field(default_factory=list)
     random: Random = field(init=False)
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
 
-    def run(self, rounds: int) -> list[str]:
+    def run(self, count: int, console: Console) -> list[str]:
         """Runs so many rounds; stops at the first fault."""
-        while self.rounds < rounds and not self.faults:
-            self.rounds += 1
-            self.faults = self._round()
-        return self.faults
+        return rounds(console, count, self._round)
 
     def _round(self) -> list[str]:
-        command = [sys.executable, __file__, "--work", f"--directory={self.directory}"]
+        self.rounds += 1
+        command = module("journal", self.directory)
         delay_s = self.random.uniform(0.0, 0.3)
         try:
             lines = kill_worker([*command, *self.worker_options], "ack", delay_s)
@@ -220,35 +213,31 @@ class JournalCrasher:
         return list(examine(self.directory, self.acknowledged))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="kills a journaling process, looks for losses")
+def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--directory", type=Path, help="where to work (default: TMPDIR)")
     parser.add_argument("--worker-option", action="append", default=[], help="pass this on")
-    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--broken-early-trim", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.work:
-        work(arguments.directory, broken=arguments.broken_early_trim)
-        return 0
-    seed = SystemRandom().getrandbits(32) if arguments.seed is None else arguments.seed
-    directory = Path(tempfile.mkdtemp(prefix="mqis-journal-crash-", dir=arguments.directory))
-    crasher = JournalCrasher(directory, seed, arguments.worker_option)
-    faults = crasher.run(arguments.rounds)
-    print(
-        f"seed {seed}: {crasher.rounds} rounds, {crasher.acknowledged} acknowledged records, "
+
+
+def _run(given: Given) -> Verdict:
+    crasher = JournalCrasher(given.directory, given.seed, given.options.worker_option)
+    faults = crasher.run(given.options.rounds, given.console)
+    summary = (
+        f"{crasher.rounds} rounds, {crasher.acknowledged} acknowledged records, "
         f"{crasher.damaged} ends damaged"
     )
-    for fault in faults:
-        print(fault)
-    if faults:
-        print(f"FAILED; the files are in {directory}")
-        return 1
-    shutil.rmtree(directory)
-    print("every record exists exactly once, and no other")
-    return 0
+    return Verdict(summary, faults, "every record exists exactly once, and no other")
+
+
+SCENARIO = Scenario("journal", "kills a journaling process, looks for losses", _run, _options)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="commits and journals until it is killed")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--broken-early-trim", action="store_true")
+    arguments = parser.parse_args()
+    work(arguments.directory, broken=arguments.broken_early_trim)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

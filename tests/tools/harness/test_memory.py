@@ -1,4 +1,4 @@
-"""The judges of tools/soak_enterprise.py: lost changes, and memory that grows."""
+"""The judge of the scenario ``soak`` for memory that grows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,8 @@ from dataclasses import replace
 import pytest
 
 from mqis.config.nodes import NodePlace, Nodes
-from tools.replication_chaos import Ledger
-from tools.soak_enterprise import FULL, Memory, Sample, lost, memory_faults, resident
-
-
-def test_what_was_acknowledged_and_is_not_there_is_found() -> None:
-    ledger = Ledger()
-    ledger.done("C14\\kept", None)
-    ledger.done("C14\\lost", "7")
-    ledger.maybe("C14\\open", "8")
-    assert lost(ledger, {}) == ["C14\\lost is None, but was acknowledged as ['7']"]
+from tools.harness.memory import FULL, Memory, Sample, memory_faults
+from tools.harness.processes import resident
 
 
 def lives(step: int, rate: int = 1000) -> Memory:

@@ -1,20 +1,15 @@
 """Loads a directory server with many concurrent clients; looks for errors, leaks and lost writes.
 
-Usage: python tools/directory_soak.py [--clients 500] [--seconds 60] [--kill] [--seed N]
-
-The server is a separate process (``tools/directory_soak_server.py``) on a new SQLite store. Each
-client has its own connection; every fourth one is authenticated by NTLM at level integrity. It
-reads, looks up, creates, changes and deletes its own queues as fast as it gets answers, and checks
-every answer against its earlier operations. At the end all clients leave, some after closing their
-handles, some without, and the server's counters have to return to zero.
+The server is a separate process (``directoryserver``) on a new SQLite store. Each client has its
+own connection; every fourth one is authenticated by NTLM at level integrity. It reads, looks up,
+creates, changes and deletes its own queues as fast as it gets answers, and checks every answer
+against its earlier operations. At the end all clients leave, some after closing their handles, some
+without, and the server's counters have to return to zero.
 
 With ``--kill`` the server gets SIGKILL under that load. The store is opened again, and every
 client's queues are compared with what was acknowledged. An operation that was pending at the kill
 may have happened or not, but only as a whole. The server is started again on the same store,
 accepts new clients, and does not know the old clients' handles.
-
-The exit status is 1 if there was a fault. A killed process loses its memory but not what it gave to
-the kernel; ``tools/flushcheck.py`` shows that acknowledged writes are on the disk.
 """
 
 from __future__ import annotations
@@ -23,24 +18,18 @@ import argparse
 import asyncio
 import json
 import signal
-import sys
-import tempfile
-import zlib
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import uvloop
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
@@ -54,18 +43,20 @@ from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query import ColumnSet, PropertyRestriction, RestrictionSet
-from mqis.wire.mqds.values import prop, props
+from mqis.wire.mqds.values import prop
 from mqis.wire.ndr import ContextHandle
-from mqis.wire.propvariant import PropVariant, VarType
+from mqis.wire.propvariant import VarType
 from mqis.wire.rpc.operation import Operation
-from tools.directory_soak_server import HOST, SOAKER
+from tools.harness.directoryserver import HOST, SOAKER
+from tools.harness.ledger import Ledger, State, copy_of, labelled, lost, quota_of
+from tools.harness.processes import ROOT, module
+from tools.harness.scenario import Given, Scenario, Verdict
+from tools.harness.workers import Worker
 
 Q = TypeVar("Q")
 R = TypeVar("R")
 
-SERVER = Path(__file__).resolve().with_name("directory_soak_server.py")
 MACHINE = "ams-app1"
-PREFIX = f"{MACHINE}\\soak-"
 NULL = VarType.NULL
 EQ = 4
 #: The number of queues of a client: enough to have a choice, few enough to delete often.
@@ -75,32 +66,18 @@ TIMEOUT_S = 180.0
 #: The time limit of the server to notice that all clients have left.
 QUIET_S = 180.0
 #: The weights of the operations.
-MIX = {"read": 55, "lookup": 15, "create": 12, "change": 10, "delete": 8}
+MIX = {"read": 55, "look_up": 15, "create": 12, "change": 10, "delete": 8}
 
 
-def quota_of(label: str) -> int:
-    """The quota that belongs to a label; both are always written together."""
-    return zlib.crc32(label.encode())
-
-
-@dataclass(slots=True)
-class Kept:
-    """A queue as a client knows it: its acknowledged label, and possible later ones."""
-
-    #: None: the deletion is acknowledged, or the creation never was.
-    label: str | None = None
-    #: The label that an unanswered operation may have set.
-    pending: tuple[str | None, ...] = ()
-
-    @property
-    def possible(self) -> set[str | None]:
-        return {self.label, *self.pending}
+class SoakError(Exception):
+    """A wrong answer of the server."""
 
 
 @dataclass(slots=True)
 class Report:
     """The results of all clients together."""
 
+    ledger: Ledger = field(default_factory=Ledger)
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     errors: Counter[str] = field(default_factory=Counter)
     elapsed_s: float = 0.0
@@ -111,21 +88,19 @@ class Report:
 
 
 class Soaker:
-    """One client: its operations, and the queues that the server must have because of them."""
+    """One client, at the level of the RPC interface: its calls, and its worker."""
 
     def __init__(self, number: int, rpc: RpcClient, seed: int, report: Report) -> None:
         self._number = number
         self._rpc = rpc
-        self._random = Random(f"{seed} {number}")
         self._report = report
-        self._auth = ContextHandle.NULL
-        self._made = 0
-        #: By path, in its original upper and lower case.
-        self.queues: dict[str, Kept] = {}
+        rng = Random(f"{seed} {number}")
+        self._worker = Worker(number, report.ledger, rng, MIX, [MACHINE], MOST_QUEUES)
+        self.auth = ContextHandle.NULL
         #: A lookup that is never ended; it must be gone after a kill.
         self.lookup = ContextHandle.NULL
 
-    async def _call(
+    async def call(
         self, operation: Operation[Q, R], request: Q, given: Mapping[str, int] | None = None
     ) -> R:
         got = await invoke(
@@ -138,118 +113,82 @@ class Soaker:
 
     async def begin(self) -> None:
         request = dscomm.ValidateServer(Guid.NULL, 0, 1, 1, b"")
-        self._auth = (await self._call(dscomm.VALIDATE_SERVER, request)).handle
-        everything = dscomm.LookupBegin(None, None, ColumnSet((PropId.S_SITEID,)), None, self._auth)
-        self.lookup = (await self._call(dscomm.LOOKUP_BEGIN, everything)).handle
+        self.auth = (await self.call(dscomm.VALIDATE_SERVER, request)).handle
+        everything = dscomm.LookupBegin(None, None, ColumnSet((PropId.S_SITEID,)), None, self.auth)
+        self.lookup = (await self.call(dscomm.LOOKUP_BEGIN, everything)).handle
 
-    async def run(self, until: Callable[[], bool]) -> None:
-        """Runs random operations, each of them timed, until ``until`` returns true."""
-        while not until():
-            kind, operation = self._choose()
+    async def run(self, is_over: Callable[[], bool]) -> None:
+        """Runs random operations, each of them timed, until ``is_over`` returns true."""
+        while not is_over():
+            kind = self._worker.choose()
             began = perf_counter()
-            await operation()
+            await self._worker.step(self, kind)
             self._report.times[kind].append(perf_counter() - began)
 
-    def _choose(self) -> tuple[str, Callable[[], Awaitable[None]]]:
-        kind = self._random.choices(list(MIX), list(MIX.values()))[0]
-        mine = [path for path, kept in self.queues.items() if kept.label is not None]
-        if kind in ("change", "delete") and not mine:
-            kind = "create"
-        if kind == "create" and len(mine) >= MOST_QUEUES:
-            kind = "delete"
-        path = self._random.choice(mine) if mine else None
-        operations = {
-            "read": lambda: self._read(path),
-            "lookup": lambda: self._look_up(path),
-            "create": self._create,
-            "change": lambda: self._change(str(path)),
-            "delete": lambda: self._delete(str(path)),
-        }
-        return kind, operations[kind]
+    async def run_to_death(self, dead: asyncio.Event) -> None:
+        """Runs random operations until the server is killed, which ``dead`` tells."""
+        try:
+            await self.run(lambda: False)
+        except RpcConnectionError as error:
+            if not dead.is_set():
+                self._report.errors[str(error)] += 1
+        except (SoakError, RpcFault) as error:
+            self._report.errors[str(error)] += 1
+        self._rpc.abort()
 
-    async def _read(self, path: str | None) -> None:
+    async def read(self, path: str | None, label: State) -> None:
         """Reads one of its own queues, or one of the demonstration's."""
         wanted = path or f"{MACHINE}\\orders"
         ids = (PropId.Q_LABEL, PropId.Q_QUOTA)
-        request = dscomm.GetProps(ObjectType.QUEUE, wanted, ids, (NULL, NULL), self._auth, 64)
-        got = await self._call(dscomm.GET_PROPS, request, {"cp": 2})
+        request = dscomm.GetProps(ObjectType.QUEUE, wanted, ids, (NULL, NULL), self.auth, 64)
+        got = await self.call(dscomm.GET_PROPS, request, {"cp": 2})
         if path is not None:
-            self._expect(path, got.values[0].value, got.values[1].value)
+            _expect(path, label, got.values[0].value, got.values[1].value)
 
-    async def _look_up(self, path: str | None) -> None:
+    async def look_up(self, path: str | None, label: State) -> None:
         """Looks up one of its own queues by its label, which is unique to the client."""
-        label = self.queues[path].label if path else "Incoming orders"
-        assert label is not None
-        constant = label
-        restrictions = RestrictionSet(
-            (PropertyRestriction(EQ, PropId.Q_LABEL, prop(PropId.Q_LABEL, constant)),)
-        )
+        constant = prop(PropId.Q_LABEL, label or "Incoming orders")
+        restrictions = RestrictionSet((PropertyRestriction(EQ, PropId.Q_LABEL, constant),))
         columns = ColumnSet((PropId.Q_PATHNAME, PropId.Q_LABEL, PropId.Q_QUOTA))
-        begin = dscomm.LookupBegin(None, restrictions, columns, None, self._auth)
-        handle = (await self._call(dscomm.LOOKUP_BEGIN, begin)).handle
-        following = dscomm.LookupNext(handle, 126, self._auth, 64)
-        found = await self._call(dscomm.LOOKUP_NEXT, following, {"size": 126})
+        begin = dscomm.LookupBegin(None, restrictions, columns, None, self.auth)
+        handle = (await self.call(dscomm.LOOKUP_BEGIN, begin)).handle
+        following = dscomm.LookupNext(handle, 126, self.auth, 64)
+        found = await self.call(dscomm.LOOKUP_NEXT, following, {"size": 126})
         if path is not None:
             values = [variant.value for variant in found.values]
             if len(values) != 3 or values[0] != path:
                 raise SoakError(f"the lookup of {path} found {values[::3]}")
-            self._expect(path, values[1], values[2])
-        await self._call(dscomm.LOOKUP_END, dscomm.HandleGiven(handle))
+            _expect(path, label, values[1], values[2])
+        await self.call(dscomm.LOOKUP_END, dscomm.HandleGiven(handle))
 
-    def _expect(self, path: str, label: object, quota: object) -> None:
-        expected = self.queues[path].label
-        if (label, quota) != (expected, quota_of(str(expected))):
-            raise SoakError(f"{path} has label {label!r}, quota {quota!r}, not {expected!r}")
-
-    async def _create(self) -> None:
-        self._made += 1
-        path = f"{PREFIX}{self._number}-{self._made}"
-        label = self._new_label()
-        self.queues[path] = Kept(None, (label,))
-        properties = _properties(label)
+    async def create(self, path: str, label: str) -> None:
+        properties = labelled(label)
         ids, values = tuple(properties), tuple(properties.values())
         request = dscomm.CreateObject(ObjectType.QUEUE, path, None, ids, values, Guid.NULL)
-        await self._call(dscomm.CREATE_OBJECT, request)
-        self.queues[path] = Kept(label)
+        await self.call(dscomm.CREATE_OBJECT, request)
 
-    async def _change(self, path: str) -> None:
-        label = self._new_label()
-        self.queues[path].pending = (label,)
-        properties = _properties(label)
+    async def change(self, path: str, label: str) -> None:
+        properties = labelled(label)
         ids, values = tuple(properties), tuple(properties.values())
         request = dscomm.SetProps(ObjectType.QUEUE, path, ids, values)
-        await self._call(dscomm.SET_PROPS, request)
-        self.queues[path] = Kept(label)
+        await self.call(dscomm.SET_PROPS, request)
 
-    async def _delete(self, path: str) -> None:
-        self.queues[path].pending = (None,)
-        await self._call(dscomm.DELETE_OBJECT, dscomm.ByPath(ObjectType.QUEUE, path))
-        self.queues[path] = Kept(None)
-
-    def _new_label(self) -> str:
-        return f"{self._number} {self._random.getrandbits(64):x}"
+    async def delete(self, path: str) -> None:
+        await self.call(dscomm.DELETE_OBJECT, dscomm.ByPath(ObjectType.QUEUE, path))
 
     async def leave(self) -> None:
         """Disconnects; every third client closes its handles first, the others rely on rundown."""
         if self._number % 3 == 0:
-            await self._call(dscomm.LOOKUP_END, dscomm.HandleGiven(self.lookup))
-            await self._call(dscomm.CLOSE_SERVER_HANDLE, dscomm.HandleGiven(self._auth))
+            await self.call(dscomm.LOOKUP_END, dscomm.HandleGiven(self.lookup))
+            await self.call(dscomm.CLOSE_SERVER_HANDLE, dscomm.HandleGiven(self.auth))
         if self._number % 3 == 1:
             self._rpc.abort()
         await self._rpc.close()
 
 
-class SoakError(Exception):
-    """A wrong answer of the server."""
-
-
-def _properties(label: str) -> dict[int, PropVariant]:
-    return props(
-        {
-            PropId.Q_LABEL: label,
-            PropId.Q_QUOTA: quota_of(label),
-        }
-    )
+def _expect(path: str, expected: State, label: object, quota: object) -> None:
+    if (label, quota) != (expected, quota_of(str(expected))):
+        raise SoakError(f"{path} has label {label!r}, quota {quota!r}, not {expected!r}")
 
 
 # --- the server -----------------------------------------------------------------------------------
@@ -287,7 +226,7 @@ class ServerProcess:
 async def server(path: Path) -> AsyncIterator[ServerProcess]:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(SERVER), str(path), stdin=pipe, stdout=pipe
+        *module("directoryserver", path), stdin=pipe, stdout=pipe, cwd=ROOT
     )
     assert process.stdout is not None
     assert process.stdin is not None
@@ -343,7 +282,7 @@ async def soak(path: Path, clients: int, seconds: float, seed: int) -> tuple[Rep
         soakers = await connect_all(running.port, clients, seed, report)
         loaded = await running.counters()
         began = perf_counter()
-        runs = (_run(soaker, lambda: perf_counter() - began >= seconds) for soaker in soakers)
+        runs = (soaker.run(lambda: perf_counter() - began >= seconds) for soaker in soakers)
         await _gathered(runs, report)
         report.elapsed_s = perf_counter() - began
         await _gathered((soaker.leave() for soaker in soakers), report)
@@ -353,7 +292,7 @@ async def soak(path: Path, clients: int, seconds: float, seed: int) -> tuple[Rep
         faults.append(f"under load the server counted {loaded}")
     if any(left.values()):
         faults.append(f"when all clients had left, the server still counted {left}")
-    return report, [*faults, *examine(path, soakers)]
+    return report, [*faults, *examine(path, report.ledger)]
 
 
 async def soak_and_kill(
@@ -365,76 +304,42 @@ async def soak_and_kill(
     async with server(path) as running:
         soakers = await connect_all(running.port, clients, seed, report)
         began = perf_counter()
-        runs = [asyncio.create_task(_run_to_death(soaker, dead, report)) for soaker in soakers]
+        runs = [asyncio.create_task(soaker.run_to_death(dead)) for soaker in soakers]
         await asyncio.sleep(seconds)
         dead.set()
         await running.kill()
         report.elapsed_s = perf_counter() - began
         await asyncio.gather(*runs)
     faults = [f"{count} x {error}" for error, count in report.errors.items()]
-    faults += examine(path, soakers)
+    faults += examine(path, report.ledger)
     async with server(path) as running:
         revived = await connect(running.port, clients, seed, report)
-        old = dscomm.LookupNext(soakers[0].lookup, 8, revived._auth, 64)
+        old = dscomm.LookupNext(soakers[0].lookup, 8, revived.auth, 64)
         try:
-            await revived._call(dscomm.LOOKUP_NEXT, old, {"size": 8})
+            await revived.call(dscomm.LOOKUP_NEXT, old, {"size": 8})
             faults.append("a lookup from before the kill still exists")
         except RpcFault as fault:
             if fault.status != FaultStatus.CONTEXT_MISMATCH:
                 faults.append(f"a lookup from before the kill ends in {fault}")
-        for _ in range(20):
-            _, operation = revived._choose()
-            await operation()
+        more = iter(range(20))
+        await revived.run(lambda: next(more, None) is None)
         await revived.leave()
         left = await running.quiet()
     if any(left.values()):
         faults.append(f"after the restart the server still counts {left}")
-    return report, [*faults, *examine(path, [*soakers, revived])]
+    return report, [*faults, *examine(path, report.ledger)]
 
 
-async def _run(soaker: Soaker, until: Callable[[], bool]) -> None:
-    await soaker.run(until)
-
-
-async def _run_to_death(soaker: Soaker, dead: asyncio.Event, report: Report) -> None:
-    try:
-        await soaker.run(lambda: False)
-    except RpcConnectionError as error:
-        if not dead.is_set():
-            report.errors[str(error)] += 1
-    except (SoakError, RpcFault) as error:
-        report.errors[str(error)] += 1
-    soaker._rpc.abort()
-
-
-async def _gathered(runs: Iterator[Awaitable[None]], report: Report) -> None:
+async def _gathered(runs: Iterable[Awaitable[None]], report: Report) -> None:
     for outcome in await asyncio.gather(*runs, return_exceptions=True):
         if isinstance(outcome, BaseException):
             report.errors[f"{type(outcome).__name__}: {outcome}"] += 1
 
 
-def examine(path: Path, soakers: list[Soaker]) -> list[str]:
+def examine(path: Path, ledger: Ledger) -> list[str]:
     """Compares the store with the clients' acknowledged operations; describes the differences."""
-    store = SqliteStore(path)
-    faults = store.check()
-    with store.read() as view:
-        held = {q.path: q for q in view.objects(ObjectType.QUEUE) if q.path is not None}
-    expected = {queue: kept for soaker in soakers for queue, kept in soaker.queues.items()}
-    for queue, kept in expected.items():
-        found = held.get(queue)
-        label = None if found is None else found.value(PropId.Q_LABEL)
-        if label not in kept.possible:
-            faults.append(f"{queue} has label {label!r}, possible are {kept.possible}")
-        elif found is not None and found.value(PropId.Q_QUOTA) != quota_of(str(label)):
-            faults.append(f"{queue} is half-written: {dict(found.properties)}")
-    known = expected.keys()
-    faults += [f"{q} exists, but no client made it" for q in held if _is_ours(q) and q not in known]
-    store.close()
-    return faults
-
-
-def _is_ours(path: str) -> bool:
-    return path.startswith(PREFIX)
+    with closing(SqliteStore(path)) as store:
+        return [*store.check(), *lost(ledger, copy_of(store))]
 
 
 # --- for people -----------------------------------------------------------------------------------
@@ -463,32 +368,20 @@ def table(report: Report) -> Table:
     return found
 
 
-async def run(options: argparse.Namespace, path: Path) -> tuple[Report, list[str]]:
-    kind: Callable[..., Any] = soak_and_kill if options.kill else soak
-    outcome: tuple[Report, list[str]] = await kind(
-        path, options.clients, options.seconds, options.seed
-    )
-    return outcome
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Loads one directory server with many clients.")
+def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clients", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=1801)
     parser.add_argument("--kill", action="store_true", help="kill -9 the server under the load")
-    options = parser.parse_args(arguments)
-    console = Console()
-    with tempfile.TemporaryDirectory() as directory:
-        report, faults = uvloop.run(run(options, Path(directory) / "soak.db"))
-    console.print(table(report))
+
+
+def _run(given: Given) -> Verdict:
+    options = given.options
+    kind = soak_and_kill if options.kill else soak
+    path = given.directory / "soak.db"
+    report, faults = uvloop.run(kind(path, options.clients, options.seconds, given.seed))
     how = "killed under load" if options.kill else "no handle left"
-    verdict = f"{options.clients} clients, {report.operations:,} operations, {how}"
-    for fault in faults[:20]:
-        console.print(f"fault: {fault}", style="red", highlight=False)
-    console.print(f"{verdict}: {len(faults) or 'no'} faults")
-    return 1 if faults else 0
+    summary = f"{options.clients} clients, {report.operations:,} operations, {how}"
+    return Verdict(summary, faults, "no faults", [table(report)])
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+SCENARIO = Scenario("directory", "one directory server under many clients", _run, _options)

@@ -1,17 +1,16 @@
 """Checks a trace of system calls: no write may be acknowledged before it was flushed.
 
-Usage: strace -f -qq -y -s 256 -e trace=CALLS -o TRACE python tools/crash_worker.py STORE ...
-       python tools/flushcheck.py TRACE STORE [--new]        (CALLS: see ``CALLS`` below)
+To see it find something: python -m tools.harness flush --worker-option=--synchronous-off
 
-For each line ``ack TASK OPERATION ID ...`` that the traced process wrote, at the instant the
-kernel was asked to write it:
+The traced process is ``storewriter``, with a new store. For each line ``ack TASK OPERATION ID ...``
+that it wrote, at the instant the kernel was asked to write it:
 
 1. Every change that the process ever made to the store's file or its write-ahead log (write,
    truncate) is covered by an fsync or fdatasync of that file that began after the change had
    returned and has itself returned 0. A flush under way does not count.
 2. At least one such change came after the process had written ``try TASK OPERATION ID ...``:
    otherwise the acknowledgement came before its own write, or had none.
-3. With ``--new`` (the store did not exist): the directory was flushed after the files were
+3. If the store is new: the directory was flushed after the files were
    made, so that their names are on the disk too.
 
 What that proves: the kernel had confirmed that everything was on stable storage before the process
@@ -19,7 +18,7 @@ acknowledged it. Strace stops a thread at the entry and at the exit of a call un
 it, so the order of lines is the order of events wherever one caused the other.
 
 What it does not prove: that kernel and drive really store the data; that the data are right, or can
-be read back after a crash (``tools/crash.py`` tests that); anything about runs other than the
+be read back after a crash (the scenario ``store`` tests that); anything about runs other than the
 traced one. It sees writes through descriptors only: a writable shared mapping of the files is
 reported as a violation, because writes through it leave no trace; the shared-memory index (-shm)
 and the rollback journal (-journal) are left out, because SQLite rebuilds the one and needs the
@@ -34,11 +33,14 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
+import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from tools.harness.processes import ROOT, module
+from tools.harness.scenario import Given, Scenario, Verdict
 
 CHANGES = frozenset({"write", "pwrite64", "writev", "pwritev", "pwritev2", "ftruncate"})
 FLUSHES = frozenset({"fsync", "fdatasync"})
@@ -230,24 +232,36 @@ def check(lines: Iterable[str], store: str, *, new: bool = False) -> Report:
     return checker.report
 
 
-def strace(output: Path, command: Iterable[str]) -> list[str]:
-    """The command that traces ``command`` with the options that ``check`` needs."""
-    return ["strace", "-f", "-qq", "-y", "-s256", f"-etrace={CALLS}", "-o", str(output), *command]
+def traced(directory: Path, *options: str, groups: int, writers: int = 10) -> Report:
+    """The report on a worker that made a new store and ran so many groups of operations."""
+    store, trace = directory.resolve() / "store.db", directory / "trace"
+    worker = module("storewriter", store, "--seed=1", f"--groups={groups}", f"--writers={writers}")
+    strace = ["strace", "-f", "-qq", "-y", "-s256", f"-etrace={CALLS}", "-o", str(trace)]
+    done = subprocess.run(
+        [*strace, *worker, *options], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"the traced worker failed: {done.stderr}")
+    with trace.open(encoding="utf-8") as lines:
+        report = check(lines, str(store), new=True)
+    said = done.stdout.count("ack ")
+    if not report.acknowledgements == groups * writers == said:
+        raise RuntimeError(f"{said} acknowledgements were said, {report.acknowledgements} traced")
+    return report
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="looks for acknowledgements before their flush")
-    parser.add_argument("trace", type=Path)
-    parser.add_argument("store", type=Path)
-    parser.add_argument("--new", action="store_true", help="the store was made during the trace")
-    arguments = parser.parse_args()
-    with arguments.trace.open(encoding="utf-8") as lines:
-        report = check(lines, str(arguments.store.resolve()), new=arguments.new)
-    print(report)
-    for violation in report.violations:
-        print(violation)
-    return 0 if report.acknowledgements and not report.violations else 1
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--groups", type=int, default=60, help="commits")
+    parser.add_argument("--writers", type=int, default=16, help="writes of each commit")
+    parser.add_argument("--worker-option", action="append", default=[], help="pass this on")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _run(given: Given) -> Verdict:
+    options = given.options
+    report = traced(
+        given.directory, *options.worker_option, groups=options.groups, writers=options.writers
+    )
+    return Verdict(str(report), report.violations, "every write was flushed before its answer")
+
+
+SCENARIO = Scenario("flush", "looks for acknowledgements before their flush", _run, _options)

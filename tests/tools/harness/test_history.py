@@ -1,4 +1,4 @@
-"""The judge of ``tools/crash.py``: what it accepts after a kill, and what it calls a loss."""
+"""The judge of the scenario ``store``: what it accepts after a kill, and what it calls a loss."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scop
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.seqnum import SequenceNumber
-from tools.crash_history import Content, History
-from tools.crash_worker import SITE, queue
+from tools.harness.history import Content, History
+from tools.harness.storewriter import SITE, queue
 
 A, B = Guid(bytes([1]) * 16), Guid(bytes([2]) * 16)
 

@@ -17,7 +17,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.seqnum import SequenceNumber
-from tools.crash_worker import OPERATIONS, SITE, queue
+from tools.harness.storewriter import OPERATIONS, SITE, queue
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""The rules of ``tools/flushcheck.py`` on traces short enough to judge by eye."""
+"""The rules of the scenario ``flush`` on traces short enough to judge by eye."""
 
 from __future__ import annotations
 
 import pytest
 
-from tools.flushcheck import Report, check
+from tools.harness.flush import Report, check
 
 STORE = "/d/s.db"
 TRY = '10  write(1<pipe:[7]>, "try 3 create aa 1.3.0\\n", 22) = 22'
