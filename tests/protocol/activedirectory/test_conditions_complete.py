@@ -13,7 +13,7 @@ import pytest
 
 from mqis.protocol.activedirectory.conditions import conditions_of, search_filter
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
-from mqis.protocol.activedirectory.reading import read_object
+from mqis.protocol.activedirectory.reading import kept_of, read_object
 from mqis.protocol.activedirectory.row import Use
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
@@ -152,7 +152,7 @@ def test_a_condition_finds_all_that_the_restriction_wants(propid: P) -> None:
         for found in entries(propid):
             try:
                 shown = view(found, computer=COMPUTER_ENTRY)
-                obj = read_object(shown, object_type, ENTERPRISE_PARTITION)
+                obj = read_object(shown, object_type, ENTERPRISE_PARTITION, kept_of(object_type))
             except BadAttribute:
                 continue  # a lookup leaves it out
             for restriction in restrictions:

@@ -163,11 +163,11 @@ def test_a_queue_with_values() -> None:
 )  # fmt: skip
 def test_an_attribute_that_is_needed(object_type: ObjectType, missing: tuple[str, ...]) -> None:
     whole = EXAMPLES[object_type]
-    assert read_object(view(whole), object_type, SITE1).properties
+    assert read_object(view(whole), object_type, SITE1, kept_of(object_type)).properties
     for attribute in missing:
         rows = tuple(row for row in whole.attributes if row[0] != attribute)
         with pytest.raises((BadAttribute, DirectoryError), match=attribute):
-            read_object(view(LdapEntry(whole.name, rows)), object_type, SITE1)
+            read_object(view(LdapEntry(whole.name, rows)), object_type, SITE1, kept_of(object_type))
 
 
 def machine(**more: object) -> LdapEntry:

@@ -7,7 +7,7 @@ from functools import cache
 
 from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
-from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
+from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, GIVEN_NAMES, rows_of
 from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import ROWS
@@ -39,6 +39,13 @@ KEPT = frozenset(
 def kept_of(object_type: ObjectType) -> tuple[PropId, ...]:
     """The properties of ``KEPT`` that objects of a type have."""
     return tuple(row.id for row in rows_of(object_type) if row.id in KEPT)
+
+
+@cache
+def shown_of(object_type: ObjectType) -> tuple[PropId, ...]:
+    """Those, and the names that Active Directory gives: what a pass-through server shows."""
+    given = tuple(row.id for row in rows_of(object_type) if row.id in GIVEN_NAMES)
+    return kept_of(object_type) + given
 
 
 def columns_of(propids: Iterable[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -74,9 +81,11 @@ def read_properties(
     return {propid: value for propid, value in found.items() if value is not None}
 
 
-def read_object(view: EntryView, object_type: ObjectType, partition: Guid) -> DirectoryObject:
-    """Returns an entry as an object for a store of our own, which numbers it anew."""
-    properties = read_properties(view, object_type, kept_of(object_type))
+def read_object(
+    view: EntryView, object_type: ObjectType, partition: Guid, propids: Iterable[int]
+) -> DirectoryObject:
+    """Returns an entry as an object with these properties; a store of our own numbers it anew."""
+    properties = read_properties(view, object_type, propids)
     guid = view.entry.guid
     if guid is None:
         raise DirectoryError(
