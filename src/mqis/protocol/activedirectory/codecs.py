@@ -182,13 +182,19 @@ def _decode_sid(values: Octets) -> Value:
 
 def _decode_name(values: Octets) -> Value:
     """Without the identifiers that the extended-DN control puts before it."""
-    return str(ExtendedName.parse(_single(values).decode()).name)
+    return str(_extended(_single(values)).name)
+
+
+def _extended(value: bytes) -> ExtendedName:
+    try:
+        return ExtendedName.parse(value.decode())
+    except WireError as error:
+        raise ValueError(f"{value[:40]!r} is not a distinguished name") from error
 
 
 def _decode_names(values: Octets) -> Value:
     """Names in the order of their identifiers, as the property with those has them."""
-    found = [ExtendedName.parse(value.decode()) for value in values]
-    kept = [name for name in found if not name.is_deleted]
+    kept = [name for name in map(_extended, values) if not name.is_deleted]
     return tuple(str(name.name) for name in sorted(kept, key=lambda n: n.guid or Guid.NULL))
 
 
