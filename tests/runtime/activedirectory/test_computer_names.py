@@ -5,7 +5,7 @@ The common name of each computer here is the account name of another one, or of 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -43,12 +43,14 @@ class Renamed:
         return Named(self.passing, self.machines, self.queues)
 
 
-def add_computers(server: ScriptedDomain, site: Guid) -> tuple[dict[str, Guid], dict[str, Guid]]:
-    """Adds the computers, each with a machine and a queue with the account as its label."""
+def add_computers(
+    server: ScriptedDomain, site: Guid, computers: Sequence[tuple[str, ...]] = COMPUTERS
+) -> tuple[dict[str, Guid], dict[str, Guid]]:
+    """Adds the computers, each with a router and a queue with the account as its label."""
     machines, queues = {}, {}
     for unit in ("East", "West"):
         server.put(f"OU={unit},{server.root}", objectClass=b"organizationalUnit")
-    for container, name, account, host in COMPUTERS:
+    for container, name, account, host in computers:
         place = f"CN={name},{container},{server.root}"
         server.put(
             place,
@@ -57,7 +59,11 @@ def add_computers(server: ScriptedDomain, site: Guid) -> tuple[dict[str, Guid], 
             dNSHostName=host.encode(),
         )
         machines[account] = server.put(
-            f"CN=msmq,{place}", objectClass=b"mSMQConfiguration", mSMQSites=site.raw
+            f"CN=msmq,{place}",
+            objectClass=b"mSMQConfiguration",
+            mSMQSites=site.raw,
+            mSMQServiceType=b"1",
+            mSMQRoutingServices=b"TRUE",
         )
         queues[account] = server.put(
             f"CN=bg0,CN=msmq,{place}", objectClass=b"mSMQQueue", mSMQLabelEx=account.encode()

@@ -211,7 +211,8 @@ def _encode_name(value: Value) -> Octets:
 def _encode_names(value: Value) -> Octets:
     _wanted(value, tuple)
     assert isinstance(value, tuple)
-    return tuple(octets for name in value for octets in _encode_name(name))
+    names = [name if isinstance(name, str) else "" for name in value]
+    return tuple(octets for name in names for octets in _encode_name(name))
 
 
 def _decode_time(values: Octets) -> Value:
