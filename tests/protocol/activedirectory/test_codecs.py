@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from mqis.protocol.activedirectory import codecs
 from mqis.protocol.activedirectory.codecs import AttributeCodec
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.names import DistinguishedName, NamePart
 from mqis.wire.propvariant import Value
 from mqis.wire.security.sid import Sid
 
 CODECS = {name: codec for name, codec in vars(codecs).items() if isinstance(codec, AttributeCodec)}
 GUIDS = st.binary(min_size=16, max_size=16).map(Guid)
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+NAMES = TEXT.map(lambda text: str(DistinguishedName((NamePart("CN", text), NamePart("DC", "x")))))
 VALUES: dict[str, st.SearchStrategy[Value]] = {
     "FLAG": st.integers(0, 1),
     "ANY_FLAG": st.integers(0, 1),
@@ -30,6 +32,8 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
     "ANY_GUID": GUIDS,
     "GUIDS": st.lists(GUIDS, min_size=1, max_size=4, unique=True).map(tuple),
     "OCTETS": st.binary(min_size=1),
+    "NAME": NAMES,
+    "NAMES": st.lists(NAMES, min_size=1, max_size=4).map(tuple),
     "SID": st.builds(Sid, st.integers(0, 9), st.tuples(st.integers(0, 9))).map(Sid.to_bytes),
     "TIME": st.integers(0, 0x7FFFFFFF),
 }

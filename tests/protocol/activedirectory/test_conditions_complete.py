@@ -13,7 +13,7 @@ import pytest
 
 from mqis.protocol.activedirectory.conditions import conditions_of, search_filter
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
-from mqis.protocol.activedirectory.reading import read_object
+from mqis.protocol.activedirectory.reading import read_object, shown_of
 from mqis.protocol.activedirectory.row import Use
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
@@ -29,6 +29,7 @@ from mqis.wire.propvariant import PropVariant, Value, VarType
 from tests.protocol.activedirectory.helpers import (
     COMPUTER_ENTRY,
     FOREST,
+    GATE,
     ID,
     MACHINE,
     NAMES,
@@ -87,9 +88,22 @@ CONSTANTS: dict[VarType, list[Value]] = {
     VarType.UI2: [0, 1, 2, 5, 65535],
     VarType.UI4: [0, 1, 2, 5, 77, 40000, 0xFFFFFFFF],
     VarType.I4: [-1, 0, 1, 1_704_164_645, 2_147_483_647],
-    VarType.LPWSTR: ["", "a", "A", " a ", "b", "Berlin", "*", "gr\u00f6\u00dfe", "\ud800"],
+    VarType.LPWSTR: [
+        "",
+        "a",
+        "A",
+        " a ",
+        "b",
+        "Berlin",
+        "*",
+        "gr\u00f6\u00dfe",
+        "\ud800",
+        str(NAMES[SITE1]),
+        str(NAMES[SITE2]).upper(),
+    ],
     VarType.CLSID: [ID, SITE1, SITE2, Guid.NULL],
     VarType.VECTOR_CLSID: [(), (SITE1,), (SITE2, SITE1), (SITE1, SITE2)],
+    VarType.VECTOR_LPWSTR: [(), (str(NAMES[GATE]),), (str(NAMES[SITE1]), "a"), ("no name",)],
     VarType.BLOB: [b"", b"k", SID, b"x" * 2000],
 }
 
@@ -119,6 +133,8 @@ def values_of(attribute: str, propid: P) -> list[tuple[bytes, ...]]:  # noqa: PL
         return [(), *((number,) for number in _NUMBERS), *several]
     if vt in (VarType.CLSID, VarType.VECTOR_CLSID):
         return [(), *_SITES]
+    if vt is VarType.VECTOR_LPWSTR:
+        return [(), *((str(NAMES[one]).encode(),) for one in (GATE, SITE1))]
     if vt is VarType.LPWSTR:
         return _TEXTS if attribute == "cn" else [(), *_TEXTS]
     if vt is VarType.BLOB:
@@ -152,7 +168,7 @@ def test_a_condition_finds_all_that_the_restriction_wants(propid: P) -> None:
         for found in entries(propid):
             try:
                 shown = view(found, computer=COMPUTER_ENTRY)
-                obj = read_object(shown, object_type, ENTERPRISE_PARTITION)
+                obj = read_object(shown, object_type, ENTERPRISE_PARTITION, shown_of(object_type))
             except BadAttribute:
                 continue  # a lookup leaves it out
             for restriction in restrictions:

@@ -170,9 +170,10 @@ def test_naming_contexts_of_the_root_entry() -> None:
 
 @pytest.mark.req("MQDSSM-2.2.1-08")
 def test_a_computer_is_searched() -> None:
-    assert str(computer_filter("SRV1")) == "(&(objectClass=computer)(sAMAccountName=SRV1$))"
+    names = "(|(sAMAccountName=SRV1$)(dNSHostName=SRV1)(cn=SRV1))"
+    assert str(computer_filter("SRV1")) == f"(&(objectClass=computer){names})"
     assert "(dNSHostName=a.b)" in str(computer_filter("a.b"))
-    assert str(computer_filter("*)(cn=*")).count("(") == 3
+    assert str(computer_filter("*)(cn=*")).count("(") == 6
     assert computer_of(ObjectType.QUEUE, "SRV1\\q") == computer_of(ObjectType.MACHINE, "SRV1")
     assert computer_of(ObjectType.SITE, "x") == ""
 

@@ -17,10 +17,11 @@ from mqis.protocol.activedirectory.reading import (
     kept_of,
     read_object,
     read_properties,
+    shown_of,
 )
 from mqis.protocol.activedirectory.rights import to_active_directory
 from mqis.protocol.activedirectory.row import Use
-from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
+from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, GIVEN_NAMES, rows_of
 from mqis.protocol.activedirectory.schema import needed_names
 from mqis.protocol.activedirectory.servers import SERVER_ATTRIBUTES
 from mqis.protocol.activedirectory.view import EntryView, References
@@ -66,10 +67,12 @@ def read_all(shown: EntryView, object_type: ObjectType) -> dict[int, Any]:
 
 
 def test_every_row_is_read_or_used() -> None:
-    """A row that no object keeps, and that nothing is found by, would be there for tests alone."""
+    """A row that nothing keeps, shows or is found by would be there for tests alone."""
+    shown = {propid for kind in ObjectType for propid in shown_of(kind)}
     assert KEPT <= ATTRIBUTE_ROWS.keys() <= ROWS.keys()
+    assert shown - KEPT == GIVEN_NAMES
     for row in ATTRIBUTE_ROWS.values():
-        assert row.id in KEPT or row.uses, row.id.name
+        assert row.id in shown or row.uses, row.id.name
         assert row.object_type is ROWS[row.id].object_type
         if row.uses:
             assert row.attributes
@@ -163,11 +166,11 @@ def test_a_queue_with_values() -> None:
 )  # fmt: skip
 def test_an_attribute_that_is_needed(object_type: ObjectType, missing: tuple[str, ...]) -> None:
     whole = EXAMPLES[object_type]
-    assert read_object(view(whole), object_type, SITE1).properties
+    assert read_object(view(whole), object_type, SITE1, kept_of(object_type)).properties
     for attribute in missing:
         rows = tuple(row for row in whole.attributes if row[0] != attribute)
         with pytest.raises((BadAttribute, DirectoryError), match=attribute):
-            read_object(view(LdapEntry(whole.name, rows)), object_type, SITE1)
+            read_object(view(LdapEntry(whole.name, rows)), object_type, SITE1, kept_of(object_type))
 
 
 def machine(**more: object) -> LdapEntry:
@@ -348,18 +351,18 @@ def test_columns() -> None:
 
 def test_attributes_of_the_computer() -> None:
     at_computer = {row.id for row in rows_of(ObjectType.MACHINE) if row.computer_attributes}
-    assert at_computer == {P.QM_SIGN_PKS, P.QM_GROUP_IN_CLUSTER}
+    assert at_computer == {P.QM_SIGN_PKS, P.QM_GROUP_IN_CLUSTER, P.QM_PATHNAME_DNS}
 
 
 def test_objects_for_a_store() -> None:
     for object_type, found in EXAMPLES.items():
-        made = read_object(view(found), object_type, SITE1)
+        made = read_object(view(found), object_type, SITE1, kept_of(object_type))
         assert (made.id, made.partition, made.type) == (ID, SITE1, object_type)
         assert set(made.properties) <= KEPT
     nameless = LdapEntry(str(QUEUE), tuple(r for r in EXAMPLES[ObjectType.USER].attributes))
     rows = tuple(row for row in nameless.attributes if row[0] != "objectGUID")
     with pytest.raises(DirectoryError, match="without its objectGUID"):
-        read_object(view(LdapEntry("CN=a", rows)), ObjectType.USER, SITE1)
+        read_object(view(LdapEntry("CN=a", rows)), ObjectType.USER, SITE1, [P.U_SID])
 
 
 ATTRIBUTES = sorted(

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.activedirectory.entry import BadAttribute
+from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.activedirectory.computers import (
     BELIEVED_S,
     MOST_COMPUTERS,
-    ComputerPlaces,
+    KnownComputers,
 )
 from mqis.runtime.activedirectory.reading import ForestReader, Skipped
 from mqis.runtime.ldap.directory import LdapDirectoryClient
@@ -201,13 +201,16 @@ def test_the_place_of_a_computer_is_remembered_while_it_stands_there() -> None:
 
 def test_a_place_is_believed_for_a_moment() -> None:
     now = [0.0]
-    places = ComputerPlaces(lambda: now[0])
-    place = DistinguishedName.parse("CN=SRV1,CN=Computers,DC=corp,DC=example")
-    places.put("SRV1", place)
-    assert places.get("srv1") == place
+    computers = KnownComputers(lambda: now[0])
+    entry = LdapEntry("CN=SRV1,CN=Computers,DC=corp,DC=example", ())
+    other = DistinguishedName.parse("CN=SRV2,CN=Computers,DC=corp,DC=example")
+    computers.put(entry, "SRV1")
+    assert computers.named("srv1") is entry
+    assert computers.at(entry.distinguished_name) is entry
+    assert computers.at(other) is computers.named("srv2") is None
     now[0] = BELIEVED_S
-    assert places.get("srv1") is None
+    assert computers.named("srv1") is computers.at(entry.distinguished_name) is None
     for number in range(MOST_COMPUTERS + 1):
-        places.put(f"host{number}", place)
-    assert places.get("host1") is None
-    assert places.get(f"host{MOST_COMPUTERS}") == place
+        computers.put(entry, f"host{number}")
+    assert computers.named("host1") is None
+    assert computers.named(f"host{MOST_COMPUTERS}") is entry

@@ -228,8 +228,12 @@ class Publishing:
         if found is None:
             return
         view = EntryView(LdapEntry(found.name, found.attributes), forest)
-        if MachineServices.of(view).is_server:
+        if not MachineServices.of(view).is_server:
+            return
+        try:
             await self._settings(machine, creation, facts)
+        except (DirectoryError, LdapRefused) as error:
+            self._notes.tell(f"its settings were not written: {error}", machine.path or found.name)
 
     async def _apply(self, step: PlanStep) -> None:
         try:
@@ -253,11 +257,24 @@ class Publishing:
         """The entry to make, with the identifiers that this directory uses."""
         here = self._renumbered.translated(obj)
         creation = EntryCreation(here.type, here.path or "", here.properties, sites_allowed=True)
-        computer = await self._computer(creation.computer) if creation.computer else None
+        computer = await self._computer_of(here, creation) if creation.computer else None
         wanted = creation.needs().names
         known = self._existing.names
         names = {guid: known[guid] for guid in wanted if guid in known}
         return creation, self._reader.forest, PlanFacts(computer, References(names))
+
+    async def _computer_of(self, obj: DirectoryObject, creation: EntryCreation) -> LdapEntry | None:
+        """The computer of a machine or a queue.
+
+        One that is there says itself below which computer it stands, whatever that is called; so
+        does the machine of a queue (E-MQDSSM-60).
+        """
+        is_queue = obj.type is ObjectType.QUEUE
+        machine = obj.value(PropId.Q_QMID) if is_queue else self._renumbered.of(obj.id)
+        place = self._existing.names.get(machine) if isinstance(machine, Guid) else None
+        if place is None or not (is_queue or str(place).casefold() in self._existing.guids):
+            return await self._computer(creation.computer)
+        return LdapEntry(str(place.parent), ())
 
     async def _computer(self, name: str) -> LdapEntry | None:
         key = name.casefold()

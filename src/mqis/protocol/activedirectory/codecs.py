@@ -15,6 +15,7 @@ from mqis.protocol.directory.types.enterprise import NEW_DIRECTORY, OLD_DIRECTOR
 from mqis.protocol.directory.types.machine import OPERATING_SYSTEMS
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.names import DistinguishedName, ExtendedName
 from mqis.wire.propvariant import Value
 from mqis.wire.security.sid import Sid
 
@@ -193,6 +194,41 @@ def _decode_sid(values: Octets) -> Value:
         raise ValueError(f"is not a SID: {error}") from error
 
 
+def _decode_name(values: Octets) -> Value:
+    """Without the identifiers that the extended-DN control puts before it."""
+    return str(_extended(_single(values)).name)
+
+
+def _extended(value: bytes) -> ExtendedName:
+    try:
+        return ExtendedName.parse(value.decode())
+    except WireError as error:
+        raise ValueError(f"{value[:40]!r} is not a distinguished name") from error
+
+
+def _decode_names(values: Octets) -> Value:
+    """Names in the order of their identifiers, as the property with those has them."""
+    kept = [name for name in map(_extended, values) if not name.is_deleted]
+    return tuple(str(name.name) for name in sorted(kept, key=lambda n: n.guid or Guid.NULL))
+
+
+def _encode_name(value: Value) -> Octets:
+    """The name as a directory writes it; ``ValueError`` for a text that is none."""
+    _wanted(value, str)
+    assert isinstance(value, str)
+    try:
+        return (str(DistinguishedName.parse(value)).encode(),)
+    except WireError as error:
+        raise ValueError(f"{value[:40]!r} is not a distinguished name") from error
+
+
+def _encode_names(value: Value) -> Octets:
+    _wanted(value, tuple)
+    assert isinstance(value, tuple)
+    names = [name if isinstance(name, str) else "" for name in value]
+    return tuple(octets for name in names for octets in _encode_name(name))
+
+
 def _decode_time(values: Octets) -> Value:
     """Seconds since 1970, which end in 2038 on the wire."""
     match = _TIME.fullmatch(_single(values))
@@ -243,5 +279,8 @@ GUID = AttributeCodec(_decode_guid, _encode_guid)
 ANY_GUID = replace(GUID, distinguishes=False)
 GUIDS = AttributeCodec(_decode_guids, _encode_guids)
 OCTETS = AttributeCodec(_decode_octets, _encode_octets)
+#: The server takes two spellings of a name for one.
+NAME = AttributeCodec(_decode_name, _encode_name, distinguishes=False)
+NAMES = AttributeCodec(_decode_names, _encode_names, distinguishes=False)
 SID = AttributeCodec(_decode_sid, _encode_octets)
 TIME = AttributeCodec(_decode_time, _encode_time, ordered=True, finds=_between(0, _SIGNED_32 - 1))

@@ -24,14 +24,38 @@ _DESCRIPTORS = 64
 # --- names ----------------------------------------------------------------------------------------
 
 
+def full_path(view: EntryView) -> Value:
+    return str(view.name)
+
+
 def computer_name(view: EntryView) -> Value:
     """Of a machine: the computer that it stands below."""
-    return _required(view.name.parent.leaf)
+    return _account(view) or _required(view.name.parent.leaf)
 
 
 def queue_path(view: EntryView) -> Value:
     """``computer\\queue`` in lower case (3.1.6.11.2.1)."""
-    return lowered(f"{_required(view.name.parent.parent.leaf)}\\{_queue(view)}")
+    computer = _account(view) or _required(view.name.parent.parent.leaf)
+    return lowered(f"{computer}\\{_queue(view)}")
+
+
+def _account(view: EntryView) -> str:
+    """The name of the computer's account, which no other computer of the domain has.
+
+    Its common name is usually the same, and can be another computer's (E-MQDSSM-60).
+    """
+    return "" if view.computer is None else view.computer.text("sAMAccountName").removesuffix("$")
+
+
+def qualified_computer_name(view: EntryView) -> str:
+    """Empty without one: one such computer must not break every read (E-MQDSSM-16)."""
+    return "" if view.computer is None else view.computer.text("dNSHostName")
+
+
+def qualified_queue_path(view: EntryView) -> Value:
+    """The path with the computer's DNS name; empty without one (3.1.6.11.2.2)."""
+    host = qualified_computer_name(view)
+    return lowered(f"{host}\\{_queue(view)}") if host else ""
 
 
 def _queue(view: EntryView) -> str:

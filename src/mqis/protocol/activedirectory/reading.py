@@ -9,7 +9,7 @@ from typing import Final
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.row import AttributeRow
-from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
+from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, GIVEN_NAMES, rows_of
 from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import ROWS
@@ -50,6 +50,13 @@ _INSTEAD: Final[dict[int, Value]] = {
 def kept_of(object_type: ObjectType) -> tuple[PropId, ...]:
     """The properties of ``KEPT`` that objects of a type have."""
     return tuple(row.id for row in rows_of(object_type) if row.id in KEPT)
+
+
+@cache
+def shown_of(object_type: ObjectType) -> tuple[PropId, ...]:
+    """Those, and the names that Active Directory gives: what a pass-through server shows."""
+    given = tuple(row.id for row in rows_of(object_type) if row.id in GIVEN_NAMES)
+    return kept_of(object_type) + given
 
 
 def columns_of(propids: Iterable[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -123,10 +130,11 @@ def read_object(
     view: EntryView,
     object_type: ObjectType,
     partition: Guid,
+    propids: Iterable[int],
     unfit: list[BadAttribute] | None = None,
 ) -> DirectoryObject:
-    """Returns an entry as an object for a store of our own, which numbers it anew."""
-    properties = read_properties(view, object_type, kept_of(object_type), unfit)
+    """Returns an entry as an object with these properties; a store of our own numbers it anew."""
+    properties = read_properties(view, object_type, propids, unfit)
     guid = view.entry.guid
     if guid is None:
         raise DirectoryError(

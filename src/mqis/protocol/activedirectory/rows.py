@@ -16,6 +16,8 @@ from mqis.protocol.activedirectory.codecs import (
     FLAG,
     GUID,
     GUIDS,
+    NAME,
+    NAMES,
     OCTETS,
     PRIVACY,
     SID,
@@ -166,6 +168,22 @@ _LINK = (
     _many(P.L_GATES, "mSMQSiteGates"),
 )
 
+#: A store of our own has one name for each object (E-MQDS-08); a pass-through server shows these.
+#: Objects are found by the full path with a read, not with a condition (3.1.6.3).
+_NAMES = (
+    computed(P.Q_FULL_PATH, made.full_path),
+    computed(P.Q_PATHNAME_DNS, made.qualified_queue_path, "mSMQQueueNameExt",
+        computer="dNSHostName"),
+    computed(P.QM_FULL_PATH, made.full_path),
+    computed(P.QM_PATHNAME_DNS, made.qualified_computer_name, computer="dNSHostName"),
+    stored(P.QM_OUTFRS_DN, NAMES, "mSMQOutRoutingServers", (), _FIND),
+    stored(P.QM_INFRS_DN, NAMES, "mSMQInRoutingServers", (), _FIND),
+    computed(P.S_FULL_NAME, made.full_path),
+    computed(P.L_FULL_PATH, made.full_path),
+    stored(P.L_NEIGHBOR1_DN, NAME, "mSMQSite1", None, _FIND),
+    stored(P.L_NEIGHBOR2_DN, NAME, "mSMQSite2", None, _FIND),
+)
+
 _DELETION = (
     constant(P.D_SEQNUM, _ZERO_NUMBER),
     constant(P.D_PARTITIONID, Guid.NULL),
@@ -175,12 +193,17 @@ _DELETION = (
 )
 # fmt: on
 
-#: The properties that an object of a store keeps, or by which entries are found, by their number.
+#: The properties that an object of a store keeps, that a pass-through server shows, or by which
+#: entries are found, by their number.
 ATTRIBUTE_ROWS: dict[int, AttributeRow] = {
     row.id: row
-    for rows in (_QUEUE, _MACHINE, _SITE, _DELETION, _NETWORK, _ENTERPRISE, _USER, _LINK)
+    for rows in (_QUEUE, _MACHINE, _SITE, _DELETION, _NETWORK, _ENTERPRISE, _USER, _LINK, _NAMES)
     for row in rows
 }
+#: The names that Active Directory gives beside the path.
+GIVEN_NAMES = frozenset(row.id for row in _NAMES)
+#: Those of the object itself: not more than one object can have such a name.
+UNIQUE_NAMES = frozenset(row.id for row in _NAMES if not row.uses)
 
 
 @cache

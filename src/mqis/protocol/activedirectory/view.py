@@ -30,7 +30,7 @@ class References:
         The extended-DN control brings the identifier along, of deleted entries too.
         """
         found = ExtendedName.parse(value.decode())
-        if "\nDEL:" in found.name.leaf:
+        if found.is_deleted:
             return None
         return found.guid or self._guids.get(found.name.key)
 

@@ -66,7 +66,7 @@ def locate(view: View, target: Target) -> DirectoryObject:
 
 def _by_path(view: View, object_type: ObjectType, path: str) -> DirectoryObject | None:
     if object_type is ObjectType.ROUTINGLINK:
-        return _link_by_path(view, path)
+        return _link_by_path(view, path) or view.find(object_type, path)
     if object_type not in NAME_PROPERTY:
         raise DirectoryError(
             HResult.MQ_ERROR_INVALID_PARAMETER, f"a {object_type.label} has no path name"
@@ -74,6 +74,8 @@ def _by_path(view: View, object_type: ObjectType, path: str) -> DirectoryObject 
     found = view.find(object_type, path)
     if found is None and object_type is ObjectType.MACHINE:
         found = view.find(object_type, path.partition(".")[0])  # QualifiedComputerName
+        if found is not None and found.value(PropId.QM_PATHNAME_DNS):
+            return None  # Active Directory gives it another one
     return found
 
 

@@ -22,7 +22,12 @@ from mqis.protocol.activedirectory.creating import (
 )
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.results import hresult_of
-from mqis.protocol.activedirectory.steps import ENTRY_ALREADY_EXISTS, PlanFacts, PlanStep
+from mqis.protocol.activedirectory.steps import (
+    ENTRY_ALREADY_EXISTS,
+    PlanFacts,
+    PlanStep,
+    value_in,
+)
 from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.protocol.directory.types.catalogue import by_role
@@ -144,10 +149,8 @@ def _of_replication() -> DirectoryError:
 
 async def _create(reader: ForestReader, creation: EntryCreation) -> Guid:
     needs = creation.needs()
-    facts = PlanFacts(
-        await reader.find_computer(needs.computer) if needs.computer else None,
-        await reader.names_of(sorted(needs.names)),
-    )
+    known = await reader.names_of(sorted(needs.names))
+    facts = PlanFacts(await _computer(reader, creation), known)
     if creation.object_type is ObjectType.ROUTINGLINK:
         await _refuse_second_link(reader, creation)
     step = plan_creation(creation, reader.forest, facts)
@@ -158,6 +161,19 @@ async def _create(reader: ForestReader, creation: EntryCreation) -> Guid:
         raise BadAttribute(step.change.name, "objectGUID", "the new entry does not show it")
     await _apply(reader, plan_after_creation(creation, guid, facts))
     return guid
+
+
+async def _computer(reader: ForestReader, creation: EntryCreation) -> LdapEntry | None:
+    """The computer of a new machine or queue.
+
+    A queue belongs to the machine that the caller's rights were checked against, whatever its
+    computer is called by now.
+    """
+    machine = value_in(creation.properties, PropId.Q_QMID)
+    if creation.object_type is ObjectType.QUEUE and isinstance(machine, Guid):
+        place = (await reader.names_of([machine])).names.get(machine)
+        return None if place is None else LdapEntry(str(place.parent), ())
+    return await reader.find_computer(creation.computer) if creation.computer else None
 
 
 async def _refuse_second_link(reader: ForestReader, creation: EntryCreation) -> None:

@@ -119,7 +119,7 @@ class ForestConnection:
             if self._client is None:
                 self._client = LdapDirectoryClient(DomainControllers(self._settings))
             if self._reader is None:
-                self._reader = await ForestReader.open(self._client)
+                self._reader = await ForestReader.open_for_callers(self._client)
             return self._reader
 
     async def _end(self) -> None:

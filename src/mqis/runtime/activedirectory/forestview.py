@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final
 
 from mqis.protocol.activedirectory.conditions import conditions_of, referred, search_filter
-from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
+from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, UNIQUE_NAMES
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.indexing import index_keys
 from mqis.protocol.directory.objects import (
@@ -41,7 +41,7 @@ from mqis.wire.seqnum import SequenceNumber
 _NO_ATTRIBUTES: Final = "1.1"
 #: Objects that one view remembers.
 _MOST_REMEMBERED: Final = 1000
-_NAMELESS: Final = (ObjectType.USER, ObjectType.ROUTINGLINK, ObjectType.DELETEDOBJECT)
+_NAMELESS: Final = (ObjectType.USER, ObjectType.DELETEDOBJECT)
 
 
 class ForestView:
@@ -111,6 +111,10 @@ class ForestView:
         """Leaves to the directory what it can compare; queues of one machine are read below it."""
         if object_type in (ObjectType.ENTERPRISE, ObjectType.DELETEDOBJECT):
             return self.objects(object_type)
+        named = next(filter(None, map(_name_in, restrictions)), "")
+        if named:
+            one = self.find(object_type, named)
+            return iter(() if one is None else (one,))
         base, scope = None, SearchScope.SUBTREE
         owner = next(filter(None, map(_owner_in, restrictions)), None)
         if owner is not None:
@@ -192,6 +196,13 @@ class ForestView:
 
     def outbox(self, after: int, limit: int) -> list[tuple[int, JournalRecord]]:
         return []
+
+
+def _name_in(restriction: Restriction) -> str:
+    """The full path or qualified name that only one object can have; empty if it asks for none."""
+    value = restriction.constant.value
+    wanted = restriction.propid in UNIQUE_NAMES and restriction.relation is Relation.EQ
+    return value if wanted and isinstance(value, str) else ""
 
 
 def _owner_in(restriction: Restriction) -> Guid | None:

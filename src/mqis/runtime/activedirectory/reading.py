@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -22,13 +22,20 @@ from typing import Final
 from mqis.protocol.activedirectory.conditions import class_filter, search_filter
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import ROOT_ATTRIBUTES, Forest
-from mqis.protocol.activedirectory.reading import columns_of, kept_of, read_object
-from mqis.protocol.activedirectory.targets import computer_filter, computer_of, target_of
-from mqis.protocol.activedirectory.view import EntryView, References
+from mqis.protocol.activedirectory.reading import columns_of, kept_of, read_object, shown_of
+from mqis.protocol.activedirectory.targets import (
+    COMPUTER_NAMES,
+    chosen_computer,
+    computer_filter,
+    computer_of,
+    name_in_forest,
+    target_of,
+)
+from mqis.protocol.activedirectory.view import EntryView, NameKey, References
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.protocol.ldap.ports import LdapDirectory, LdapQuery
-from mqis.runtime.activedirectory.computers import ComputerPlaces
+from mqis.runtime.activedirectory.computers import KnownComputers
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import SearchScope
@@ -84,8 +91,19 @@ class Columns:
         propids = kept_of(object_type)
         return cls(propids, *columns_of(propids))
 
+    @classmethod
+    def shown(cls, object_type: ObjectType) -> Columns:
+        """All that a pass-through server shows: the names that the directory gives, too."""
+        propids = shown_of(object_type)
+        own, computer = columns_of(propids)
+        hosted = object_type in (ObjectType.MACHINE, ObjectType.QUEUE)
+        return cls(propids, own, tuple(dict.fromkeys((*computer, *_IDENTITY))) if hosted else ())
 
-_COLUMNS: Final = {object_type: Columns.kept(object_type) for object_type in ObjectType}
+
+#: What tells which computer an entry is.
+_IDENTITY: Final = ("objectClass", "objectGUID", "objectSid", *COMPUTER_NAMES)
+_KEPT: Final = {object_type: Columns.kept(object_type) for object_type in ObjectType}
+_SHOWN: Final = {object_type: Columns.shown(object_type) for object_type in ObjectType}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +118,8 @@ class ForestReader:
     skipped: Skipped = field(default=_log_skipped)
     unfit: Unfit | None = None
     page_size: int = PAGE_SIZE
-    computers: ComputerPlaces = field(default_factory=ComputerPlaces, compare=False)
+    columns: Mapping[ObjectType, Columns] = field(default_factory=lambda: _KEPT, repr=False)
+    computers: KnownComputers = field(default_factory=KnownComputers, compare=False)
 
     @classmethod
     async def open(
@@ -108,6 +127,11 @@ class ForestReader:
     ) -> ForestReader:
         """Reads the naming contexts; ``ProtocolError`` if this is no Active Directory."""
         return cls(client, await read_forest(client), skipped, unfit)
+
+    @classmethod
+    async def open_for_callers(cls, client: LdapDirectory) -> ForestReader:
+        """Opens the reader of a pass-through server, whose objects have all their names."""
+        return cls(client, await read_forest(client), columns=_SHOWN)
 
     async def objects(
         self, types: Sequence[ObjectType] = IN_ORDER
@@ -139,7 +163,7 @@ class ForestReader:
             str(self.forest.search_base(object_type)) if base is None else base,
             scope,
             search_filter(object_type, *([] if condition is None else [condition])),
-            _COLUMNS[object_type].own,
+            self.columns[object_type].own,
             CONTROLS,
             self.page_size,
         )
@@ -165,18 +189,22 @@ class ForestReader:
         entry = await self.read_entry(object_type, name)
         if entry is None:
             return None
-        view = await self._completed(object_type, entry)
-        return self._made(object_type, view)
+        return self._object(object_type, await self._completed(object_type, entry))
 
     async def read_entry(self, object_type: ObjectType, name: str | Guid) -> LdapEntry | None:
         """Reads the entry of an object; None if it is missing or of another class."""
-        found = await self.client.read(name, _COLUMNS[object_type].own, CONTROLS)
+        found = await self.client.read(name, self.columns[object_type].own, CONTROLS)
         entry = None if found is None else LdapEntry(found.name, found.attributes)
         return entry if entry is not None and _is_of(entry, object_type) else None
 
     async def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
-        """Returns the object of a name of MS-MQDS; None if there is none."""
-        computer = self.computers.get(computer_of(object_type, path))
+        """Returns the object of a path of MS-MQDS or of a DN (FullPath); None if there is none."""
+        full = name_in_forest(path, self.forest)
+        if full is not None:
+            return await self.read_one(object_type, str(full))
+        if object_type is ObjectType.ROUTINGLINK:
+            return None
+        computer = self.computers.named(computer_of(object_type, path))
         believed = None if computer is None else self._target(object_type, path, computer)
         if believed is not None:
             found = await self.read_one(object_type, believed)
@@ -189,29 +217,31 @@ class ForestReader:
         """The distinguished name that follows from a path; None if its computer is missing."""
         wanted = computer_of(object_type, path)
         computer = await self.find_computer(wanted) if wanted else None
-        above = None if computer is None else computer.distinguished_name
-        if above is not None:
-            self.computers.put(wanted, above)
-        return self._target(object_type, path, above)
+        return self._target(object_type, path, computer)
 
-    def _target(
-        self, object_type: ObjectType, path: str, computer: DistinguishedName | None
-    ) -> str | None:
+    def _target(self, object_type: ObjectType, path: str, computer: LdapEntry | None) -> str | None:
         asked = ObjectType.SITE if object_type is ObjectType.CN else object_type
-        return target_of(asked, path, self.forest, computer)
+        above = None if computer is None else computer.distinguished_name
+        return target_of(asked, path, self.forest, above)
 
     async def find_computer(self, name: str) -> LdapEntry | None:
-        """Returns the computer with a short or DNS name, wherever it stands."""
+        """Returns the computer with one of the names that computers have, wherever it stands."""
         query = LdapQuery(
             str(self.forest.domain),
             filter=computer_filter(name),
-            attributes=("objectClass", "objectGUID", "objectSid", "dNSHostName"),
+            attributes=_IDENTITY,
             page_size=0,
         )
         async with aclosing(self.client.search(query)) as found:
-            async for entry in found:
-                return LdapEntry(entry.name, entry.attributes)
-        return None
+            entries = [LdapEntry(entry.name, entry.attributes) async for entry in found]
+        computer = chosen_computer(name, entries)
+        if computer is not None:
+            self.computers.put(computer, name)
+        elif entries:
+            log.warning(
+                "%d computers are called %s, and none has it as its account", len(entries), name
+            )
+        return computer
 
     async def names_of(self, guids: Sequence[Guid]) -> References:
         """Reads the names of some entries; those that are missing are left out."""
@@ -228,7 +258,9 @@ class ForestReader:
         self, object_type: ObjectType, entries: Sequence[LdapEntry]
     ) -> list[DirectoryObject]:
         views: Sequence[EntryView | BaseException]
-        if object_type is ObjectType.SITE or _COLUMNS[object_type].computer:
+        if object_type is ObjectType.QUEUE and self.columns[object_type].computer:
+            views = await self._hosted(entries)
+        elif object_type is ObjectType.SITE or self.columns[object_type].computer:
             views = await asyncio.gather(
                 *(self._completed(object_type, entry) for entry in entries), return_exceptions=True
             )
@@ -239,29 +271,66 @@ class ForestReader:
             try:
                 if isinstance(view, BaseException):
                     raise view
-                made.append(self._made(object_type, view))
+                made.append(self._object(object_type, view))
             except (BadAttribute, DirectoryError, WireError) as error:
                 self.skipped(object_type, entry, ProtocolError(str(error)))
-        return made
-
-    def _made(self, object_type: ObjectType, view: EntryView) -> DirectoryObject:
-        unfit: list[BadAttribute] | None = None if self.unfit is None else []
-        made = read_object(view, object_type, _partition(object_type, view), unfit)
-        if unfit and self.unfit is not None:
-            self.unfit(object_type, view.entry, unfit)
         return made
 
     async def _completed(self, object_type: ObjectType, entry: LdapEntry) -> EntryView:
         """The entry with what its properties need from others."""
         view = EntryView(entry, self.forest)
-        if _COLUMNS[object_type].computer:
-            parent = str(view.name.parent)
-            computer = await self.client.read(parent, _COLUMNS[object_type].computer)
+        columns = self.columns[object_type].computer
+        if columns and object_type is ObjectType.QUEUE:
+            view = replace(view, computer=await self._computer_at(view.name.parent.parent))
+        elif columns:
+            computer = await self.client.read(str(view.name.parent), columns)
             if computer is not None:
                 view = replace(view, computer=LdapEntry(computer.name, computer.attributes))
         if object_type is ObjectType.SITE and entry.guid is not None:
             view = replace(view, gates=await self._gates(view.name, entry.guid))
         return view
+
+    async def _hosted(self, queues: Sequence[LdapEntry]) -> list[EntryView | BaseException]:
+        """The queues with their computers, each of which is read once."""
+        views: list[EntryView | BaseException] = []
+        places: dict[NameKey, DistinguishedName] = {}
+        for queue in queues:
+            view = EntryView(queue, self.forest)
+            try:
+                place = view.name.parent.parent
+            except BadAttribute as error:
+                views.append(error)
+                continue
+            places[place.key] = place
+            views.append(view)
+        found = await asyncio.gather(*map(self._computer_at, places.values()))
+        computers = dict(zip(places, found, strict=True))
+        return [
+            replace(view, computer=computers[view.name.parent.parent.key])
+            if isinstance(view, EntryView)
+            else view
+            for view in views
+        ]
+
+    async def _computer_at(self, place: DistinguishedName) -> LdapEntry | None:
+        """The computer of a queue, two levels above it (3.1.6.11.2)."""
+        known = self.computers.at(place)
+        if known is not None:
+            return known
+        found = await self.client.read(str(place), _IDENTITY)
+        if found is None:
+            return None
+        computer = LdapEntry(found.name, found.attributes)
+        self.computers.put(computer)
+        return computer
+
+    def _object(self, object_type: ObjectType, view: EntryView) -> DirectoryObject:
+        unfit: list[BadAttribute] | None = None if self.unfit is None else []
+        propids = self.columns[object_type].propids
+        made = read_object(view, object_type, _partition(object_type, view), propids, unfit)
+        if unfit and self.unfit is not None:
+            self.unfit(object_type, view.entry, unfit)
+        return made
 
     async def _gates(self, name: DistinguishedName, site: Guid) -> tuple[Guid, ...]:
         """The gates of a site's links that belong to the site (3.1.6.20.4)."""

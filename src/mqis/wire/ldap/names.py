@@ -106,6 +106,11 @@ class ExtendedName:
     guid: Guid | None = None
     sid: str = ""
 
+    @property
+    def is_deleted(self) -> bool:
+        """Returns whether Active Directory has renamed the entry to that of a deleted object."""
+        return "\nDEL:" in self.name.leaf
+
     @classmethod
     def parse(cls, text: str) -> ExtendedName:
         guid, sid, start = None, "", 0

@@ -24,8 +24,21 @@ def partition(obj: StoredObject, _view: ObjectLookup) -> Value:
 
 
 def name(obj: StoredObject, _view: ObjectLookup) -> Value:
-    """Returns the path, also for FullPath and qualified names: this directory has one name."""
     return obj.path
+
+
+def given_name(propid: PropId, otherwise: Compute = name) -> Compute:
+    """Makes the reader of a FullPath or qualified name.
+
+    Active Directory gives an object such names beside its path (MS-MQDSSM 3.1.6.11). A store of our
+    own has the path alone (E-MQDS-08).
+    """
+
+    def compute(obj: StoredObject, view: ObjectLookup) -> Value:
+        given = obj.value(propid)
+        return otherwise(obj, view) if given is None else given
+
+    return compute
 
 
 def stored(propid: PropId) -> Compute:

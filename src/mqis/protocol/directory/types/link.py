@@ -11,6 +11,7 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
+from mqis.protocol.directory.types.computing import given_name
 from mqis.protocol.directory.types.row import Compute, ObjectLookup, PropertyRow, StoredObject
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -72,11 +73,12 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.L_ID, APPLY, INVALID, Takes.NOTHING, role=PropertyRole.IDENTIFIER),
     PropertyRow(P.L_GATES_DN, IGNORE, UNLISTED, Takes.NOTHING, readable=False, reserved=True),
     PropertyRow(P.L_NEIGHBOR1_DN, IGNORE, UNLISTED, Takes.NOTHING,
-        computed=_site_name(P.L_NEIGHBOR1)),
+        computed=given_name(P.L_NEIGHBOR1_DN, _site_name(P.L_NEIGHBOR1))),
     PropertyRow(P.L_NEIGHBOR2_DN, IGNORE, UNLISTED, Takes.NOTHING,
-        computed=_site_name(P.L_NEIGHBOR2)),
+        computed=given_name(P.L_NEIGHBOR2_DN, _site_name(P.L_NEIGHBOR2))),
     PropertyRow(P.L_DESCRIPTION, APPLY, APPLY, Takes.NOTHING, default=""),
-    PropertyRow(P.L_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING, computed=_link_path),
+    PropertyRow(P.L_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING,
+        computed=given_name(P.L_FULL_PATH, _link_path)),
     # A create needs this or 803.
     PropertyRow(P.L_ACTUAL_COST, APPLY, APPLY, Takes.ENTERPRISE, required=True, check=_check_cost),
     PropertyRow(P.L_GATES, APPLY, APPLY, Takes.ENTERPRISE,

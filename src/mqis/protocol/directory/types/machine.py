@@ -12,7 +12,7 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.computing import name, owner, security_information
+from mqis.protocol.directory.types.computing import given_name, owner, security_information
 from mqis.protocol.directory.types.machine_values import (
     check_site,
     check_sites,
@@ -94,14 +94,16 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.QM_OS, APPLY, APPLY, Takes.NOTHING,
         default=0, meaning=ValueMeaning.WORD, words=OPERATING_SYSTEMS, replicated=6,
         notified=NotificationPlace(changed=7)),
-    PropertyRow(P.QM_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING, computed=name),
+    PropertyRow(P.QM_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING,
+        computed=given_name(P.QM_FULL_PATH)),
     # The documented client sends the list at create too.
     PropertyRow(P.QM_SITE_IDS, APPLY, APPLY, Takes.PLACE,
         check=check_sites, refers_to=ObjectType.SITE, indexed=True,
         travels_as=P.QM_SITE_ID),
     PropertyRow(P.QM_OUTFRS_DN, IGNORE, UNLISTED, Takes.NOTHING,
-        computed=machine_names(P.QM_OUTFRS)),
-    PropertyRow(P.QM_INFRS_DN, IGNORE, UNLISTED, Takes.NOTHING, computed=machine_names(P.QM_INFRS)),
+        computed=given_name(P.QM_OUTFRS_DN, machine_names(P.QM_OUTFRS))),
+    PropertyRow(P.QM_INFRS_DN, IGNORE, UNLISTED, Takes.NOTHING,
+        computed=given_name(P.QM_INFRS_DN, machine_names(P.QM_INFRS))),
     PropertyRow(P.QM_SERVICE_ROUTING, APPLY, UNLISTED, Takes.ROLE,
         default=0, computed=is_router, store=store_routing, meaning=ValueMeaning.FLAG),
     PropertyRow(P.QM_SERVICE_DSSERVER, APPLY, APPLY, Takes.ROLE,
@@ -113,7 +115,8 @@ ROWS: tuple[PropertyRow, ...] = (
         computed=key(BASE_PROVIDER)),
     PropertyRow(P.QM_ENCRYPTION_PK_ENHANCED, IGNORE, UNLISTED, Takes.NOTHING,
         computed=key(ENHANCED_PROVIDER)),
-    PropertyRow(P.QM_PATHNAME_DNS, IGNORE, IGNORE, Takes.NOTHING, computed=name),
+    PropertyRow(P.QM_PATHNAME_DNS, IGNORE, IGNORE, Takes.NOTHING,
+        computed=given_name(P.QM_PATHNAME_DNS)),
     PropertyRow(P.QM_OBJ_SECURITY, IGNORE, UNLISTED, Takes.PERMISSIONS,
         alias_of=P.QM_SECURITY, meaning=ValueMeaning.DESCRIPTOR, extended=True),
     PropertyRow(P.QM_SECURITY_INFORMATION, IGNORE, UNLISTED, Takes.NOTHING,

@@ -12,7 +12,7 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.computing import name, security_information
+from mqis.protocol.directory.types.computing import given_name, security_information
 from mqis.protocol.directory.types.row import NotificationPlace, PropertyRow
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -85,9 +85,10 @@ ROWS: tuple[PropertyRow, ...] = (
         readable=False, reserved=True, replicated=16),
     PropertyRow(P.Q_LABEL_HASHKEY, IGNORE, UNLISTED, Takes.NOTHING,
         readable=False, reserved=True, replicated=17),
-    PropertyRow(P.Q_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING, computed=name),
+    PropertyRow(P.Q_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING, computed=given_name(P.Q_FULL_PATH)),
     PropertyRow(P.Q_NAME_SUFFIX, APPLY, APPLY, Takes.NOTHING),
-    PropertyRow(P.Q_PATHNAME_DNS, IGNORE, IGNORE, Takes.NOTHING, computed=name),
+    PropertyRow(P.Q_PATHNAME_DNS, IGNORE, IGNORE, Takes.NOTHING,
+        computed=given_name(P.Q_PATHNAME_DNS)),
     PropertyRow(P.Q_MULTICAST_ADDRESS, IGNORE, UNLISTED, Takes.NOTHING, readable=False),
     PropertyRow(P.Q_ADS_PATH, IGNORE, UNLISTED, Takes.NOTHING, readable=False, reserved=True),
     PropertyRow(P.Q_SECURITY, IGNORE, UNLISTED, Takes.PERMISSIONS,

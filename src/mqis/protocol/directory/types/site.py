@@ -11,7 +11,7 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.computing import name, security_information
+from mqis.protocol.directory.types.computing import given_name, security_information
 from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
@@ -33,7 +33,7 @@ ROWS: tuple[PropertyRow, ...] = (
         role=PropertyRole.PARTITION, readable=False),
     PropertyRow(P.S_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
         role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
-    PropertyRow(P.S_FULL_NAME, IGNORE, UNLISTED, Takes.NOTHING, computed=name),
+    PropertyRow(P.S_FULL_NAME, IGNORE, UNLISTED, Takes.NOTHING, computed=given_name(P.S_FULL_NAME)),
     PropertyRow(P.S_NT4_STUB, APPLY, APPLY, Takes.NOTHING, default=0, meaning=ValueMeaning.FLAG),
     PropertyRow(P.S_FOREIGN, APPLY, APPLY, Takes.NOTHING, default=0, meaning=ValueMeaning.FLAG),
     # It reads as zero, and that a write has no effect is a MUST (8.2.8).
