@@ -73,6 +73,16 @@ def tone_of_server(server: MemberStatus) -> Tone:
     return _SERVERS.get(server.state, Tone.LATE)
 
 
+def tone_of_lag(lag: Lag) -> Tone:
+    return _LAGS[lag]
+
+
+def tone_of_member(server: MemberStatus) -> Tone:
+    """The gravest colour of a server and its replicas."""
+    found = {tone_of_server(server), *(tone_of_replica(each) for each in server.replicas)}
+    return next((tone for tone in (Tone.BAD, Tone.LATE) if tone in found), Tone.GOOD)
+
+
 def tone_of_replica(replica: ReplicaStatus) -> Tone:
     if replica.lag is Lag.BEHIND and (replica.behind_s or 0.0) >= LONG_S:
         return Tone.BAD
