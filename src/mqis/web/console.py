@@ -15,6 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mqis.views.console import tones
+from mqis.views.console.alerts import FILE as ALERTS_FILE
+from mqis.views.console.alerts import AlertLog
 from mqis.views.console.charts import ChartPage, chart_page
 from mqis.views.console.faults import MqisError
 from mqis.views.console.mirrors import mirror_sentence
@@ -25,7 +27,7 @@ from mqis.views.console.rights import AccountNames, RightsBook
 from mqis.views.console.samples import SampleHistory
 from mqis.views.console.servers import exceptions_first
 from mqis.views.console.status import EnterpriseStatus, collector_of, counters, number_text
-from mqis.views.console.tones import Tone, tone_of_status
+from mqis.views.console.tones import Tone, tone_of_verdict
 from mqis.web.access import Visitors
 from mqis.web.assets import Assets
 from mqis.web.limiting import Limiter
@@ -41,6 +43,7 @@ MENU = (
     ("/map", "Map"),
     ("/servers", "Servers"),
     ("/replication", "Replication"),
+    ("/alerts", "Alerts"),
     ("/directory", "Directory"),
     ("/journal", "Journal"),
     ("/pipeline", "Pipeline"),
@@ -65,6 +68,8 @@ class Console:
         self.assets = Assets(HERE / "static")
         self._collector = collector_of(settings.places, self.stores)
         self.history = SampleHistory(settings.sample_every_s, settings.most_samples)
+        run = settings.places.run
+        self.alerts = AlertLog(None if run is None else run / ALERTS_FILE)
         self.sampler = Sampler(self._sample, settings.sample_every_s)
         self._latest: EnterpriseStatus | None = None
         #: The time of the sample that was drawn last, and the drawing.
@@ -122,7 +127,8 @@ class Console:
     def status(self) -> EnterpriseStatus:
         """Polls all servers; ``NodesError`` while the run directory cannot be read."""
         status = self._collector.collect()
-        self.history.add(status)
+        if self.history.add(status):
+            self.alerts.observe(status)
         self._latest = status
         return status
 
@@ -169,13 +175,13 @@ class Console:
             status = self.status()
         except MqisError as error:  # the run directory; it may come back
             return {"sentence": _sentence(str(error), Tone.BAD)}
-        servers = status.servers
+        servers, verdict = status.servers, status.verdict
         return {
             "replication": self.fragment("parts/replicas.html", found=replication_page(status)),
             "statistics": self.fragment("parts/counters.html", counted=counters(servers)),
             "servers": self.fragment("parts/servers.html", listed=exceptions_first(servers)),
             "charts": self._drawn(),
-            "sentence": _sentence(status.summary, tone_of_status(status)),
+            "sentence": _sentence(verdict.summary, tone_of_verdict(verdict)),
         }
 
     def _drawn(self) -> str:

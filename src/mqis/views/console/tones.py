@@ -9,7 +9,6 @@ from __future__ import annotations
 from enum import StrEnum
 
 from mqis.enterprise.status import (
-    EnterpriseStatus,
     Lag,
     MatrixCell,
     MemberState,
@@ -18,6 +17,7 @@ from mqis.enterprise.status import (
 )
 from mqis.findings import Gravity
 from mqis.server.monitoring.status import NeighbourStatus
+from mqis.server.monitoring.verdict import HealthVerdict
 
 #: A replica that has been behind for so long does not catch up by itself.
 LONG_S = 300.0
@@ -109,6 +109,6 @@ def tone_of_counter(name: str, value: float) -> Tone:
     return Tone.LATE if name in _TROUBLES else Tone.PLAIN
 
 
-def tone_of_status(status: EnterpriseStatus) -> Tone:
+def tone_of_verdict(verdict: HealthVerdict) -> Tone:
     """The colour of the sentence about the enterprise."""
-    return _GRAVITIES.get(status.verdict.gravity, Tone.GOOD)
+    return _GRAVITIES.get(verdict.gravity, Tone.GOOD)

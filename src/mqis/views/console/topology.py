@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from mqis.enterprise.status import EnterpriseStatus
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.routing.breakage import Breakage
 from mqis.protocol.routing.explain import Explanation
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.console.paging import PagedRows, paged
+from mqis.views.console.tones import Tone, tone_of_member
 from mqis.views.routes.finding import RouteError, compared, find_end
 from mqis.views.routes.rerouting import WhatIfShown, what_if
 from mqis.views.routes.text import heading, reasons, title
@@ -98,8 +101,21 @@ def case_of(snapshot: Snapshot, question: MapQuestion) -> RouteCase:
     return RouteCase.of(snapshot, off, ends)
 
 
+def site_states(status: EnterpriseStatus) -> dict[str, str]:
+    """The gravest state of each site's servers, by the key of the site's name."""
+    found: dict[str, list[Tone]] = {}
+    for server in status.servers:
+        if server.site:
+            found.setdefault(name_key(server.site), []).append(tone_of_member(server))
+    order = (Tone.BAD, Tone.LATE, Tone.GOOD)
+    return {site: min(tones, key=order.index).value for site, tones in found.items()}
+
+
 def topology(
-    chart: Chart, question: MapQuestion, loads: Mapping[Guid, float] | None = None
+    chart: Chart,
+    question: MapQuestion,
+    loads: Mapping[Guid, float] | None = None,
+    states: Mapping[str, str] = MappingProxyType({}),
 ) -> TopologyPage:
     """Makes the page; an unknown name in the question becomes its ``problem``."""
     snapshot = chart.snapshot
@@ -109,7 +125,7 @@ def topology(
     except RouteError as error:
         problem = str(error)
         case = RouteCase.of(snapshot)
-    found = map_of(case, chart.roles, loads)
+    found = map_of(case, chart.roles, loads, states)
     names = ObjectNames(snapshot)
     return TopologyPage(
         found,
