@@ -133,7 +133,7 @@ release: $(VENV)/.dev .build/site/.done .build/twine/.done ## wheel, sdist, manu
 	@touch $@
 
 docs: $(VENV)/.dev ## what tools write into docs/ and deploy/
-	@for tool in architecture protocols_doc configuration_doc metrics_doc properties_doc; do $(PY) tools/$$tool.py || exit 1; done
+	@for tool in architecture protocols_doc configuration_doc metrics_doc alerts_doc properties_doc; do $(PY) tools/$$tool.py || exit 1; done
 
 site: $(VENV)/bin/python .build/site/.done ## the documentation as a site with search, in .build/site/html
 	@$(PY) tools/site_pages.py .build/site/pages

@@ -226,7 +226,8 @@ def test_the_verdict_of_a_running_server(home: Path) -> None:
         values = {"monitoring": {"enabled": True, "port": monitors.add(answer)}}
         config = override(config, values, "test")
         assert told(check_server(config), Gravity.OK) == [
-            "health: One server, with the only copy of the directory"
+            "health: pec1 speaks for itself: no fault is known here; 'mqis status' compares it "
+            "with the 2 servers that it replicates with"
         ]
         answer["problems"] = ["the journal is not written; the log says why"]
         (finding,) = check_server(config)

@@ -25,7 +25,7 @@ from mqis.views.console.tones import (
     tone_of_neighbour,
     tone_of_replica,
     tone_of_server,
-    tone_of_status,
+    tone_of_verdict,
 )
 
 NOON = 1_800_014_400.0  # 2027-01-15 12:00:00 UTC
@@ -235,13 +235,18 @@ def test_the_colour_of_a_replica(shown: ReplicaStatus, tone: Tone) -> None:
 
 def test_the_verdict_colours_the_sentence() -> None:
     good = server("a"), server("b")
-    assert tone_of_status(taken(0, *good)) is Tone.GOOD
-    assert tone_of_status(taken(0, good[0], server("b", 2))) is Tone.LATE
-    assert tone_of_status(taken(0, *good, server("c", state=MemberState.STOPPED))) is Tone.LATE
-    assert tone_of_status(taken(0, *good, server("c", state=MemberState.FAILED))) is Tone.BAD
-    assert tone_of_status(taken(0, server("b"))) is Tone.LATE, "no authority is in sight"
+    assert tone_of_verdict(taken(0, *good).verdict) is Tone.GOOD
+    assert tone_of_verdict(taken(0, good[0], server("b", 2)).verdict) is Tone.LATE
+    assert (
+        tone_of_verdict(taken(0, *good, server("c", state=MemberState.STOPPED)).verdict)
+        is Tone.LATE
+    )
+    assert (
+        tone_of_verdict(taken(0, *good, server("c", state=MemberState.FAILED)).verdict) is Tone.BAD
+    )
+    assert tone_of_verdict(taken(0, server("b")).verdict) is Tone.LATE, "no authority is in sight"
     lacking = server("c", replicas=())
-    assert tone_of_status(taken(0, *good, lacking)) is Tone.LATE
+    assert tone_of_verdict(taken(0, *good, lacking).verdict) is Tone.LATE
     assert tone_of_cell(MatrixCell(lacking, None)) is Tone.LATE
 
 

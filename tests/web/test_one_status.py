@@ -44,6 +44,7 @@ class Shown:
     summary: str
     servers: dict[str, str]
     replicas: dict[str, str]
+    sessions: dict[str, str]
 
 
 def stopped(path: Path) -> str:
@@ -82,9 +83,11 @@ def by_command(run: Path) -> Shown:
     done = CliRunner(env={"COLUMNS": "250"}).invoke(app, words)
     assert done.exit_code == 1
     lines = done.stdout.splitlines()
-    servers = {row["server"]: row["state"] for row in _table(lines, "server", len(WORDS))}
+    rows = _table(lines, "server", len(WORDS))
+    servers = {row["server"]: row["state"] for row in rows}
+    sessions = {row["server"]: row["sessions"] for row in rows}
     (partition,) = _table(lines, "partition", 1)
-    return Shown(lines[1].strip(), servers, {name: partition[name] for name in servers})
+    return Shown(lines[1].strip(), servers, {name: partition[name] for name in servers}, sessions)
 
 
 def _table(lines: list[str], first: str, rows: int) -> list[dict[str, str]]:
@@ -107,11 +110,16 @@ def by_console(run: Path) -> Shown:
     summary = re.search(r'data-live="sentence">([^<]*)<', replication)
     assert summary is not None
     servers = re.findall(
-        r'<th scope="row">(\w)</th>.*?<span class="tag[^"]*">([^<]*)<', overview, re.DOTALL
+        r'<th scope="row"><a[^>]*>(\w)</a></th>.*?<span class="tag[^"]*">([^<]*)<.*?'
+        r'<td class="number">([^<]*)<',
+        overview,
+        re.DOTALL,
     )
     cells = re.findall(r'data-cell="(\w) [^"]*"><span class="tag[^"]*">([^<]*)<', replication)
     assert f">{unescape(summary[1])}</p>" in overview
-    return Shown(unescape(summary[1]), dict(servers), dict(cells))
+    states = {name: state for name, state, _ in servers}
+    sessions = {name: told for name, _, told in servers}
+    return Shown(unescape(summary[1]), states, dict(cells), sessions)
 
 
 def test_the_console_and_the_command_say_the_same_words(run: Path) -> None:
@@ -119,6 +127,7 @@ def test_the_console_and_the_command_say_the_same_words(run: Path) -> None:
     assert shown.servers == {name: server for name, (server, _) in WORDS.items()}
     assert shown.replicas == {name: replica for name, (_, replica) in WORDS.items()}
     assert shown.summary.startswith(SUMMARY)
+    assert shown.sessions == {**dict.fromkeys("abcd", "1 of 2"), "e": "", "f": ""}
     assert by_console(run) == shown
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from json import dumps, loads
+from json import dumps
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
@@ -19,20 +18,12 @@ from mqis.cli.options import JsonOption
 from mqis.cli.output import plain
 from mqis.config.nodes import load_nodes
 from mqis.config.sections import LogLevel
+from mqis.views.tracing.serverlog import LogLine, LogReader
 
 #: The name of the supervisor's own log.
 SUPERVISOR = "supervisor"
 _LEVELS = [level.value for level in LogLevel]
-_TEXT = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]+Z) (\w+) ")
 _LOOK_S = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    time: str
-    server: str
-    level: str
-    text: str
 
 
 def logs(
@@ -61,7 +52,7 @@ def logs(
 
     With --json, each line is one JSON object.
     """
-    readers = [_Reader(name, path) for name, path in _files(run, server)]
+    readers = [LogReader(name, path) for name, path in _files(run, server)]
     least = _LEVELS.index(level.value)
     found = sorted((line for reader in readers for line in reader.more()), key=lambda li: li.time)
     chosen = [line for line in found if _rank(line) >= least]
@@ -100,45 +91,3 @@ def _show(line: LogLine, *, alone: bool) -> None:
 
 def _show_json(line: LogLine) -> None:
     print(dumps(asdict(line)))
-
-
-class _Reader:
-    """Reads one log as it grows; starts again if the file becomes shorter."""
-
-    def __init__(self, name: str, path: Path) -> None:
-        self._name, self._path = name, path
-        self._file: BinaryIO | None = None
-        self._rest = b""
-        self._last = LogLine("", name, "info", "")
-
-    def more(self) -> list[LogLine]:
-        if self._file is None or self._replaced():
-            try:
-                self._file = self._path.open("rb")
-            except FileNotFoundError:
-                return []
-        *whole, self._rest = (self._rest + self._file.read()).split(b"\n")
-        return [self._line(text.decode("utf-8", "replace")) for text in whole]
-
-    def _replaced(self) -> bool:
-        assert self._file is not None
-        try:
-            there = self._path.stat()
-        except FileNotFoundError:
-            return False
-        held = self._file.tell()
-        return there.st_size < held
-
-    def _line(self, text: str) -> LogLine:
-        """Parses a line; one without a time takes time and level from the line before."""
-        moment, level = self._last.time, self._last.level
-        if match := _TEXT.match(text):
-            moment, level = match.groups()
-        elif text.startswith("{"):
-            try:
-                content = loads(text)
-                moment, level = str(content["time"]), str(content["level"])
-            except (ValueError, KeyError, TypeError):
-                pass
-        self._last = LogLine(moment, self._name, level, text)
-        return self._last

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from typing import Annotated
 
 import typer
@@ -22,14 +22,14 @@ from mqis.enterprise.collect import Collector
 from mqis.enterprise.status import (
     EnterpriseStatus,
     Lag,
-    MatrixCell,
     MatrixRow,
     MemberState,
     MemberStatus,
     duration,
+    number_text,
 )
 from mqis.findings import Gravity
-from mqis.server.monitoring.verdict import FindingKind, some
+from mqis.server.monitoring.verdict import FindingKind
 
 #: The columns of the table of servers, and the order in which they are left out for lack of room.
 _COLUMNS = (
@@ -45,14 +45,8 @@ _STYLES = {
     Lag.DIFFERS: "bold red",
     Lag.UNKNOWN: "dim",
 }
-#: Seconds after which a closed file should be in the archive.
-_LATE_ARCHIVE_S = 600
-
-
 #: More servers than this are shown only if something is to be said of them, or with --all.
 _MOST_SERVERS = 20
-#: Digits of a number that are shown: those of an authority that began by its clock have fifteen.
-_DIGITS = 9
 
 
 def status(
@@ -125,32 +119,17 @@ def as_tables(
     members = [s for s in found.servers if not chosen or s.name in chosen]
     listed = members
     if len(members) > _MOST_SERVERS and not everything:
-        listed = [server for server in members if not _is_fine(server)]
+        listed = [server for server in members if not server.is_fine]
     away = [
         cell(_explanation(server), "red") for server in listed if server.reason and not server.up
     ]
-    archives = [cell(text, "yellow") for text in map(_archive, listed) if text]
+    archives = [cell(text, "yellow") for text in (s.late_archive for s in listed) if text]
     rest = len(members) - len(listed)
     more = [cell(f"{rest:,} more servers are up and in step: --all shows them")] if rest else []
     tables = [_servers(listed, found.taken, width)] if listed else []
     shown: list[RenderableType] = [title, summary, *todo[:_MOST_SERVERS], ""]
     shown += [*tables, *away, *archives, *more, ""]
     return Group(*shown, _partitions(found, members, width, everything=everything))
-
-
-def _is_fine(server: MemberStatus) -> bool:
-    return server.up and not server.behind and not server.problems and not _archive(server)
-
-
-def _archive(server: MemberStatus) -> str:
-    """One line about an archive that is behind; "" if it is not."""
-    waiting, lag_s = (server.counters.get(f"archive_{name}", 0) for name in ("waiting", "lag_s"))
-    if lag_s < _LATE_ARCHIVE_S:
-        return ""
-    return (
-        f"{server.name}: {waiting:,.0f} files of the journal wait for the archive, the oldest for "
-        f"{duration(lag_s)}; its log says why"
-    )
 
 
 def _explanation(server: MemberStatus) -> str:
@@ -213,7 +192,7 @@ def _partitions(
     found: EnterpriseStatus, members: Sequence[MemberStatus], width: int, *, everything: bool
 ) -> Table:
     """The partitions: the authority's numbers, and each replica where there is room for all."""
-    names = [server.name for server in members]
+    names = dict.fromkeys(server.name for server in members)
     rows = [(row, [c for c in row.cells if c.server.name in names]) for row in found.rows]
     shown = [name for name, least in _ROOMY.items() if width >= least]
     about = {row.id: _numbers(row) for row in found.rows}
@@ -227,10 +206,10 @@ def _partitions(
     if everything or _natural_width(matrix) <= width:
         return matrix
     counted = table("partition", "authority", "last", "replicas")
-    for row, cells in rows:
+    for row in found.rows:
         numbers = about[row.id]
         counted.add_row(
-            cell(row.name), cell(numbers["authority"]), cell(numbers["last"]), _replicas(cells)
+            cell(row.name), cell(numbers["authority"]), cell(numbers["last"]), _replicas(row, names)
         )
     return counted
 
@@ -240,33 +219,18 @@ _UNBOUNDED = Console(width=100_000)
 
 
 def _numbers(row: MatrixRow) -> dict[str, str]:
-    held = [c for c in row.cells if c.replica is not None]
-    first = next((c for c in held if c.replica and c.replica.authority), None)
-    replica = (first or held[0]).replica
-    assert replica is not None
+    authority, replica = row.authority, row.measure
     return {
-        "authority": "(not in sight)" if first is None else first.server.name,
-        "last": _number(replica.last_seq),
-        "purged": _number(replica.purged_seq),
+        "authority": "(not in sight)" if authority is None else authority.server.name,
+        "last": number_text(replica.last_seq),
+        "purged": number_text(replica.purged_seq),
     }
 
 
-def _replicas(cells: Sequence[MatrixCell]) -> Text:
+def _replicas(row: MatrixRow, names: Collection[str]) -> Text:
     """The number of replicas in each state, those that differ with their names."""
-    groups: dict[tuple[Lag, str], list[str]] = {}
-    for each in cells:
-        if each.lag is not Lag.AUTHORITY:
-            groups.setdefault((each.lag, each.text), []).append(each.server.name)
-    order = sorted(groups.items(), key=lambda item: item[0][0] in (Lag.IN_STEP, Lag.UNKNOWN))
     text = Text()
-    for (lag, words), names in order:
-        what = f"{len(names):,} {words}" if lag is Lag.IN_STEP else f"{some(names)}: {words}"
-        text.append(f"{'; ' if text else ''}{what}", style=_STYLES.get(lag, "yellow"))
+    for group in row.groups(names):
+        style = _STYLES.get(group.lag, "yellow")
+        text.append(f"{'; ' if text else ''}{group.text}", style=style)
     return text
-
-
-def _number(digits: str) -> str:
-    """A sequence number as people read it; of a long one, the last digits."""
-    text = f"{int(digits, 16):,}"
-    kept = _DIGITS + _DIGITS // 3 - 1
-    return text if len(text) <= kept else f"...{text[-kept:]}"

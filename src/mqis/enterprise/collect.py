@@ -100,6 +100,9 @@ def _member(polled: Polled, comparison: Comparison, owners: set[str]) -> MemberS
         status.neighbours if status else (),
         status.counters if status else {},
         status.problems if status else (),
+        status.version if status else "",
+        status.memory_bytes if status else 0,
+        status.disk_free if status else {},
     )
 
 

@@ -6,7 +6,7 @@ about the health of the enterprise (``server.monitoring.verdict``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -18,9 +18,10 @@ from mqis.server.monitoring.replicas import (
     Lag,
     ReplicaStatus,
     duration,
+    number_text,
 )
 from mqis.server.monitoring.status import NeighbourStatus
-from mqis.server.monitoring.verdict import Absence, HealthVerdict, judge, partition_order
+from mqis.server.monitoring.verdict import Absence, HealthVerdict, judge, partition_order, some
 
 __all__ = [
     "WAITING_WORDS",
@@ -30,8 +31,10 @@ __all__ = [
     "MatrixRow",
     "MemberState",
     "MemberStatus",
+    "ReplicaGroup",
     "ReplicaStatus",
     "duration",
+    "number_text",
 ]
 
 
@@ -75,6 +78,8 @@ class MemberState(StrEnum):
         return Absence(f" is {self.text}", f" are {self.text}", gravity)
 
 
+#: Seconds after which a closed file should be in the archive.
+_LATE_ARCHIVE_S = 600
 #: The states that no operator chose, and that do not pass by themselves.
 _BROKEN = (MemberState.FAILED, MemberState.DOWN, MemberState.UNREADABLE)
 _MEMBER_WORDS = {
@@ -107,6 +112,10 @@ class MemberStatus:
     counters: Mapping[str, float] = field(default_factory=dict)
     #: The problems that it reports itself.
     problems: tuple[str, ...] = ()
+    version: str = ""
+    memory_bytes: int = 0
+    #: store, journal or archive -> the free bytes there.
+    disk_free: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def absence(self) -> Absence | None:
@@ -115,6 +124,10 @@ class MemberStatus:
     @property
     def at_rest(self) -> bool:
         return self.state is MemberState.STORED
+
+    @property
+    def neighbours(self) -> int:
+        return len(self.peers)
 
     @property
     def up(self) -> bool:
@@ -140,6 +153,22 @@ class MemberStatus:
         return max((time for time in times if time is not None), default=None)
 
     @property
+    def late_archive(self) -> str:
+        """One sentence about an archive that is behind; "" if it is not."""
+        waiting, lag_s = (self.counters.get(f"archive_{name}", 0) for name in ("waiting", "lag_s"))
+        if lag_s < _LATE_ARCHIVE_S:
+            return ""
+        return (
+            f"{self.name}: {waiting:,.0f} files of the journal wait for the archive, the oldest "
+            f"for {duration(lag_s)}; its log says why"
+        )
+
+    @property
+    def is_fine(self) -> bool:
+        """True if nothing is to be said of it: of many servers, only the others are listed."""
+        return self.up and not (self.behind or self.problems or self.late_archive)
+
+    @property
     def queued(self) -> int:
         """Messages to other servers that wait for delivery or acknowledgement."""
         return sum(peer.queued for peer in self.peers)
@@ -157,7 +186,7 @@ class MemberStatus:
             "partitions": [_replica_json(replica) for replica in self.replicas],
             "queued": self.queued,
             "connected": self.connected,
-            "neighbours": len(self.peers),
+            "neighbours": self.neighbours,
         }
 
 
@@ -180,6 +209,22 @@ class MatrixCell:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaGroup:
+    """The servers whose replicas of a partition are in the same state."""
+
+    lag: Lag
+    words: str
+    servers: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """A count of those that are in step, and names of the others."""
+        if self.lag is Lag.IN_STEP:
+            return f"{len(self.servers):,} {self.words}"
+        return f"{some(self.servers)}: {self.words}"
+
+
+@dataclass(frozen=True, slots=True)
 class MatrixRow:
     """One partition at all servers, in their order."""
 
@@ -187,6 +232,26 @@ class MatrixRow:
     name: str
     owner: str
     cells: tuple[MatrixCell, ...]
+
+    @property
+    def authority(self) -> MatrixCell | None:
+        """The authority's own copy; None if no server in sight is the authority."""
+        return next((c for c in self.cells if c.replica and c.replica.authority), None)
+
+    @property
+    def measure(self) -> ReplicaStatus:
+        """The authority's copy, else another, for the numbers of the partition."""
+        held = [c.replica for c in (self.authority, *self.cells) if c is not None and c.replica]
+        return held[0]
+
+    def groups(self, among: Collection[str] | None = None) -> tuple[ReplicaGroup, ...]:
+        """The replicas by their state, what is not in step first; ``among`` these servers."""
+        found: dict[tuple[Lag, str], list[str]] = {}
+        for each in self.cells:
+            if each.lag is not Lag.AUTHORITY and (among is None or each.server.name in among):
+                found.setdefault((each.lag, each.text), []).append(each.server.name)
+        order = sorted(found.items(), key=lambda item: item[0][0] in (Lag.IN_STEP, Lag.UNKNOWN))
+        return tuple(ReplicaGroup(lag, words, tuple(names)) for (lag, words), names in order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +268,25 @@ class EnterpriseStatus:
     @property
     def rows(self) -> tuple[MatrixRow, ...]:
         """The partitions that any server has, the enterprise's first."""
-        known = {r.id: r for server in reversed(self.servers) for r in server.replicas}
-        order = sorted(known.values(), key=partition_order)
-        return tuple(MatrixRow(r.id, r.name, r.owner, self._cells(r.id)) for r in order)
+        return self.rows_of(self.partitions)
 
-    def _cells(self, partition: str) -> tuple[MatrixCell, ...]:
-        held = ({r.id: r for r in server.replicas} for server in self.servers)
-        pairs = zip(self.servers, held, strict=True)
-        return tuple(MatrixCell(server, replicas.get(partition)) for server, replicas in pairs)
+    @property
+    def partitions(self) -> tuple[ReplicaStatus, ...]:
+        """One replica of each partition that any server has, the enterprise's first."""
+        known = {r.id: r for server in reversed(self.servers) for r in server.replicas}
+        return tuple(sorted(known.values(), key=partition_order))
+
+    def rows_of(self, partitions: Iterable[ReplicaStatus]) -> tuple[MatrixRow, ...]:
+        held = [(server, {r.id: r for r in server.replicas}) for server in self.servers]
+        return tuple(
+            MatrixRow(
+                r.id,
+                r.name,
+                r.owner,
+                tuple(MatrixCell(server, replicas.get(r.id)) for server, replicas in held),
+            )
+            for r in partitions
+        )
 
     @property
     def verdict(self) -> HealthVerdict:

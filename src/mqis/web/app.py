@@ -18,10 +18,12 @@ from mqis.web.asking import Endpoint, changing, reading
 from mqis.web.console import Console
 from mqis.web.guard import RequestGuard
 from mqis.web.pages import (
+    alerts,
     directory,
     journal,
     login,
     pipeline,
+    servers,
     sessions,
     status,
     topology,
@@ -80,6 +82,9 @@ def _routes(console: Console) -> list[Route | Mount]:
         _get("/map/data", reading(topology.data)),
         _get("/map.svg", reading(topology.image)),
         _get("/replication", reading(status.replication)),
+        _get("/servers", reading(servers.browse)),
+        _get("/servers/{name}", reading(servers.show)),
+        _get("/alerts", reading(alerts.show)),
         _get("/live", status.live),
         _get("/directory", reading(directory.browse)),
         _get("/directory/create", reading(directory.new)),

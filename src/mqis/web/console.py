@@ -15,15 +15,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mqis.views.console import tones
+from mqis.views.console.alerts import FILE as ALERTS_FILE
+from mqis.views.console.alerts import AlertLog
 from mqis.views.console.charts import ChartPage, chart_page
 from mqis.views.console.faults import MqisError
 from mqis.views.console.mirrors import mirror_sentence
 from mqis.views.console.places import PlacesError, ServerPlace
 from mqis.views.console.reading import OpenStores, VisitorReader
+from mqis.views.console.replication import replication_page
 from mqis.views.console.rights import AccountNames, RightsBook
 from mqis.views.console.samples import SampleHistory
-from mqis.views.console.status import EnterpriseStatus, collector_of, counters
-from mqis.views.console.tones import Tone, tone_of_status
+from mqis.views.console.servers import exceptions_first
+from mqis.views.console.status import EnterpriseStatus, collector_of, counters, number_text
+from mqis.views.console.tones import Tone, tone_of_verdict
 from mqis.web.access import Visitors
 from mqis.web.assets import Assets
 from mqis.web.limiting import Limiter
@@ -37,7 +41,9 @@ HERE = Path(__file__).parent
 MENU = (
     ("/", "Overview"),
     ("/map", "Map"),
+    ("/servers", "Servers"),
     ("/replication", "Replication"),
+    ("/alerts", "Alerts"),
     ("/directory", "Directory"),
     ("/journal", "Journal"),
     ("/pipeline", "Pipeline"),
@@ -62,7 +68,10 @@ class Console:
         self.assets = Assets(HERE / "static")
         self._collector = collector_of(settings.places, self.stores)
         self.history = SampleHistory(settings.sample_every_s, settings.most_samples)
+        run = settings.places.run
+        self.alerts = AlertLog(None if run is None else run / ALERTS_FILE)
         self.sampler = Sampler(self._sample, settings.sample_every_s)
+        self._latest: EnterpriseStatus | None = None
         #: The time of the sample that was drawn last, and the drawing.
         self._drawing = -1.0, ""
         self.sessions = Sessions(settings.idle_s, settings.lifetime_s, settings.most_sessions)
@@ -87,6 +96,7 @@ class Console:
         self._templates.globals["static"] = self.assets.address
         self._templates.globals["tones"] = tones
         self._templates.filters["thousands"] = lambda number: f"{number:,}"
+        self._templates.filters["sequence"] = number_text
 
     async def close(self) -> None:
         await self.sampler.close()
@@ -117,8 +127,17 @@ class Console:
     def status(self) -> EnterpriseStatus:
         """Polls all servers; ``NodesError`` while the run directory cannot be read."""
         status = self._collector.collect()
-        self.history.add(status)
+        if self.history.add(status):
+            self.alerts.observe(status)
+        self._latest = status
         return status
+
+    def recent_status(self) -> EnterpriseStatus:
+        """The latest status if it is not older than a sample, else a new one."""
+        latest = self._latest
+        if latest is not None and time() - latest.taken < self.settings.sample_every_s:
+            return latest
+        return self.status()
 
     def _sample(self) -> None:
         """Takes a sample for the charts, unless a page has just done so."""
@@ -156,15 +175,13 @@ class Console:
             status = self.status()
         except MqisError as error:  # the run directory; it may come back
             return {"sentence": _sentence(str(error), Tone.BAD)}
-        servers = status.servers
+        servers, verdict = status.servers, status.verdict
         return {
-            "replication": self.fragment("parts/matrix.html", status=status),
-            "statistics": self.fragment(
-                "parts/counters.html", servers=servers, counters=counters(servers)
-            ),
-            "servers": self.fragment("parts/servers.html", servers=servers),
+            "replication": self.fragment("parts/replicas.html", found=replication_page(status)),
+            "statistics": self.fragment("parts/counters.html", counted=counters(servers)),
+            "servers": self.fragment("parts/servers.html", listed=exceptions_first(servers)),
             "charts": self._drawn(),
-            "sentence": _sentence(status.summary, tone_of_status(status)),
+            "sentence": _sentence(verdict.summary, tone_of_verdict(verdict)),
         }
 
     def _drawn(self) -> str:

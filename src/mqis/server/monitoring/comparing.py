@@ -21,6 +21,30 @@ class _Held:
 
 
 @dataclass(slots=True)
+class _Copies:
+    """The copies of one partition, and their measure, which is computed once for all of them."""
+
+    held: list[_Held] = field(default_factory=list)
+    authorities: list[_Held] = field(default_factory=list)
+    #: The last number of the authority, else the highest of all copies; None: not computed yet.
+    reference: int | None = None
+    jumps: set[tuple[int, int]] = field(default_factory=set)
+
+    def add(self, copy: _Held) -> None:
+        self.held.append(copy)
+        if copy.status.authority:
+            self.authorities.append(copy)
+        self.reference = None
+
+    def measure(self) -> tuple[int, set[tuple[int, int]]]:
+        if self.reference is None:
+            best = [each.status for each in self.authorities or self.held]
+            self.reference = max(_number(copy.last_seq) for copy in best)
+            self.jumps = _jumps(best)
+        return self.reference, self.jumps
+
+
+@dataclass(slots=True)
 class Comparison:
     """The copies of all partitions, each to be compared with the others.
 
@@ -29,25 +53,23 @@ class Comparison:
 
     since: Since
     now: float
-    _copies: dict[str, list[_Held]] = field(default_factory=dict)
+    _copies: dict[str, _Copies] = field(default_factory=dict)
 
     def add(self, server: str, status: ServerStatus) -> None:
         for partition in status.partitions:
-            self._copies.setdefault(partition.id, []).append(_Held(server, partition))
+            self._copies.setdefault(partition.id, _Copies()).add(_Held(server, partition))
 
     def replicas(self, server: str, status: ServerStatus) -> tuple[ReplicaStatus, ...]:
         """The partitions of a server beside those of the others, which were added before."""
         return tuple(self._replica(server, partition) for partition in status.partitions)
 
     def _replica(self, server: str, own: PartitionStatus) -> ReplicaStatus:
-        copies = [each.status for each in self._copies.get(own.id, ())]
-        owned = [copy for copy in copies if copy.authority]
-        reference = max(
-            (_number(c.last_seq) for c in owned or copies), default=_number(own.last_seq)
-        )
+        copies = self._copies[own.id]
+        owned = copies.authorities
+        reference, jumps = copies.measure()
         apart = reference - _number(own.last_seq)
         behind = max(0, apart) if owned or apart else None
-        skipped = Distance.between(reference - max(0, apart), reference, _jumps(owned or copies))
+        skipped = Distance.between(reference - max(0, apart), reference, jumps)
         contents, others = self._contents(server, own)
         return ReplicaStatus(
             own.id,
@@ -77,9 +99,11 @@ class Comparison:
 
     def _contents(self, server: str, own: PartitionStatus) -> tuple[Contents, tuple[str, ...]]:
         """The contents beside those of the authority, else beside all other copies."""
-        others = [c for c in self._copies.get(own.id, ()) if c.server != server]
+        copies = self._copies[own.id]
         # An authority is the measure; of two, each is compared with the other.
-        chosen = [c for c in others if c.status.authority] or ([] if own.authority else others)
+        chosen = [c for c in copies.authorities if c.server != server]
+        if not chosen and not own.authority:
+            chosen = [c for c in copies.held if c.server != server]
         results = {c.server: compare_contents(own, c.status) for c in chosen}
         for worst in (Contents.DIFFERENT, Contents.UNPROVED, Contents.EQUAL):
             if worst in results.values():

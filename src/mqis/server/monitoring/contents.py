@@ -136,6 +136,7 @@ class ComparedServer:
     absence: Absence | None = None
     problems: tuple[str, ...] = ()
     at_rest: bool = False
+    neighbours: int = 0
 
 
 def _difference(mine: ServerStatus, peer: ServerStatus) -> Finding | None:

@@ -98,6 +98,8 @@ def _checked(status: ServerStatus) -> ServerStatus:
                 raise ValueError(f"{digest!r} is not a digest")
         if not 0 <= int(partition.site_only) < 1 << 64:
             raise ValueError(f"{partition.site_only} is not a number of queues")
-    for value in status.counters.values():
+    for value in (*status.counters.values(), status.memory_bytes, *status.disk_free.values()):
         float(value)
+    if not isinstance(status.version, str):
+        raise ValueError(f"{status.version!r} is not a version")
     return status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from mqis import __version__
 from mqis.config.sections import ConfiguredRole
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
@@ -26,6 +27,7 @@ from mqis.protocol.replication.memory import Memory
 from mqis.server.monitoring.counters import counters_of
 from mqis.server.monitoring.health import problems
 from mqis.server.monitoring.naming import partition_name
+from mqis.server.monitoring.resources import disk_free, memory_bytes
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import NeighbourStatus, PartitionStatus, ServerStatus
 from mqis.wire.mqds.objecttype import ObjectType
@@ -61,6 +63,9 @@ def status_in(view: View, sources: Sources) -> ServerStatus:
         counters=counters_of(sources),
         problems=tuple(problems(sources)),
         serving=sources.serving,
+        version=__version__,
+        memory_bytes=memory_bytes(),
+        disk_free=disk_free(sources.config),
     )
 
 

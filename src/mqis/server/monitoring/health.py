@@ -56,14 +56,16 @@ def problems(sources: Sources) -> list[str]:
 def own_verdict(sources: Sources, status: ServerStatus | None) -> HealthVerdict:
     """The verdict about this server; ``status`` is None if its store cannot be read."""
     absence = None if sources.serving else NOT_SERVING
-    replicas = None
+    replicas, neighbours = None, 0
     if status is not None:
+        neighbours = len(status.neighbours)
         comparison = Comparison({}, 0.0)
         comparison.add(sources.name, status)
         replicas = comparison.replicas(sources.name, status)
-    server = ComparedServer(sources.name, replicas, absence, tuple(problems(sources)))
-    found = judge([server]).about(sources.name)
-    return HealthVerdict((*sources.contents.findings, *found.findings), found.good)
+    found = tuple(problems(sources))
+    server = ComparedServer(sources.name, replicas, absence, found, neighbours=neighbours)
+    verdict = judge([server]).about(sources.name)
+    return HealthVerdict((*sources.contents.findings, *verdict.findings), verdict.good)
 
 
 def health_json(sources: Sources, verdict: HealthVerdict) -> tuple[bool, dict[str, Any]]:

@@ -15,6 +15,8 @@ from enum import StrEnum
 from mqis.protocol.replication.comparable import Contents
 from mqis.protocol.replication.settings import DEFAULTS
 
+#: The decimal digits of a number that are shown.
+_DIGITS = 9
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 #: (server, partition) -> when the replica was first seen behind; (server, "") -> first silent.
@@ -27,6 +29,16 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
     return f"{max(0.0, seconds):.0f} s"
+
+
+def number_text(digits: str) -> str:
+    """A sequence number, of hexadecimal digits, as people read it; of a long one, its end.
+
+    Those of an authority that began by its clock have fifteen decimal digits.
+    """
+    text = f"{int(digits, 16):,}"
+    kept = _DIGITS + _DIGITS // 3 - 1
+    return text if len(text) <= kept else f"...{text[-kept:]}"
 
 
 class Lag(StrEnum):

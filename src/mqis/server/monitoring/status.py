@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 
@@ -66,6 +66,12 @@ class ServerStatus:
     problems: tuple[str, ...] = ()
     #: False until clients are served.
     serving: bool = True
+    #: The version of mqis; empty if an earlier one answers, or if the server does not run.
+    version: str = ""
+    #: Its resident memory; 0 if that is not known.
+    memory_bytes: int = 0
+    #: store, journal or archive -> the free bytes there.
+    disk_free: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -91,5 +97,5 @@ def _partition(content: Mapping[str, Any]) -> PartitionStatus:
 
 
 def _known(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(kind)}
+    names = {each.name for each in fields(kind)}
     return {key: value for key, value in content.items() if key in names}

@@ -151,6 +151,10 @@ class JudgedServer(Protocol):
     def at_rest(self) -> bool:
         """Its store was read instead of its status."""
 
+    @property
+    def neighbours(self) -> int:
+        """The number of servers that it replicates with, as it knows them."""
+
 
 def judge(servers: Sequence[JudgedServer], run: str = "") -> HealthVerdict:
     """Returns the verdict about these servers and their replicas.
@@ -173,10 +177,20 @@ def judge(servers: Sequence[JudgedServer], run: str = "") -> HealthVerdict:
 
 def _good(servers: Sequence[JudgedServer]) -> str:
     if len(servers) == 1:
-        return ALONE
+        return _speaking_for_itself(servers[0]) if servers[0].neighbours else ALONE
     copies = [r for server in servers for r in server.partitions or () if not r.authority]
     equal = copies and all(copy.contents is Contents.EQUAL for copy in copies)
     return EQUAL if equal else IN_STEP
+
+
+def _speaking_for_itself(server: JudgedServer) -> str:
+    """The sentence for one server of several: it knows of the others, and does not judge them."""
+    many = server.neighbours
+    others = "the server" if many == 1 else f"the {many:,} servers"
+    return (
+        f"{server.name} speaks for itself: no fault is known here; 'mqis status' compares it with "
+        f"{others} that it replicates with"
+    )
 
 
 # --- servers --------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from mqis.protocol.directory.types.columns import ValueMeaning, WriteRule
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation as Part
 from mqis.views.console.guarded import GuardedSource, ReadValue
+from mqis.views.console.paging import page_of
 from mqis.views.console.reading import Secured
 from mqis.views.presentation.permissions import (
     NO_NAMES,
@@ -146,8 +147,7 @@ def listing(
     wanted = columns if described is None or described in columns else (*columns, described)
     names = _Names(source, accounts)
     number, cut, part = _search(source, object_type, text, wanted, names)
-    pages = max(1, -(-number // PAGE))
-    page = min(max(page, 1), pages)
+    page, pages = page_of(number, page, PAGE)
     rows = tuple(
         ObjectRow(str(record.id), tuple(names.shown(p, record.values[p]) for p in columns))
         for record in part(slice((page - 1) * PAGE, page * PAGE))

@@ -36,6 +36,8 @@ class ServerPlace:
     mapper_port: int = 135
     #: Its configuration, which names its administrators and its accounts file.
     config: Path | None = None
+    #: The file with its log lines.
+    log: Path | None = None
     #: The supervisor's state of a server of ``mqis up``, such as "ready" or "failed".
     state: str = ""
 
@@ -108,6 +110,7 @@ def _of_node(node: NodePlace, known: Supervised | None) -> ServerPlace:
         f"{node.address}:{node.rpc_port}",
         node.mapper_port,
         Path(node.config) if node.config else None,
+        Path(node.log) if node.log else None,
         "" if known is None else known.state.value,
     )
 

@@ -83,15 +83,16 @@ class SampleHistory:
         with self._lock:
             return self._is_due(now)
 
-    def add(self, status: EnterpriseStatus) -> None:
-        """Keeps the numbers of a status, unless the last sample is too recent."""
+    def add(self, status: EnterpriseStatus) -> bool:
+        """Keeps the numbers of a status; returns False if the last sample is too recent."""
         with self._lock:
             if not self._is_due(status.taken):
-                return
+                return False
             if self._kept and status.taken < self._kept[-1].time:
                 self._kept.clear()  # the clock was set back
                 self._made.clear()
             self._kept.append(self._sample(status))
+            return True
 
     def _is_due(self, now: float) -> bool:
         if not self._kept:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqis.enterprise.collect import Collector
-from mqis.enterprise.status import EnterpriseStatus, MemberStatus
+from mqis.enterprise.status import EnterpriseStatus, MemberStatus, number_text
 from mqis.views.console.places import Places
 from mqis.views.console.reading import OpenStores
+from mqis.views.console.replication import MOST_COLUMNS
 from mqis.views.console.tones import Tone, tone_of_counter
 
-__all__ = ["Collector", "Counter", "EnterpriseStatus", "collector_of", "counters"]
+__all__ = ["Collector", "Counters", "EnterpriseStatus", "collector_of", "counters", "number_text"]
 
 
 def collector_of(places: Places, stores: OpenStores) -> Collector:
@@ -22,20 +23,45 @@ def collector_of(places: Places, stores: OpenStores) -> Collector:
 @dataclass(frozen=True, slots=True)
 class Counter:
     name: str
-    #: Text and colour, by server in their order; empty for a server without it.
+    #: Text and colour, by column; empty for a server without it.
     values: tuple[tuple[str, Tone], ...]
+    #: Of many servers, the one with the highest value; empty if it is 0 everywhere.
+    highest_at: str = ""
 
 
-def counters(servers: Sequence[MemberStatus]) -> list[Counter]:
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Counters of servers: a column for each if they are few, else sums and the highest values."""
+
+    #: The servers with a column each; empty if there are too many.
+    columns: tuple[str, ...]
+    #: The number of all servers.
+    servers: int
+    rows: tuple[Counter, ...]
+
+
+def counters(servers: Sequence[MemberStatus]) -> Counters:
     """Returns every counter that any server has."""
-    by_server = [server.counters for server in servers]
-    names = sorted({name for each in by_server for name in each})
-    return [Counter(name, tuple(_shown(name, each) for each in by_server)) for name in names]
+    names = sorted({name for server in servers for name in server.counters})
+    few = len(servers) <= MOST_COLUMNS
+    make = _by_server if few else _summed
+    columns = tuple(server.name for server in servers) if few else ()
+    return Counters(columns, len(servers), tuple(make(name, servers) for name in names))
 
 
-def _shown(name: str, counted: Mapping[str, float]) -> tuple[str, Tone]:
-    if name not in counted:
+def _by_server(name: str, servers: Sequence[MemberStatus]) -> Counter:
+    return Counter(name, tuple(_shown(name, server.counters.get(name)) for server in servers))
+
+
+def _summed(name: str, servers: Sequence[MemberStatus]) -> Counter:
+    values = {server.name: server.counters.get(name, 0) for server in servers}
+    at = max(values, key=lambda server: values[server])
+    pair = _shown(name, sum(values.values())), _shown(name, values[at])
+    return Counter(name, pair, at if values[at] else "")
+
+
+def _shown(name: str, value: float | None) -> tuple[str, Tone]:
+    if value is None:
         return "", Tone.PLAIN
-    value = counted[name]
     text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3f}"
     return text, tone_of_counter(name, value)

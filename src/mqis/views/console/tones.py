@@ -9,7 +9,6 @@ from __future__ import annotations
 from enum import StrEnum
 
 from mqis.enterprise.status import (
-    EnterpriseStatus,
     Lag,
     MatrixCell,
     MemberState,
@@ -18,6 +17,7 @@ from mqis.enterprise.status import (
 )
 from mqis.findings import Gravity
 from mqis.server.monitoring.status import NeighbourStatus
+from mqis.server.monitoring.verdict import HealthVerdict
 
 #: A replica that has been behind for so long does not catch up by itself.
 LONG_S = 300.0
@@ -73,6 +73,16 @@ def tone_of_server(server: MemberStatus) -> Tone:
     return _SERVERS.get(server.state, Tone.LATE)
 
 
+def tone_of_lag(lag: Lag) -> Tone:
+    return _LAGS[lag]
+
+
+def tone_of_member(server: MemberStatus) -> Tone:
+    """The gravest colour of a server and its replicas."""
+    found = {tone_of_server(server), *(tone_of_replica(each) for each in server.replicas)}
+    return next((tone for tone in (Tone.BAD, Tone.LATE) if tone in found), Tone.GOOD)
+
+
 def tone_of_replica(replica: ReplicaStatus) -> Tone:
     if replica.lag is Lag.BEHIND and (replica.behind_s or 0.0) >= LONG_S:
         return Tone.BAD
@@ -99,6 +109,6 @@ def tone_of_counter(name: str, value: float) -> Tone:
     return Tone.LATE if name in _TROUBLES else Tone.PLAIN
 
 
-def tone_of_status(status: EnterpriseStatus) -> Tone:
+def tone_of_verdict(verdict: HealthVerdict) -> Tone:
     """The colour of the sentence about the enterprise."""
-    return _GRAVITIES.get(status.verdict.gravity, Tone.GOOD)
+    return _GRAVITIES.get(verdict.gravity, Tone.GOOD)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from mqis.enterprise.status import EnterpriseStatus
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.routing.breakage import Breakage
 from mqis.protocol.routing.explain import Explanation
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import ObjectNames
+from mqis.views.console.paging import PagedRows, paged
+from mqis.views.console.tones import Tone, tone_of_member
 from mqis.views.routes.finding import RouteError, compared, find_end
 from mqis.views.routes.rerouting import WhatIfShown, what_if
 from mqis.views.routes.text import heading, reasons, title
@@ -21,8 +25,6 @@ from mqis.wire.guid import Guid
 
 #: The most links that can be off at a time.
 MOST_OFF = 64
-#: Rows of a table; links that are off come first, so the first page has them all.
-ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +64,16 @@ class MapQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsOfLinks:
-    rows: tuple[LinkOnMap, ...]
-    total: int
-    page: int
-    pages: int
+class RowsOfLinks(PagedRows[LinkOnMap]):
     #: Links that are off and on other pages.
-    off_elsewhere: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RowsOfSites:
-    rows: tuple[SiteOnMap, ...]
-    total: int
-    page: int
-    pages: int
+    off_elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyPage:
     map: SiteMap
     links: RowsOfLinks
-    sites: RowsOfSites
+    sites: PagedRows[SiteOnMap]
     machines: tuple[str, ...]
     off: tuple[LinkOnMap, ...]
     route: RouteShown | None
@@ -111,8 +101,21 @@ def case_of(snapshot: Snapshot, question: MapQuestion) -> RouteCase:
     return RouteCase.of(snapshot, off, ends)
 
 
+def site_states(status: EnterpriseStatus) -> dict[str, str]:
+    """The gravest state of each site's servers, by the key of the site's name."""
+    found: dict[str, list[Tone]] = {}
+    for server in status.servers:
+        if server.site:
+            found.setdefault(name_key(server.site), []).append(tone_of_member(server))
+    order = (Tone.BAD, Tone.LATE, Tone.GOOD)
+    return {site: min(tones, key=order.index).value for site, tones in found.items()}
+
+
 def topology(
-    chart: Chart, question: MapQuestion, loads: Mapping[Guid, float] | None = None
+    chart: Chart,
+    question: MapQuestion,
+    loads: Mapping[Guid, float] | None = None,
+    states: Mapping[str, str] = MappingProxyType({}),
 ) -> TopologyPage:
     """Makes the page; an unknown name in the question becomes its ``problem``."""
     snapshot = chart.snapshot
@@ -122,7 +125,7 @@ def topology(
     except RouteError as error:
         problem = str(error)
         case = RouteCase.of(snapshot)
-    found = map_of(case, chart.roles, loads)
+    found = map_of(case, chart.roles, loads, states)
     names = ObjectNames(snapshot)
     return TopologyPage(
         found,
@@ -153,30 +156,24 @@ def _links_of(snapshot: Snapshot, off: Sequence[str]) -> list[Guid]:
 def _rows_of_links(found: SiteMap, question: MapQuestion) -> RowsOfLinks:
     key = name_key(question.search)
     kept = [link for link in found.links if not key or key in name_key(link.name) or key == link.id]
+    # Links that are off come first, so the first page has them all.
     kept.sort(key=lambda link: (not link.off, not link.route, name_key(link.name), link.id))
-    page, pages = _page(len(kept), question.links_page)
-    rows = kept[(page - 1) * ROWS : page * ROWS]
-    shown = {link.id for link in rows}
+    part = paged(kept, question.links_page)
+    shown = {link.id for link in part.rows}
     elsewhere = (link.id for link in found.links if link.off and link.id not in shown)
-    return RowsOfLinks(tuple(rows), len(kept), page, pages, tuple(elsewhere))
+    return RowsOfLinks(part.rows, part.total, part.page, part.pages, tuple(elsewhere))
 
 
-def _rows_of_sites(found: SiteMap, question: MapQuestion) -> RowsOfSites:
+def _rows_of_sites(found: SiteMap, question: MapQuestion) -> PagedRows[SiteOnMap]:
     key = name_key(question.search)
     kept = [site for site in found.sites if not key or _mentions(site, key)]
     kept.sort(key=lambda site: (not site.on_route, name_key(site.name), site.id))
-    page, pages = _page(len(kept), question.sites_page)
-    return RowsOfSites(tuple(kept[(page - 1) * ROWS : page * ROWS]), len(kept), page, pages)
+    return paged(kept, question.sites_page)
 
 
 def _mentions(site: SiteOnMap, key: str) -> bool:
     texts = (site.name, *site.lines)
     return key == site.id or any(key in name_key(text) for text in texts)
-
-
-def _page(total: int, wanted: int) -> tuple[int, int]:
-    pages = max(1, -(-total // ROWS))
-    return min(max(1, wanted), pages), pages
 
 
 # --- a route --------------------------------------------------------------------------------------

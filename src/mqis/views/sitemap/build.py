@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mqis.extras import GRAPHS
+from mqis.protocol.directory.objects import name_key
 from mqis.protocol.routing.explain import Explanation
 from mqis.protocol.routing.model import Link
 from mqis.protocol.routing.snapshot import Snapshot
@@ -35,6 +36,8 @@ class MapRequest:
     off: frozenset[Guid] = frozenset()
     #: Messages by link; None: unknown.
     loads: Mapping[Guid, float] | None = None
+    #: The states of sites (``SiteOnMap.state``) by the keys of their names.
+    states: Mapping[str, str] = field(default_factory=dict)
 
 
 def site_map(snapshot: Snapshot, wanted: MapRequest | None = None) -> SiteMap:
@@ -101,6 +104,7 @@ class _Builder:
                 site in on_route,
                 placed.names_from[n] if self._drawn else 0.0,
                 placed.lines_from[n] if self._drawn else 0.0,
+                self._wanted.states.get(name_key(self._names.site(site)), ""),
             )
 
     def _links_on_map(self) -> Iterable[LinkOnMap]:

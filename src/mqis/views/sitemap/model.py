@@ -32,6 +32,8 @@ class SiteOnMap:
     #: The smallest zoom with room for the name, and with room for name and lines.
     name_from: float
     lines_from: float
+    #: The state of its servers: good, late or bad; empty if it is not known.
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,18 +20,22 @@ from mqis.wire.guid import Guid
 
 
 def map_of(
-    case: RouteCase, roles: Mapping[Guid, str], loads: Mapping[Guid, float] | None = None
+    case: RouteCase,
+    roles: Mapping[Guid, str],
+    loads: Mapping[Guid, float] | None = None,
+    states: Mapping[str, str] = MappingProxyType({}),
 ) -> SiteMap:
-    return site_map(case.snapshot, MapRequest(roles, case.route, case.off, loads))
+    return site_map(case.snapshot, MapRequest(roles, case.route, case.off, loads, states))
 
 
 def picture(
     case: RouteCase,
     roles: Mapping[Guid, str] = MappingProxyType({}),
     loads: Mapping[Guid, float] | None = None,
+    states: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Draws the map as SVG."""
-    found = map_of(case, roles, loads)
+    found = map_of(case, roles, loads, states)
     return draw(found, [*case.notes(), *notes_of(found)])
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 
-from mqis.views.sitemap.captions import LINE
+from mqis.views.sitemap.captions import LINE, CaptionRoom, Rectangle, width_of_text
 from mqis.views.sitemap.model import (
     LinkOnMap,
     Point,
@@ -18,7 +19,20 @@ from mqis.views.sitemap.wording import plain
 
 _MARGIN = 30.0
 #: Pixels of a character of the notes.
-_CHARACTER = 6.6
+_CHARACTER = 7.6
+#: The sizes of texts.
+_SIZES = {"name": 12, "gate": 11, "cost": 11, "region": 17}
+#: The corners of the shapes of states, around 0 with the radius 1; others are discs.
+_CORNERS = {
+    "late": ((0.0, -1.1), (1.0, 0.8), (-1.0, 0.8)),
+    "bad": ((-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0.8)),
+}
+#: The words for states.
+STATES = {
+    "good": "its servers are in order",
+    "late": "its servers need a look",
+    "bad": "its servers need help",
+}
 
 _STYLE = """
 svg{background:#fff;color:#1a1a1a;font:12px system-ui,sans-serif}
@@ -26,12 +40,16 @@ text{fill:currentColor;text-anchor:middle;paint-order:stroke;stroke:#fff;stroke-
 stroke-linejoin:round}.name{font-weight:600}.gate,.note{fill:#51607a;font-size:11px}
 .note{text-anchor:start}.disc{fill:#f1f5fa;stroke:#dbe4ef}.region{fill:#7c8ca5;font-size:17px}
 .dot{fill:#d5e3f4;stroke:#4a6fa5;stroke-width:1.4}.link{stroke:#8d9bb0;fill:none}
-.cost{font-size:11px}.on .dot{fill:#ffe0b8;stroke:#c85f00;stroke-width:2.4}
+.good .dot{fill:#cfe9d8;stroke:#1d6b3c}.late .dot{fill:#fbdfae;stroke:#8a4b00}
+.bad .dot{fill:#f6c0c0;stroke:#a3202c;stroke-width:2}.cost{font-size:11px}
+.on .dot{fill:#ffe0b8;stroke:#c85f00;stroke-width:2.4}
 .on.link{stroke:#d9730d}.head{fill:#d9730d}.off.link{stroke-dasharray:3 6}
 .shut .dot{stroke-dasharray:3 2;fill:#fff}
 @media (prefers-color-scheme:dark){svg{background:#14171c;color:#e8eaed}text{stroke:#14171c}
 .gate,.note{fill:#a5b2c8}.disc{fill:#1a2029;stroke:#2a3442}.region{fill:#8797b1}
-.dot{fill:#26405f;stroke:#86a8dd}.link{stroke:#66748b}.on .dot{fill:#5a3510;stroke:#ff9d3d}
+.dot{fill:#26405f;stroke:#86a8dd}.good .dot{fill:#1d4a30;stroke:#84d6a3}
+.late .dot{fill:#5a3f10;stroke:#f3bd73}.bad .dot{fill:#63262a;stroke:#ff9d9d}.link{stroke:#66748b}
+.on .dot{fill:#5a3510;stroke:#ff9d3d}
 .on.link{stroke:#ff9d3d}.head{fill:#ff9d3d}.shut .dot{fill:#14171c}}
 """.replace("\n", "")
 
@@ -55,9 +73,8 @@ def draw(found: SiteMap, notes: Sequence[str]) -> str:
         _ARROW,
         *map(_disc, found.regions),
         *(_link(link, places) for link in found.links if found.drawn),
-        *(_cost(link, places) for link in found.links if _has_cost(link, found)),
         *(map(_site, found.sites) if found.drawn else ()),
-        *(_name(region) for region in found.regions),
+        *_captions(found, places),
         *_notes(notes, found.height),
         "</svg>",
     ]
@@ -86,9 +103,8 @@ def _disc(region: RegionOnMap) -> str:
     )
 
 
-def _name(region: RegionOnMap) -> str:
-    top = region.y - region.radius + 22
-    return f'<text class="region" x="{region.x}" y="{top:.1f}">{_text(region.caption)}</text>'
+def _name(region: RegionOnMap) -> _Text:
+    return _Text("region", region.x, region.y - region.radius + 22, region.caption)
 
 
 # --- links ----------------------------------------------------------------------------------------
@@ -129,36 +145,82 @@ def _border(site: SiteOnMap, towards: Point) -> Point:
     return site.x + across * share, site.y + down * share
 
 
-def _has_cost(link: LinkOnMap, found: SiteMap) -> bool:
-    """Costs are drawn on the route, and everywhere if there are few sites."""
-    return found.drawn and (bool(link.route) or not found.regions)
-
-
-def _cost(link: LinkOnMap, places: dict[str, SiteOnMap]) -> str:
+def _cost(link: LinkOnMap, places: dict[str, SiteOnMap]) -> _Text:
     start, over, end = curve(link, places)
     x = (start[0] + 2 * over[0] + end[0]) / 4
     y = (start[1] + 2 * over[1] + end[1]) / 4
-    return f'<text class="cost" x="{x:.1f}" y="{y + 4:.1f}">{link.cost}</text>'
+    return _Text("cost", x, y + 4, str(link.cost))
 
 
 # --- sites ----------------------------------------------------------------------------------------
 
 
 def _site(site: SiteOnMap) -> str:
-    lines: tuple[str, ...] = ()
-    if site.name_from <= 1 or site.on_route:
-        lines = (site.caption, *(site.lines if site.lines_from <= 1 else ()))
-    texts = [
-        f'<text class="{"gate" if n else "name"}" x="{site.x}" '
-        f'y="{site.y + site.radius + 14 + n * LINE:.1f}">{_text(line)}</text>'
-        for n, line in enumerate(lines)
-    ]
     kind = f"{'on' if site.on_route else 'by'}{'' if site.has_gate else ' shut'}"
-    title = ", ".join((site.name, *site.lines))
+    words = [site.name, *site.lines, *([STATES[site.state]] if site.state else [])]
+    state = f" {site.state}" if site.state else ""
     return (
-        f'<g class="{kind}"><circle class="dot" cx="{site.x}" cy="{site.y}" r="{site.radius}">'
-        f"<title>{_text(title)}</title></circle>{''.join(texts)}</g>"
+        f'<g class="{kind}{state}">{_shape(site)}<title>{_text(", ".join(words))}</title>'
+        f"</{'path' if site.state in _CORNERS else 'circle'}></g>"
     )
+
+
+def _shape(site: SiteOnMap) -> str:
+    """A disc; a triangle if its servers need a look, a square if they need help."""
+    corners = _CORNERS.get(site.state)
+    if corners is None:
+        return f'<circle class="dot" cx="{site.x}" cy="{site.y}" r="{site.radius}">'
+    size = site.radius * 1.25
+    points = " ".join(f"{site.x + x * size:.1f} {site.y + y * size:.1f}" for x, y in corners)
+    return f'<path class="dot" d="M{points}Z">'
+
+
+# --- captions -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text around ``x``, on the line ``y``."""
+
+    kind: str
+    x: float
+    y: float
+    text: str
+
+    @property
+    def box(self) -> Rectangle:
+        half = width_of_text(self.text) * _SIZES[self.kind] / 24
+        top = self.y - _SIZES[self.kind]
+        return self.x - half, top, self.x + half, self.y + _SIZES[self.kind] / 3
+
+    def __str__(self) -> str:
+        place = f'x="{self.x:.1f}" y="{self.y:.1f}"'
+        return f'<text class="{self.kind}" {place}>{_text(self.text)}</text>'
+
+
+def _captions(found: SiteMap, places: dict[str, SiteOnMap]) -> Iterator[str]:
+    """The captions for which there is room: the route's first, then sites, regions and costs."""
+    if not found.drawn:
+        return
+    room = CaptionRoom()
+    sites = sorted(found.sites, key=lambda site: not site.on_route)
+    shown = [s for s in sites if s.on_route or s.name_from <= 1]
+    named = [site for site in shown if room.take(_lines(site)[0].box)]
+    yield from (str(_lines(site)[0]) for site in named)
+    costs = sorted(found.links, key=lambda link: not link.route)
+    rest = [_cost(link, places) for link in costs if link.route]
+    rest += map(_name, found.regions)
+    rest += (line for site in named if site.lines_from <= 1 for line in _lines(site)[1:])
+    rest += (_cost(link, places) for link in costs if not (link.route or found.regions))
+    yield from (str(each) for each in rest if room.take(each.box))
+
+
+def _lines(site: SiteOnMap) -> list[_Text]:
+    top = site.y + site.radius + 14
+    return [
+        _Text("gate" if n else "name", site.x, top + n * LINE, line)
+        for n, line in enumerate((site.caption, *site.lines))
+    ]
 
 
 def _notes(notes: Sequence[str], top: float) -> Iterator[str]:

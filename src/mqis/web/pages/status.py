@@ -11,7 +11,10 @@ from starlette.responses import Response, StreamingResponse
 from mqis.views.console.charts import ChartPage
 from mqis.views.console.directory import Tally, counts
 from mqis.views.console.faults import MqisError
+from mqis.views.console.paging import mentions
 from mqis.views.console.places import PlacesError
+from mqis.views.console.replication import ReplicationQuestion, replication_page
+from mqis.views.console.servers import exceptions_first
 from mqis.views.console.status import EnterpriseStatus, counters
 from mqis.web.admission import peer_of
 from mqis.web.asking import PageRequest, console_of, to_login
@@ -32,6 +35,7 @@ def overview(request: PageRequest) -> Response:
         "overview.html",
         enterprise=status.enterprise,
         servers=status.servers,
+        listed=exceptions_first(status.servers),
         status=status,
         objects=objects,
         problem=problem,
@@ -49,12 +53,25 @@ def _charts(request: PageRequest, status: EnterpriseStatus) -> ChartPage:
 
 
 def replication(request: PageRequest) -> Response:
-    return request.page("replication.html", status=request.console.status())
+    status = request.console.status()
+    question = ReplicationQuestion(
+        request.text("server"),
+        request.text("partition"),
+        request.number("page", 1),
+        request.number("apart", 1),
+        request.number("near", 1),
+    )
+    found = replication_page(status, question)
+    return request.page("replication.html", status=status, found=found)
 
 
 def statistics(request: PageRequest) -> Response:
+    text = request.text("q")
     servers = request.console.status().servers
-    return request.page("statistics.html", servers=servers, counters=counters(servers))
+    chosen = [server for server in servers if mentions(text, server.name, server.site)]
+    return request.page(
+        "statistics.html", listed=exceptions_first(servers), counted=counters(chosen), q=text
+    )
 
 
 async def live(request: Request) -> Response:

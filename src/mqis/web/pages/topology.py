@@ -6,7 +6,8 @@ from json import dumps
 
 from starlette.responses import Response
 
-from mqis.views.console.topology import MapQuestion, case_of, topology
+from mqis.views.console.faults import MqisError
+from mqis.views.console.topology import MapQuestion, case_of, site_states, topology
 from mqis.views.sitemap.case import RouteCase
 from mqis.views.sitemap.charting import Chart
 from mqis.views.sitemap.loads import LinkLoads, loads_of
@@ -19,7 +20,7 @@ def show(request: PageRequest) -> Response:
     place = request.place()
     chart = request.reader(place).chart()
     question = _question(request)
-    found = topology(chart, question, _loads(request, chart))
+    found = topology(chart, question, _loads(request, chart), _states(request))
     return request.page(
         "map.html",
         404 if found.problem is not None else 200,
@@ -35,7 +36,8 @@ def show(request: PageRequest) -> Response:
 def data(request: PageRequest) -> Response:
     """The map without a route, which the page's script loads once."""
     chart = request.reader(request.place()).chart()
-    found = map_of(RouteCase.of(chart.snapshot), chart.roles, _loads(request, chart))
+    case, loads = RouteCase.of(chart.snapshot), _loads(request, chart)
+    found = map_of(case, chart.roles, loads, _states(request))
     return Response(dumps(found.as_json()), media_type="application/json")
 
 
@@ -43,7 +45,7 @@ def image(request: PageRequest) -> Response:
     """The map as ``mqis map`` draws it."""
     chart = request.reader(request.place()).chart()
     case = case_of(chart.snapshot, _question(request))
-    text = picture(case, chart.roles, _loads(request, chart))
+    text = picture(case, chart.roles, _loads(request, chart), _states(request))
     headers = {"Content-Security-Policy": REPORT_POLICY}
     return Response(text.encode(), media_type="image/svg+xml", headers=headers)
 
@@ -57,6 +59,14 @@ def _question(request: PageRequest) -> MapQuestion:
         request.number("links", 1),
         request.number("sites", 1),
     )
+
+
+def _states(request: PageRequest) -> dict[str, str]:
+    """The states of sites; monitoring shows the states of servers to everybody."""
+    try:
+        return site_states(request.console.recent_status())
+    except MqisError:  # the run directory; the other pages tell
+        return {}
 
 
 def _loads(request: PageRequest, chart: Chart) -> LinkLoads | None:

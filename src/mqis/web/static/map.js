@@ -105,7 +105,8 @@
 
   function diameter(node) {
     const [radius, at] = [node.data("radius"), node.data("step")];
-    return 2 * Math.min(Math.max(radius * at, 3.5), radius) / at;
+    const least = node.hasClass("late") || node.hasClass("bad") ? 6 : 3.5;
+    return 2 * Math.min(Math.max(radius * at, least), radius) / at;
   }
 
   // Sizes come from the elements, so the style stays the same at every zoom.
@@ -125,6 +126,13 @@
         "background-color": site, "border-width": pixels(1.6), "border-color": siteLine,
         label: "data(label)", "text-valign": "bottom", "text-margin-y": pixels(3),
         "line-height": 1.25 } },
+      // Colour and shape both tell the state of a site's servers.
+      { selector: "node.good", style: { "background-color": colour("--good-soft"),
+        "border-color": colour("--good") } },
+      { selector: "node.late", style: { shape: "triangle", "background-color": colour("--late-soft"),
+        "border-color": colour("--late"), "border-width": pixels(2.2) } },
+      { selector: "node.bad", style: { shape: "rectangle", "background-color": colour("--bad-soft"),
+        "border-color": colour("--bad"), "border-width": pixels(2.6) } },
       { selector: "node.shut", style: { "border-style": "dashed", "background-color": card } },
       { selector: "node.region", style: { "z-index": 0, width: (each) => 2 * each.data("radius"),
         height: (each) => 2 * each.data("radius"), "background-color": colour("--soft"),
@@ -136,10 +144,10 @@
       { selector: "edge.bent", style: { "curve-style": "unbundled-bezier",
         "control-point-distances": (each) => -each.data("bend"), "control-point-weights": .5 } },
       { selector: "edge.dim", style: { opacity: .45 } },
-      { selector: "edge.costs", style: { label: "data(cost)", color: quiet, "font-size": pixels(11) } },
+      { selector: "edge.link", style: { label: "data(label)", color: quiet, "font-size": pixels(11) } },
       { selector: "edge.off", style: { opacity: 1, "line-style": "dashed", "line-dash-pattern": [3, 6],
         "line-color": colour("--bad") } },
-      { selector: "edge.on", style: { opacity: 1, "z-index": 2, "line-color": route, label: "data(cost)",
+      { selector: "edge.on", style: { opacity: 1, "z-index": 2, "line-color": route, color: text,
         width: (each) => (each.data("width") + 2.4) / each.data("step"), "arrow-scale": 1.1,
         "target-arrow-color": route, "source-arrow-color": route } },
       { selector: "edge.forward", style: { "target-arrow-shape": "triangle" } },
@@ -187,6 +195,65 @@
         if (!hidden) part.give(part.element, whole, marked);
       }
     });
+    makeRoom();
+  }
+
+  // --- captions never collide ----------------------------------------------------------------------
+
+  const pen = document.createElement("canvas").getContext("2d");
+
+  // The extent of a caption on the map, with the room that its outline takes.
+  function captionBox(element, text) {
+    const size = element.isEdge() ? 11 : 12;
+    pen.font = size + "px system-ui, sans-serif";
+    const lines = text.split("\n");
+    const width = (Math.max(...lines.map((line) => pen.measureText(line).width)) + 6) / step;
+    const height = (lines.length * size * 1.25 + 4) / step;
+    let [x, y] = [0, 0];
+    if (element.isEdge()) {
+      ({ x, y } = element.midpoint());
+      y -= height / 2;
+    } else {
+      ({ x, y } = element.position());
+      y = element.hasClass("region") ? y - height / 2 : y + element.height() / 2 + 2 / step;
+    }
+    return { x1: x - width / 2, y1: y, x2: x + width / 2, y2: y + height };
+  }
+
+  function importance(element) {
+    if (element.hasClass("on") || element.hasClass("found")) return element.isEdge() ? 1 : 0;
+    if (element.isEdge()) return 9;
+    if (element.hasClass("region")) return 2;
+    return element.hasClass("bad") || element.hasClass("late") ? 3 : 4;
+  }
+
+  // Leaves out the captions for which there is no room, the less important ones.
+  function makeRoom() {
+    const taken = [];
+    const rank = ({ element }) => importance(element) +
+      (element.hasClass("site") ? element.data("site").name_from / 100 : 0);
+    const captioned = inView().filter(({ element }) => element.data("label") && !element.hasClass("hidden"));
+    captioned.sort((one, other) => rank(one) - rank(other));
+    cy.batch(() => {
+      for (const part of captioned) {
+        const { element } = part;
+        const lines = element.data("label").split("\n");
+        while (lines.length) {
+          const box = captionBox(element, lines.join("\n"));
+          const free = !taken.some((other) => box.x1 < other.x2 && other.x1 < box.x2 &&
+            box.y1 < other.y2 && other.y1 < box.y2);
+          if (free) {
+            taken.push(box);
+            break;
+          }
+          lines.splice(lines.length > 1 ? 1 : 0);
+        }
+        const text = lines.join("\n");
+        if (text === element.data("label")) continue;
+        element.data({ label: text });
+        part.detail = ""; // there may be room after the next movement
+      }
+    });
   }
 
   function inView() {
@@ -205,8 +272,8 @@
   }
 
   function giveLink(edge) {
-    edge.toggleClass("costs", step >= (map.regions.length ? 1.4 : .7));
-    edge.data({ step });
+    const shown = edge.hasClass("on") || step >= (map.regions.length ? 1.4 : .7);
+    edge.data({ step, label: shown ? String(edge.data("cost")) : "" });
   }
 
   function giveRegion(node, whole, marked) {
@@ -268,7 +335,7 @@
       ...map.regions.map((region) => ({ classes: "region", grabbable: false,
         data: { id: region.id, radius: region.radius, label: "", step, region },
         position: { x: region.x, y: region.y } })),
-      ...map.sites.map((site) => ({ classes: "site" + (site.has_gate ? "" : " shut"),
+      ...map.sites.map((site) => ({ classes: "site " + site.state + (site.has_gate ? "" : " shut"),
         data: { id: site.id, radius: site.radius, label: "", step, site }, grabbable: false,
         position: { x: site.x, y: site.y } })),
       ...map.region_links.map((link) => ({ classes: "between hidden",
@@ -276,7 +343,7 @@
           link } })),
       ...map.links.map((link) => ({ classes: link.bend ? "link bent" : "link",
         data: { id: link.id, source: link.source, target: link.target, width: link.width,
-          bend: link.bend, cost: link.cost, step, link } })),
+          bend: link.bend, cost: link.cost, label: "", step, link } })),
     ];
   }
 
@@ -422,7 +489,8 @@
 
   function tellSite(node) {
     const site = node.data("site");
-    const text = [...site.lines, site.links + (site.links === 1 ? " link" : " links")].join(", ");
+    const states = { good: "servers in order", late: "servers need a look", bad: "servers need help" };
+    const text = [...site.lines, ...(site.state ? [states[site.state]] : []), site.links + (site.links === 1 ? " link" : " links")].join(", ");
     tell(site.name, text, end("Route from here", "from", site), end("Route to here", "to", site));
   }
 

@@ -1,0 +1,60 @@
+"""The list of servers, and the page of one: state, replicas, neighbours, sessions, log lines."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from mqis.protocol.sessions import SessionsReply
+from mqis.views.console.faults import MqisError
+from mqis.views.console.places import PlacesError, ServerPlace
+from mqis.views.console.servers import log_of, server_list, server_page
+from mqis.views.presentation.records import moment
+from mqis.web.asking import PageRequest
+
+
+def browse(request: PageRequest) -> Response:
+    text = request.text("q")
+    found = server_list(request.console.status(), text, request.number("page", 1))
+    return request.page("servers.html", found=found, q=text)
+
+
+def show(request: PageRequest) -> Response:
+    """The page of a server. Log lines and sessions are for its administrators."""
+    found = server_page(
+        request.console.status(),
+        request.path("name"),
+        page=request.number("page", 1),
+        neighbours_page=request.number("near", 1),
+    )
+    place = _place(request, found.member.name)
+    administrator = place is not None and request.reader(place).everything
+    log = None if place is None else place.log
+    return request.page(
+        "server.html",
+        found=found,
+        member=found.member,
+        place=place,
+        administrator=administrator,
+        has_log=log is not None,
+        lines=log_of(log, found.member.name) if administrator else (),
+        connected=_sessions(request, found.member.name) if administrator else None,
+        moment=moment,
+    )
+
+
+def _place(request: PageRequest, name: str) -> ServerPlace | None:
+    try:
+        return request.console.settings.places.named(name)
+    except PlacesError:
+        return None
+
+
+def _sessions(request: PageRequest, name: str) -> SessionsReply | None:
+    """The sessions of the server that the visitor is logged in to; the server checks the rights."""
+    access = request.visitor.access
+    if access is None or access.place != name:
+        return None
+    try:
+        return access.remote.sessions()
+    except MqisError:  # it does not answer, which the page says anyway
+        return None
