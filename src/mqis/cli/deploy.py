@@ -38,8 +38,9 @@ def deploy(
     file: Annotated[
         Deployed,
         typer.Argument(
-            help="A unit of systemd; a Containerfile, and the script in it; a compose file of an enterprise with its "
-            "monitoring; the configuration of Prometheus; its alert rules; a dashboard of Grafana.",
+            help="A unit of systemd; a Containerfile, and the script in it; a compose file of an "
+            "enterprise with its monitoring; the configuration of Prometheus; its alert rules; a "
+            "dashboard of Grafana.",
             show_default=False,
         ),
     ],
