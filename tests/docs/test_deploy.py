@@ -14,6 +14,7 @@ import click
 import pytest
 import typer
 
+from mqis import __version__
 from mqis.cli.main import app
 from tests.docs.documents import ROOT
 
@@ -44,11 +45,37 @@ def test_what_is_started_exists(path: Path) -> None:
 
 
 def test_the_image_has_what_it_copies() -> None:
-    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", CONTAINER.read_text("utf-8"), re.M)
+    copied = re.findall(r"^COPY (?!--from)(?:--chmod=\d+ )?(.+) \S+$", CONTAINER.read_text("utf-8"), re.M)
     assert copied
     for words in copied:
         for name in words.split():
             assert (ROOT / name).exists(), name
+
+
+def test_the_compose_file_is_whole() -> None:
+    """What it mounts is there, and what the script wants is in the environment of each server."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with the pipeline")
+    found = yaml.safe_load((ROOT / "deploy" / "compose.yml").read_text("utf-8"))
+    services = found["services"]
+    servers = {name for name, each in services.items() if each.get("entrypoint")}
+    assert servers == {"delft", "leiden", "utrecht"}
+    assert services.keys() - servers == {"postgres", "prometheus", "grafana"}
+    for service in services.values():
+        for volume in service["volumes"]:
+            place = volume.partition(":")[0]
+            assert place in found["volumes"] or (ROOT / "deploy" / place).is_dir(), volume
+    wanted = set(re.findall(r"\$\{?(MQIS_\w+)", (ROOT / "deploy" / "controller.sh").read_text()))
+    for name in servers:
+        service = services[name]
+        values = service["environment"]
+        assert wanted - {"MQIS_STORE", "MQIS_MAPPER_PORT"} <= values.keys()
+        assert values["MQIS_NAME"] == name
+        assert service["networks"]["enterprise"]["ipv4_address"] == values["MQIS_ADDRESS"]
+        assert service["image"].endswith(f":{__version__}")
+    assert services["leiden"]["environment"]["MQIS_STORE"] == "postgresql://mqis@postgres/mqis"
+    scraped = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text("utf-8"))
+    (targets,) = (each["targets"] for each in scraped["scrape_configs"][0]["static_configs"])
+    assert targets == [f"{name}:9364" for name in sorted(servers)]
 
 
 def test_the_unit_is_one_and_hardened(tmp_path: Path) -> None:

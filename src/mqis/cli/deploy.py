@@ -16,6 +16,7 @@ class Deployed(StrEnum):
 
     SYSTEMD = "systemd"
     CONTAINER = "container"
+    CONTROLLER = "controller"
     COMPOSE = "compose"
     PROMETHEUS = "prometheus"
     ALERTS = "alerts"
@@ -25,6 +26,7 @@ class Deployed(StrEnum):
 FILES = {
     Deployed.SYSTEMD: "mqis@.service",
     Deployed.CONTAINER: "Containerfile",
+    Deployed.CONTROLLER: "controller.sh",
     Deployed.COMPOSE: "compose.yml",
     Deployed.PROMETHEUS: "prometheus/prometheus.yml",
     Deployed.ALERTS: "prometheus/alerts.yml",
@@ -36,8 +38,9 @@ def deploy(
     file: Annotated[
         Deployed,
         typer.Argument(
-            help="A unit of systemd; a Containerfile; a compose file of an enterprise with its "
-            "monitoring; the configuration of Prometheus; its alert rules; a dashboard of Grafana.",
+            help="A unit of systemd; a Containerfile, and the script in it; a compose file of an "
+            "enterprise with its monitoring; the configuration of Prometheus; its alert rules; a "
+            "dashboard of Grafana.",
             show_default=False,
         ),
     ],

@@ -62,6 +62,15 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    monitor: Annotated[
+        str | None,
+        typer.Option(
+            help="Tell status, metrics and health over HTTP (monitoring.enabled, .listen and "
+            ".port).",
+            metavar="ADDRESS[:PORT]",
+            show_default=False,
+        ),
+    ] = None,
     log_level: Annotated[
         LogLevel | None, typer.Option(help="The log level (log.level).", show_default=False)
     ] = None,
@@ -90,7 +99,8 @@ def serve(
         "store": {"url": store},
         "rpc": {"listen": listen, "port": port, "mapper_port": mapper_port},
         "security": {"accounts": None if accounts is None else str(accounts.absolute())},
-        "discovery": _discovery(discovery),
+        "discovery": _endpoint(discovery),
+        "monitoring": _endpoint(monitor),
         "log": {"level": log_level, "format": log_format},
     }
     values = {
@@ -104,7 +114,8 @@ def serve(
     run_server(read, lambda ready: _print_ready(ready, json=json), restored=restored)
 
 
-def _discovery(text: str | None) -> dict[str, object]:
+def _endpoint(text: str | None) -> dict[str, object]:
+    """The keys of a section for an endpoint that an option turns on."""
     if text is None:
         return {}
     address, _, port = text.partition(":")

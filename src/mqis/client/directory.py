@@ -1,6 +1,7 @@
 """The directory client.
 
-    async with await DirectoryClient.connect([ServerAddress("dir1")]) as directory:
+    logon = LogonCredentials("alice", "CORP", password)
+    async with await DirectoryClient.connect([ServerAddress("dir1")], logon=logon) as directory:
         await directory.add(Queue(pathname="c14\\\\orders", label="Orders"))
         async for queue in directory.search(Queue, label="Orders", order_by=["pathname"]):
             print(queue.pathname, queue.quota)
@@ -16,23 +17,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from mqis.client import calls, calls2, requests
 from mqis.client.administration import sessions, undelete
 from mqis.client.authentication import MachineSigner, SignatureError
-from mqis.client.elements import DirectoryElement
+from mqis.client.elements import DirectoryElement, Enterprise
 from mqis.client.events import ClientEvents
 from mqis.client.known import KnownServers
-from mqis.client.requests import Filter, SortOrder, equal
+from mqis.client.requests import Filter, RequestRefusedError, SortOrder, equal
 from mqis.client.servers import ServerAddress
 from mqis.client.session import DirectoryConnection, ServerSession, SessionSettings
-from mqis.protocol.authentication import Initiator
+from mqis.protocol.authentication import AuthLevel, AuthType, Initiator
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.sessions import SessionsReply, SessionsRequest
 from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
+from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, is_failure
@@ -61,15 +64,18 @@ class LookupEntry:
 
     @property
     def path(self) -> str | None:
+        """The path or name of the object; None for types without one."""
         propid = NAME_PROPERTY.get(self.object_type)
         return None if propid is None else str(self.value(propid))
 
     @property
     def id(self) -> Guid | None:
+        """The identifier of the object."""
         found = self.value(IDENTIFIER_PROPERTY[self.object_type])
         return found if isinstance(found, Guid) else None
 
     def value(self, propid: PropId) -> Value:
+        """The value of a column; None if the object has none."""
         found = self.values.get(propid)
         return None if found is None else found.value
 
@@ -90,6 +96,7 @@ class DirectoryClient:
         cls,
         servers: Sequence[ServerAddress] | KnownServers,
         *,
+        logon: LogonCredentials | None = None,
         credentials: Credentials | Callable[[str], Credentials] | None = None,
         gss: Initiator | None = None,
         signer: MachineSigner | None = None,
@@ -99,9 +106,17 @@ class DirectoryClient:
     ) -> DirectoryClient:
         """Connects to the current server, or to the first of the others that answers (3.2.3).
 
-        ``credentials`` protect the connection; ``gss`` authenticates the server, so that its
-        signatures can be verified. ``signer`` answers the obsolete challenges of S_DSQM* calls.
+        With a ``logon``, the caller and the server authenticate each other (Kerberos or NTLM),
+        every call is encrypted and every answer is verified; that is what most programs want.
+        Without it the caller is anonymous. Instead of it, ``credentials`` choose how the connection
+        is protected, and ``gss`` authenticates the server, so that its signatures can be verified.
+        ``signer`` answers the obsolete challenges of S_DSQM* calls.
         """
+        if logon is not None:
+            if credentials is not None or gss is not None:
+                raise ValueError("a logon sets credentials and gss; give it or them")
+            gss = PyspnegoInitiator(logon)
+            credentials = partial(Credentials, gss, AuthType.SPNEGO, AuthLevel.PRIVACY)
         known = servers if isinstance(servers, KnownServers) else KnownServers.of(servers)
         settings = SessionSettings(credentials, gss, signer, answer_challenges, ask_port, timeout_s)
         connection = DirectoryConnection(known, settings)
@@ -144,7 +159,16 @@ class DirectoryClient:
     async def read(
         self, kind: type[E], attributes: Sequence[str] | None = None, **equals: object
     ) -> E:
-        """Reads one element by equal attributes: ``read(Queue, pathname="m\\\\q")``."""
+        """Reads one element by equal attributes: ``read(Queue, pathname="m\\\\q")``.
+
+        Only the enterprise, of which there is one, is read without them: others raise
+        ``RequestRefusedError``, because any object would be an answer. ``search`` yields all.
+        """
+        if not equals and kind is not Enterprise:
+            raise RequestRefusedError(
+                f"reading one {requests.object_type_of(kind).label} takes an attribute to find it "
+                f"by, such as {requests.key_of(kind)}; search() yields all of them"
+            )
         filters = [equal(name, value) for name, value in equals.items()]
         return (await self.events.read_directory(kind, filters, attributes)).unwrap()
 
@@ -177,6 +201,7 @@ class DirectoryClient:
         (await self.events.write_directory(element, attributes)).unwrap()
 
     async def remove(self, element: DirectoryElement) -> None:
+        """Deletes the object that the element's identifier or name tells."""
         (await self.events.delete_directory_object(element)).unwrap()
 
     # --- changes ----------------------------------------------------------------------------------
@@ -197,6 +222,7 @@ class DirectoryClient:
     async def delete(
         self, object_type: ObjectType, path: str | None = None, guid: Guid | None = None
     ) -> None:
+        """Deletes an object by its path or its identifier."""
         target = Target(object_type, path, guid)
         got = await calls.delete_object(await self._session(), target)
         _check(got.result, f"cannot delete {object_type.label} {path or guid}")
@@ -341,17 +367,21 @@ class DirectoryClient:
             yield LookupEntry(object_type, dict(zip(wanted, row, strict=True)))
 
     def queues(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[LookupEntry]:
+        """Yields queues, as ``find``: ``queues([PropId.Q_QUOTA], label="Orders")``."""
         return self.find(ObjectType.QUEUE, columns, **equals)
 
     def machines(
         self, columns: Sequence[PropId] = (), **equals: Value
     ) -> AsyncIterator[LookupEntry]:
+        """Yields machines, as ``find``."""
         return self.find(ObjectType.MACHINE, columns, **equals)
 
     def sites(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[LookupEntry]:
+        """Yields sites, as ``find``."""
         return self.find(ObjectType.SITE, columns, **equals)
 
     def links(self, columns: Sequence[PropId] = (), **equals: Value) -> AsyncIterator[LookupEntry]:
+        """Yields routing links, as ``find``."""
         return self.find(ObjectType.ROUTINGLINK, columns, **equals)
 
     # --- servers and sites ------------------------------------------------------------------------

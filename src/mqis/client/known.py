@@ -49,6 +49,7 @@ class JsonFile:
         self.path = path
 
     def load(self) -> ClientState | None:
+        """Reads the state; None if there is no file."""
         try:
             text = self.path.read_text("utf-8")
         except FileNotFoundError:
@@ -61,6 +62,7 @@ class JsonFile:
             raise StorageError(f"{self.path} does not list directory servers: {error}") from error
 
     def save(self, state: ClientState) -> None:
+        """Writes the state."""
         text = json.dumps(_as_json(state), indent=2) + "\n"
         try:
             write_whole(self.path, text)
@@ -131,22 +133,27 @@ class KnownServers:
 
     @property
     def state(self) -> ClientState:
+        """All of it, as it is saved."""
         return self._state
 
     @property
     def current(self) -> ServerAddress:
+        """The server that the next call goes to."""
         return self._state.current
 
     @property
     def servers(self) -> tuple[ServerAddress, ...]:
+        """Every known server."""
         return self._state.servers
 
     @property
     def site(self) -> Guid | None:
+        """The site of this computer, if it is known."""
         return self._state.site
 
     @property
     def enterprise(self) -> Guid | None:
+        """The enterprise of this computer, if it is known."""
         return self._state.enterprise
 
     def in_order(self) -> tuple[ServerAddress, ...]:

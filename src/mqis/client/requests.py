@@ -92,6 +92,7 @@ class SortOrder(NamedTuple):
 
 
 def equal(attribute: str, value: object) -> Filter:
+    """The filter for objects whose attribute has this value: ``equal("label", "Orders")``."""
     return Filter(attribute, Operator.EQUALS, value)
 
 
@@ -102,6 +103,11 @@ def object_type_of(kind: type[DirectoryElement]) -> ObjectType:
             f"{getattr(kind, '__name__', kind)} is not an element of the directory"
         )
     return found
+
+
+def key_of(kind: type[DirectoryElement]) -> str:
+    """The attribute by which one object is found."""
+    return _NAME.get(kind, "certificate_digest_list" if kind is User else "identifier")
 
 
 def default_attributes(kind: type[DirectoryElement]) -> tuple[str, ...]:
@@ -337,7 +343,10 @@ def _restriction(kind: type[DirectoryElement], wanted: Filter) -> PropertyRestri
     name = python_name(wanted.attribute)
     row = next((r for r in ATTRIBUTES[kind] if r.filterable and r.names[0] == name), None)
     if row is None:
-        raise RequestRefusedError(f"a {ELEMENTS[kind].label} cannot be looked up by {name}")
+        known = ", ".join(sorted(r.names[0] for r in ATTRIBUTES[kind] if r.filterable))
+        raise RequestRefusedError(
+            f"a {ELEMENTS[kind].label} cannot be looked up by {name}; it can by {known}"
+        )
     try:
         return PropertyRestriction(
             Operator(wanted.operator), row.propid, constant(row, wanted.value)

@@ -38,6 +38,7 @@ class Outcome(Generic[T]):
 
     @property
     def ok(self) -> bool:
+        """True if the status is SUCCESS."""
         return self.status is DirectoryOperationResult.SUCCESS
 
     def unwrap(self) -> T:

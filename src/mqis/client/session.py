@@ -253,6 +253,7 @@ class DirectoryConnection:
 
     @property
     def usable(self) -> bool:
+        """True if there is a connection now."""
         return self._session is not None and self._session.usable
 
     async def session(self) -> ServerSession:
@@ -287,6 +288,7 @@ class DirectoryConnection:
         raise NoServerError.of(errors)
 
     async def close(self) -> None:
+        """Ends the connection for good."""
         self._closed = True
         session, self._session = self._session, None
         if session is not None:

@@ -35,12 +35,14 @@ class LogonCredentials:
 
     @property
     def ntlm_secret(self) -> bytes | None:
+        """The NT hash, given or made from the password; None if there is neither."""
         if self.nt_hash is not None:
             return self.nt_hash
         return nt_hash(self.password) if self.password is not None else None
 
     @property
     def principal(self) -> str:
+        """The name as Kerberos writes it."""
         return f"{self.name}@{self.domain.upper()}" if self.domain else self.name
 
 
@@ -56,6 +58,7 @@ class PyspnegoInitiator:
         self._credentials = credentials
 
     def initiator(self, auth_type: int, level: int, target: str) -> SecurityContext:
+        """Begins a security context with the service of a host."""
         service, slash, host = target.rpartition("/")
         service = service if slash else DEFAULT_SERVICE
         level = check_level(level)

@@ -197,6 +197,7 @@ Ace = PlainAce | ObjectAce | OpaqueAce
 
 
 def allow(sid: Sid, mask: int, flags: AceFlags = _NO_FLAGS) -> PlainAce:
+    """An entry that grants rights: ``allow(sid, QueueRights.WRITE_MESSAGE)``."""
     return PlainAce(AceType.ACCESS_ALLOWED, mask, sid, flags)
 
 

@@ -1,0 +1,39 @@
+"""Prints the sites of machines, and the directory servers there.
+
+Usage: python -m examples.client.find_site --server HOST MACHINE...
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from examples.client.connecting import connect, parser
+from mqis.client import DirectoryClient, QueueManager, Site
+
+
+async def sites_of(directory: DirectoryClient, machine: str) -> list[str]:
+    """The names of the sites that a machine belongs to."""
+    found = await directory.read(QueueManager, computer_name=machine)
+    names = []
+    for identifier in found.site_identifier_list or ():
+        site = await directory.read(Site, identifier=identifier)
+        names.append(site.name or str(identifier))
+    return names
+
+
+async def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("machine", nargs="+")
+    given = options.parse_args()
+    async with await connect(given.server) as directory:
+        servers = {
+            site.site_name: ", ".join(server.name for server in site.servers)
+            for site in await directory.known_servers()
+        }
+        for machine in given.machine:
+            for site in await sites_of(directory, machine):
+                print(f"{machine}: {site}, served by {servers.get(site, 'nobody')}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
