@@ -67,6 +67,10 @@ def test_replicas_that_are_not_equal_come_first(opened: Opened) -> None:
     assert 0 < len(rows) <= 20
     behind = re.compile(r"\d behind|authority not in sight")
     assert all(behind.search(text_of(row)) for row in rows)
+    worst = text_of(rows[0]).split()
+    assert worst[0] in {large.server(site) for site in late}, "a row for each server, not replica"
+    names = {large.site(site) for site in range(large.partitions)}
+    assert {word.strip(",") for word in worst} & names
     assert f'href="/servers/{large.server(late[0])}"' in html
 
 

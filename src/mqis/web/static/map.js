@@ -207,15 +207,15 @@
     const size = element.isEdge() ? 11 : 12;
     pen.font = size + "px system-ui, sans-serif";
     const lines = text.split("\n");
-    const width = (Math.max(...lines.map((line) => pen.measureText(line).width)) + 6) / step;
-    const height = (lines.length * size * 1.25 + 4) / step;
+    const width = (Math.max(...lines.map((line) => pen.measureText(line).width)) + 10) / step;
+    const height = (lines.length * size * 1.3 + 8) / step;
     let [x, y] = [0, 0];
     if (element.isEdge()) {
       ({ x, y } = element.midpoint());
       y -= height / 2;
     } else {
       ({ x, y } = element.position());
-      y = element.hasClass("region") ? y - height / 2 : y + element.height() / 2 + 2 / step;
+      y = element.hasClass("region") ? y - height / 2 : y + element.height() / 2 - 1 / step;
     }
     return { x1: x - width / 2, y1: y, x2: x + width / 2, y2: y + height };
   }
@@ -234,23 +234,23 @@
       (element.hasClass("site") ? element.data("site").name_from / 100 : 0);
     const captioned = inView().filter(({ element }) => element.data("label") && !element.hasClass("hidden"));
     captioned.sort((one, other) => rank(one) - rank(other));
+    const isFree = (box, owner) => !taken.some((other) => other.owner !== owner &&
+      box.x1 < other.x2 && other.x1 < box.x2 && box.y1 < other.y2 && other.y1 < box.y2);
+    const given = new Map();
+    const take = (part, text) => {
+      const box = captionBox(part.element, text);
+      if (!isFree(box, part)) return;
+      taken.push({ ...box, owner: part });
+      given.set(part, text);
+    };
+    // Every name comes before the lines below any name.
+    for (const part of captioned) take(part, part.element.data("label").split("\n")[0]);
+    for (const part of [...given.keys()]) take(part, part.element.data("label"));
     cy.batch(() => {
       for (const part of captioned) {
-        const { element } = part;
-        const lines = element.data("label").split("\n");
-        while (lines.length) {
-          const box = captionBox(element, lines.join("\n"));
-          const free = !taken.some((other) => box.x1 < other.x2 && other.x1 < box.x2 &&
-            box.y1 < other.y2 && other.y1 < box.y2);
-          if (free) {
-            taken.push(box);
-            break;
-          }
-          lines.splice(lines.length > 1 ? 1 : 0);
-        }
-        const text = lines.join("\n");
-        if (text === element.data("label")) continue;
-        element.data({ label: text });
+        const label = given.get(part) || "";
+        if (label === part.element.data("label")) continue;
+        part.element.data({ label });
         part.detail = ""; // there may be room after the next movement
       }
     });
