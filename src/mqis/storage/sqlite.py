@@ -261,8 +261,8 @@ class SqliteStore(DatabaseStore):
 
         A store that a crashed server left is read in the mode "ro": closing it in another one
         would move its write-ahead log into the file. In that mode nothing is tidied up either, so a
-        store without such a log is not opened in it. In a directory that is not writable no log can be
-        made; if nobody else has made one, the file cannot change while it is read.
+        store without such a log is not opened in it. In a directory that is not writable no log can
+        be made; if nobody else has made one, the file cannot change while it is read.
         """
         if self._create:
             return "rwc"
