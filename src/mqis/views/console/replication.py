@@ -19,8 +19,8 @@ from mqis.views.console.tones import Tone, tone_of_neighbour, tone_of_replica
 
 #: The most servers that have a column each; of more, the replicas are counted.
 MOST_COLUMNS = 8
-#: Rows of the lists of exceptions: partitions follow below them.
-_FEW = 20
+#: Rows of the list of partitions, and of the lists of exceptions: others follow below them.
+_PARTITIONS, _FEW = 25, 20
 #: The order of colours: what somebody has to act on comes first.
 _GRAVEST = (Tone.BAD, Tone.LATE, Tone.PLAIN, Tone.GOOD, Tone.INFO)
 
@@ -127,7 +127,7 @@ def replication_page(
             key = server.name, tone_of_replica(replica), replica.text
             before = groups[key].replicas if key in groups else ()
             groups[key] = ReplicasApart(server, (*before, replica))
-    shown = paged(partitions, asked.page)
+    shown = paged(partitions, asked.page, _PARTITIONS)
     neighbours = list(_neighbours(servers))
     listed = _listed(neighbours, everything=bool(asked.server))
     return ReplicationPage(

@@ -17,6 +17,7 @@
   let step = 1;
   // Everything on the map with its extent, and the detail that its element has now.
   let parts = [];
+  let worst = new Map();
   let resting = 0;
   // The time from which on the image of a moving map may be drawn anew.
   let renewable = 0;
@@ -141,6 +142,9 @@
         "background-color": site, "background-opacity": 1, "border-color": siteLine,
         "border-width": pixels(1.6), "text-valign": "center", "text-halign": "center",
         "text-outline-color": site } },
+      ...["late", "bad"].map((name) => ({ selector: `node.region.${name}-inside`, style: {
+        "background-color": colour(`--${name}-soft`), "border-color": colour("--" + name),
+        "border-width": pixels(3), "text-outline-color": colour(`--${name}-soft`) } })),
       { selector: "edge.bent", style: { "curve-style": "unbundled-bezier",
         "control-point-distances": (each) => -each.data("bend"), "control-point-weights": .5 } },
       { selector: "edge.dim", style: { opacity: .45 } },
@@ -174,8 +178,18 @@
   }
 
   function regionLabel(region) {
-    if (step < region.name_from) return String(region.sites);
-    return region.caption + (step < region.lines_from ? "" : "\n" + region.sites + " sites");
+    const mark = { bad: "■ ", late: "▲ " }[worst.get(region.id)] || "";
+    if (step < region.name_from) return mark + region.sites;
+    return mark + region.caption + (step < region.lines_from ? "" : "\n" + region.sites + " sites");
+  }
+
+  // The gravest state of the sites of each region.
+  function worstStates() {
+    const found = new Map();
+    for (const { region, state: told } of map.sites) {
+      if (told === "bad" || (told === "late" && found.get(region) !== "bad")) found.set(region, told);
+    }
+    return found;
   }
 
   // Gives the elements in view and around it the details of this zoom. Others get them when they
@@ -279,6 +293,9 @@
   function giveRegion(node, whole, marked) {
     const region = node.data("region");
     node.toggleClass("whole", whole);
+    for (const name of ["bad", "late"]) {
+      node.toggleClass(name + "-inside", whole && worst.get(region.id) === name);
+    }
     node.data({ step, label: marked.has(region.id) ? "" : regionLabel(region) });
   }
 
@@ -379,6 +396,7 @@
       // Many sites move as one image, and are drawn anew when the movement ends.
       textureOnViewport: isLarge() });
     parts = partsOf();
+    worst = worstStates();
     cy.on("viewport", moving);
     cy.on("tap", "edge.link", (event) => toggle(event.target.id()));
     cy.on("tap", "edge.between", (event) => tellBetween(event.target.data("link")));
