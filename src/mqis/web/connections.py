@@ -40,7 +40,8 @@ class Bounded(H11Protocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.logger = self.lines  # type: ignore[assignment] -- it tells of malformed requests
+        # It tells of malformed requests, which anybody can send.
+        self.logger = self.lines  # type: ignore[assignment]
         self._request_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
         self._securing: asyncio.Task[None] | None = None

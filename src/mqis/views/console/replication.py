@@ -84,6 +84,9 @@ class ReplicationPage:
     #: The number of all others, and these by server and state.
     unequal: int
     apart: PagedRows[ReplicasApart]
+    #: The partitions whose authority is not in sight, and their replicas, which nobody can judge.
+    unseen: tuple[str, ...]
+    unjudged: int
     #: The servers of which no replica is known.
     silent: tuple[MemberStatus, ...]
     partitions: PagedRows[MatrixRow]
@@ -115,7 +118,7 @@ def replication_page(
     partitions = [p for p in status.partitions if mentions(asked.partition, p.name, p.owner)]
     wanted = {partition.id for partition in partitions}
     groups: dict[tuple[str, Tone, str], ReplicasApart] = {}
-    equal = unequal = 0
+    equal = unequal = unjudged = 0
     for server in servers:
         for replica in server.replicas:
             if replica.id not in wanted:
@@ -123,10 +126,14 @@ def replication_page(
             if replica.lag in (Lag.AUTHORITY, Lag.IN_STEP):
                 equal += 1
                 continue
+            if replica.lag is Lag.UNKNOWN:
+                unjudged += 1
+                continue
             unequal += 1
             key = server.name, tone_of_replica(replica), replica.text
             before = groups[key].replicas if key in groups else ()
             groups[key] = ReplicasApart(server, (*before, replica))
+    owned = {r.id for server in status.servers for r in server.replicas if r.authority}
     shown = paged(partitions, asked.page, _PARTITIONS)
     neighbours = list(_neighbours(servers))
     listed = _listed(neighbours, everything=bool(asked.server))
@@ -135,6 +142,8 @@ def replication_page(
         equal,
         unequal,
         paged(sorted(groups.values(), key=_gravest_first), asked.apart_page, _FEW),
+        tuple(p.name for p in partitions if p.id not in owned),
+        unjudged,
         tuple(server for server in servers if server.partitions is None),
         PagedRows(status.rows_of(shown.rows), shown.total, shown.page, shown.pages),
         paged(listed, asked.neighbours_page, _FEW),

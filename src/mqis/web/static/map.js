@@ -173,8 +173,8 @@
   function labelOf(node, whole) {
     const site = node.data("site");
     if (step >= site.lines_from && !whole) return [site.caption, ...site.lines].join("\n");
-    return step >= site.name_from || node.hasClass("on") || node.hasClass("found")
-      ? site.caption : "";
+    const wanted = ["on", "found", "bad", "late"].some((name) => node.hasClass(name));
+    return step >= site.name_from || wanted ? site.caption : "";
   }
 
   function regionLabel(region) {
@@ -248,7 +248,9 @@
       (element.hasClass("site") ? element.data("site").name_from / 100 : 0);
     const captioned = inView().filter(({ element }) => element.data("label") && !element.hasClass("hidden"));
     captioned.sort((one, other) => rank(one) - rank(other));
-    const isFree = (box, owner) => !taken.some((other) => other.owner !== owner &&
+    const view = cy.extent();
+    const isCut = (box) => [view.x1, view.x2].some((edge) => box.x1 < edge && edge < box.x2);
+    const isFree = (box, owner) => !isCut(box) && !taken.some((other) => other.owner !== owner &&
       box.x1 < other.x2 && other.x1 < box.x2 && box.y1 < other.y2 && other.y1 < box.y2);
     const given = new Map();
     const take = (part, text) => {
