@@ -110,6 +110,22 @@ def test_read_only_file_in_a_writable_directory(open_directory: Path) -> None:
     assert_sound(path)
 
 
+def test_a_store_of_which_nothing_can_be_written_is_read(open_directory: Path) -> None:
+    """As one on a medium that is read-only: no log can be made beside it."""
+    path = open_directory / "mqis.db"
+    make(path)
+    os.chown(path, NOBODY if os.geteuid() == 0 else -1, -1)
+    path.chmod(0o400)
+    open_directory.chmod(0o555)
+    with without_privileges(), closing(SqliteStore(path, create=False, read_only=True)) as store:
+        with store.read() as view:
+            assert view.get(QUEUE, guid(1)) == queue(1)
+        assert [file.name for file in open_directory.iterdir()] == ["mqis.db"]
+    open_directory.chmod(0o755)
+    path.chmod(0o644)
+    assert_sound(path)
+
+
 def test_directory_that_is_not_writable(open_directory: Path) -> None:
     open_directory.chmod(0o555)
     with without_privileges(), pytest.raises(StorageError, match="check that it exists and is"):

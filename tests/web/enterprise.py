@@ -183,6 +183,6 @@ class Enterprise:
             str(self.home / name / "mqis.toml"),
             config.store.url,
             config.replication.journal,
-            "",
+            str(self.home / name / "log"),
             1,
         )

@@ -137,7 +137,7 @@ def _place(large: Large, number: int, port: int, store: str) -> NodePlace:
         "",
         str(home / "log"),
         1000 + number,
-        number % 50 == 7,
+        int(number % 50 == 7),
     )
 
 

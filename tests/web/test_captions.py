@@ -14,6 +14,7 @@ from tests.web.test_browser import (
     CHROMIUM,
     Watched,
     chromium,  # noqa: F401 -- a fixture
+    sync_api,
 )
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -22,10 +23,10 @@ Box = tuple[float, float, float, float]
 #: The boxes of the captions that the canvas shows.
 ON_CANVAS = """
 e => e._cyreg.cy.elements().filter(x => x.visible() && x.data('label')).map(x => {
-  const b = x.renderedBoundingBox({ includeNodes: false, includeEdges: false, includeOverlays: false,
-    includeUnderlays: false, includeLabels: true });
+  const b = x.renderedBoundingBox({ includeNodes: false, includeEdges: false,
+    includeOverlays: false, includeUnderlays: false, includeLabels: true });
   return [x.data('label'), [b.x1, b.y1, b.x2, b.y2]];
-})
+}).filter(([_, b]) => b[0] < e.clientWidth && b[2] > 0 && b[1] < e.clientHeight && b[3] > 0)
 """
 IN_PICTURE = """
 () => [...document.querySelectorAll('text:not(.note)')].map(t => {
@@ -68,7 +69,6 @@ def test_captions_of_the_canvas_do_not_collide(chromium: Any, url: str, width: i
     watched = Watched(context)
     page = watched.page
     page.goto(url)
-    page.goto("map?find=ber")
     page.goto("map")
     page.wait_for_selector("[data-map-canvas][data-ready]")
     canvas = page.locator("[data-map-canvas]")
@@ -80,9 +80,7 @@ def test_captions_of_the_canvas_do_not_collide(chromium: Any, url: str, width: i
         page.locator('[data-map-do="in"]').click()
     assert seen > 7
     page.get_by_label("Find a site, machine or link").fill("ber")
-    page.wait_for_function(
-        "document.querySelector('[data-map-canvas]')._cyreg.cy.nodes('.found').length > 0"
-    )
+    sync_api.expect(page.locator("[data-map-info]")).to_contain_text("found")
     found = canvas.evaluate(ON_CANVAS)
     assert collisions(found) == [], "with sites that were found"
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -16,6 +16,7 @@ COMMAND_GROUPS: Final = {
         "up": ("up", "Start an enterprise: every server is a process"),
         "down": ("control", "Stop an enterprise in order"),
         "status": ("status", "Show servers, partitions and lags, live on a terminal"),
+        "show": ("show", "Show everything about one server"),
         "where": ("control", "Print the address of a server, for --server"),
         "start": ("control", "Start a server that was stopped or that failed"),
         "stop": ("control", "Stop a server gracefully"),

@@ -62,7 +62,7 @@ def _as_json(one: SessionEntry) -> dict[str, object]:
         "address": one.address,
         "account": one.account,
         "level": one.level,
-        "since": moment(one.since_us),
+        "since": f"{moment(one.since_us)}Z",
         "calls": one.calls,
         "handles": one.handles,
         "own": one.own,

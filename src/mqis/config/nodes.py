@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ DEFAULT_RUN = "mqis-run"
 #: The variable that names another one.
 RUN = "MQIS_RUN"
 _FORMAT, _VERSION = "mqis nodes", 1
+#: More servers than this are not all named in an error.
+_FEW = 8
 
 
 class NodesError(MqisError):
@@ -75,8 +78,10 @@ class Nodes:
         for node in self.nodes:
             if node.name.lower() == name.lower():
                 return node
-        known = ", ".join(node.name for node in self.nodes)
-        raise NodesError(f"{name}: no such server; there are {known}")
+        known = [node.name for node in self.nodes]
+        near = known if len(known) <= _FEW else get_close_matches(name, known, n=3, cutoff=0)
+        words = "there are" if len(known) <= _FEW else "the nearest are"
+        raise NodesError(f"{name}: no such server; {words} {', '.join(near)}")
 
 
 def load_nodes(run: Path) -> Nodes:

@@ -261,11 +261,19 @@ class SqliteStore(DatabaseStore):
 
         A store that a crashed server left is read in the mode "ro": closing it in another one
         would move its write-ahead log into the file. In that mode nothing is tidied up either, so a
-        store without such a log is not opened in it.
+        store without such a log is not opened in it. In a directory that is not writable no log can
+        be made; if nobody else has made one, the file cannot change while it is read.
         """
         if self._create:
             return "rwc"
-        return "ro" if self._read_only and has_log(self.path) else "rw"
+        if not self._read_only:
+            return "rw"
+        if os.access(
+            self.path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids
+        ):
+            return "ro" if has_log(self.path) else "rw"
+        beside = (self.path.with_name(f"{self.path.name}{end}") for end in ("-wal", "-shm"))
+        return "ro" if any(file.exists() for file in beside) else "ro&immutable=1"
 
     def _recognise(self, session: DatabaseSession) -> None:
         """Checks that the file is a store, before a pragma changes somebody else's file."""

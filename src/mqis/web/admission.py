@@ -20,14 +20,12 @@ from starlette.responses import RedirectResponse, Response
 
 from mqis.config.logs import details
 from mqis.runtime.peers import source_of
-from mqis.web.limiting import Limiter
+from mqis.web.limiting import MOST_LINES, Limiter
 from mqis.web.settings import ConsoleSettings
 
 audit = logging.getLogger("mqis.audit")
 
 PARAMETER = "token"
-#: Wrong tokens of one address that the audit trail records in a minute.
-_WRONG_TOLD = 10
 
 #: (request, status, heading, text) -> a page that says so.
 ErrorPage = Callable[[Request, int, str, str], Response]
@@ -45,7 +43,7 @@ class Admission:
         # Counted apart: requests without the token do not use up the rate of those with it.
         self._strangers = Limiter(settings.requests_per_address, 1.0)
         self._guests = Limiter(settings.requests_per_address, 1.0)
-        self._wrong = Limiter(_WRONG_TOLD)
+        self._wrong = Limiter(MOST_LINES)
         #: Named after the port, as browsers send cookies to all ports of a computer.
         self._cookie = f"mqis_console_token_{settings.port}"
         self._proof = hmac.new(settings.token.encode(), b"cookie", hashlib.sha256).hexdigest()

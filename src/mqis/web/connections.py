@@ -9,6 +9,7 @@ so TLS is started here too.
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mqis.runtime.crowd import Crowd
+from mqis.web.limiting import FewLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,12 @@ class Bounded(H11Protocol):
 
     bounds: ClassVar[Bounds]
     crowd: ClassVar[Crowd[Bounded]]
+    lines: ClassVar[FewLines]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # It tells of malformed requests, which anybody can send.
+        self.logger = self.lines  # type: ignore[assignment]
         self._request_timer: asyncio.TimerHandle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
         self._securing: asyncio.Task[None] | None = None
@@ -129,5 +134,6 @@ def bounded(bounds: Bounds) -> type[Bounded]:
     attributes = {
         "bounds": bounds,
         "crowd": Crowd(bounds.most, bounds.most_per_address, cut),
+        "lines": FewLines(logging.getLogger("uvicorn.error")),
     }
     return type("BoundedHere", (Bounded,), attributes)

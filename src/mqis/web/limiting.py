@@ -1,10 +1,12 @@
-"""Rate limits."""
+"""Rate limits: of what visitors try, and of the log lines that they can cause."""
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 _MOST_KEYS = 4096
 
@@ -36,3 +38,19 @@ class Limiter:
 
     def forget(self, key: str) -> None:
         self._tried.pop(key, None)
+
+
+#: The log lines a minute about one kind of fault of visitors.
+MOST_LINES = 10
+
+
+class FewLines(logging.LoggerAdapter[logging.Logger]):
+    """A logger that writes each text at most ten times a minute: anybody can cause such lines."""
+
+    def __init__(self, logger: logging.Logger, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__(logger, {})
+        self._limiter = Limiter(MOST_LINES, clock=clock)
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if not self._limiter.wait_s(str(msg)):
+            super().log(level, msg, *args, **kwargs)

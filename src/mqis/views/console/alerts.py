@@ -188,9 +188,10 @@ def _not_serving(status: EnterpriseStatus) -> Iterable[Fault]:
             yield server.name, "it runs, but serves no clients yet"
 
 
-def _verdict(
-    gravity: Gravity, without: frozenset[str]
-) -> Callable[[EnterpriseStatus], list[Fault]]:
+Watch = Callable[[EnterpriseStatus], Iterable[Fault]]
+
+
+def _verdict(gravity: Gravity, without: frozenset[str]) -> Watch:
     def watch(status: EnterpriseStatus) -> list[Fault]:
         found: dict[str, list[str]] = {}
         for finding in status.verdict.findings:
@@ -202,7 +203,7 @@ def _verdict(
     return watch
 
 
-def _disk(least: int, most: int) -> Callable[[EnterpriseStatus], Iterable[Fault]]:
+def _disk(least: int, most: int) -> Watch:
     def watch(status: EnterpriseStatus) -> Iterable[Fault]:
         for server in status.servers:
             low = {place: f for place, f in server.disk_free.items() if least <= f < most}
@@ -259,7 +260,7 @@ def _archive(status: EnterpriseStatus) -> Iterable[Fault]:
             yield server.name, server.late_archive
 
 
-_WATCHES: dict[str, Callable[[EnterpriseStatus], Iterable[Fault]]] = {
+_WATCHES: dict[str, Watch] = {
     "MqisServerDown": _down,
     "MqisNotServing": _not_serving,
     "MqisVerdictRed": _verdict(Gravity.ERROR, frozenset({FindingKind.CONTENTS})),

@@ -11,16 +11,16 @@ from mqis.enterprise.status import (
     MatrixRow,
     MemberStatus,
     ReplicaStatus,
-    number_text,
 )
 from mqis.server.monitoring.status import NeighbourStatus
+from mqis.server.monitoring.verdict import some
 from mqis.views.console.paging import PagedRows, mentions, paged
 from mqis.views.console.tones import Tone, tone_of_neighbour, tone_of_replica
 
 #: The most servers that have a column each; of more, the replicas are counted.
 MOST_COLUMNS = 8
-#: Rows of the lists of exceptions: partitions follow below them.
-_FEW = 20
+#: Rows of the list of partitions, and of the lists of exceptions: others follow below them.
+_PARTITIONS, _FEW = 25, 20
 #: The order of colours: what somebody has to act on comes first.
 _GRAVEST = (Tone.BAD, Tone.LATE, Tone.PLAIN, Tone.GOOD, Tone.INFO)
 
@@ -46,19 +46,23 @@ class ReplicationQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaApart:
-    """A replica that is not equal to its authority, or not known to be."""
+class ReplicasApart:
+    """Replicas of one server that are not equal to their authorities, in the same words."""
 
     server: MemberStatus
-    replica: ReplicaStatus
+    replicas: tuple[ReplicaStatus, ...]
 
     @property
     def tone(self) -> Tone:
-        return tone_of_replica(self.replica)
+        return tone_of_replica(self.replicas[0])
 
     @property
-    def last(self) -> str:
-        return number_text(self.replica.last_seq)
+    def text(self) -> str:
+        return self.replicas[0].text
+
+    @property
+    def names(self) -> str:
+        return some([replica.name for replica in self.replicas])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,12 @@ class ReplicationPage:
     servers: tuple[MemberStatus, ...]
     #: Replicas of these servers that are authorities, or in step with them.
     equal: int
-    apart: PagedRows[ReplicaApart]
+    #: The number of all others, and these by server and state.
+    unequal: int
+    apart: PagedRows[ReplicasApart]
+    #: The partitions whose authority is not in sight, and their replicas, which nobody can judge.
+    unseen: tuple[str, ...]
+    unjudged: int
     #: The servers of which no replica is known.
     silent: tuple[MemberStatus, ...]
     partitions: PagedRows[MatrixRow]
@@ -95,6 +104,11 @@ class ReplicationPage:
     def names(self) -> frozenset[str]:
         return frozenset(server.name for server in self.servers)
 
+    @property
+    def heard(self) -> frozenset[str]:
+        """The servers of which replicas are known."""
+        return self.names - {server.name for server in self.silent}
+
 
 def replication_page(
     status: EnterpriseStatus, question: ReplicationQuestion | None = None
@@ -103,15 +117,33 @@ def replication_page(
     servers = tuple(s for s in status.servers if mentions(asked.server, s.name, s.site))
     partitions = [p for p in status.partitions if mentions(asked.partition, p.name, p.owner)]
     wanted = {partition.id for partition in partitions}
-    replicas = [ReplicaApart(s, r) for s in servers for r in s.replicas if r.id in wanted]
-    apart = [each for each in replicas if each.replica.lag not in (Lag.AUTHORITY, Lag.IN_STEP)]
-    shown = paged(partitions, asked.page)
+    groups: dict[tuple[str, Tone, str], ReplicasApart] = {}
+    equal = unequal = unjudged = 0
+    for server in servers:
+        for replica in server.replicas:
+            if replica.id not in wanted:
+                continue
+            if replica.lag in (Lag.AUTHORITY, Lag.IN_STEP):
+                equal += 1
+                continue
+            if replica.lag is Lag.UNKNOWN:
+                unjudged += 1
+                continue
+            unequal += 1
+            key = server.name, tone_of_replica(replica), replica.text
+            before = groups[key].replicas if key in groups else ()
+            groups[key] = ReplicasApart(server, (*before, replica))
+    owned = {r.id for server in status.servers for r in server.replicas if r.authority}
+    shown = paged(partitions, asked.page, _PARTITIONS)
     neighbours = list(_neighbours(servers))
     listed = _listed(neighbours, everything=bool(asked.server))
     return ReplicationPage(
         servers,
-        len(replicas) - len(apart),
-        paged(sorted(apart, key=_gravest_first), asked.apart_page, _FEW),
+        equal,
+        unequal,
+        paged(sorted(groups.values(), key=_gravest_first), asked.apart_page, _FEW),
+        tuple(p.name for p in partitions if p.id not in owned),
+        unjudged,
         tuple(server for server in servers if server.partitions is None),
         PagedRows(status.rows_of(shown.rows), shown.total, shown.page, shown.pages),
         paged(listed, asked.neighbours_page, _FEW),
@@ -120,9 +152,9 @@ def replication_page(
     )
 
 
-def _gravest_first(each: ReplicaApart) -> tuple[int, int, str, str]:
-    behind = each.replica.behind or 0
-    return _GRAVEST.index(each.tone), -behind, each.server.name, each.replica.name
+def _gravest_first(each: ReplicasApart) -> tuple[int, int, str, str]:
+    behind = sum(replica.behind or 0 for replica in each.replicas)
+    return _GRAVEST.index(each.tone), -behind, each.server.name, each.text
 
 
 def _neighbours(servers: Iterable[MemberStatus]) -> Iterable[NeighbourRow]:

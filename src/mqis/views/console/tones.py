@@ -78,8 +78,12 @@ def tone_of_lag(lag: Lag) -> Tone:
 
 
 def tone_of_member(server: MemberStatus) -> Tone:
-    """The gravest colour of a server and its replicas."""
-    found = {tone_of_server(server), *(tone_of_replica(each) for each in server.replicas)}
+    """The gravest colour of a server and its replicas.
+
+    That the authority of a partition is not in sight is no fault of the server.
+    """
+    known = (each for each in server.replicas if each.lag is not Lag.UNKNOWN)
+    found = {tone_of_server(server), *(tone_of_replica(each) for each in known)}
     return next((tone for tone in (Tone.BAD, Tone.LATE) if tone in found), Tone.GOOD)
 
 

@@ -167,8 +167,13 @@ def _rows_of_links(found: SiteMap, question: MapQuestion) -> RowsOfLinks:
 def _rows_of_sites(found: SiteMap, question: MapQuestion) -> PagedRows[SiteOnMap]:
     key = name_key(question.search)
     kept = [site for site in found.sites if not key or _mentions(site, key)]
-    kept.sort(key=lambda site: (not site.on_route, name_key(site.name), site.id))
+    kept.sort(key=lambda site: (not site.on_route, _rank(site), name_key(site.name), site.id))
     return paged(kept, question.sites_page)
+
+
+def _rank(site: SiteOnMap) -> int:
+    """Sites whose servers need help or a look come first."""
+    return {Tone.BAD.value: 0, Tone.LATE.value: 1}.get(site.state, 2)
 
 
 def _mentions(site: SiteOnMap, key: str) -> bool:

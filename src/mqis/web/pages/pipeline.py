@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 from starlette.responses import FileResponse, Response
 
@@ -15,7 +16,7 @@ from mqis.web.guard import REPORT_POLICY
 def show(request: PageRequest) -> Response:
     directory = request.console.settings.tables
     if directory is None or not directory.is_dir():
-        return request.page("nothing.html", title="Pipeline", text=_missing_tables(directory))
+        return request.page("nothing.html", title="Pipeline", text=_missing_tables(request))
     found = pipeline_page(directory)
     return request.page("pipeline.html", found=found, administrator=request.sees_everything())
 
@@ -51,11 +52,14 @@ def _refuse_rows(request: PageRequest) -> Response:
 def _directory(request: PageRequest) -> Path:
     directory = request.console.settings.tables
     if directory is None or not directory.is_dir():
-        raise PlacesError(_missing_tables(directory))
+        raise PlacesError(_missing_tables(request))
     return directory
 
 
-def _missing_tables(directory: Path | None) -> str:
+def _missing_tables(request: PageRequest) -> str:
+    directory, run = request.console.settings.tables, request.console.settings.places.run
     if directory is None:
         return "No tables were named: give the directory of 'mqis pipeline' with --tables."
-    return f"{directory} does not exist: 'mqis pipeline run --tables {directory}' makes it."
+    source = "--exports DIRECTORY" if run is None else f"--run {quote(str(run))}"
+    command = f"mqis pipeline run {source} --tables {quote(str(directory))}"
+    return f"{directory} does not exist: '{command}' makes it."

@@ -17,6 +17,7 @@
   let step = 1;
   // Everything on the map with its extent, and the detail that its element has now.
   let parts = [];
+  let worst = new Map();
   let resting = 0;
   // The time from which on the image of a moving map may be drawn anew.
   let renewable = 0;
@@ -141,6 +142,9 @@
         "background-color": site, "background-opacity": 1, "border-color": siteLine,
         "border-width": pixels(1.6), "text-valign": "center", "text-halign": "center",
         "text-outline-color": site } },
+      ...["late", "bad"].map((name) => ({ selector: `node.region.${name}-inside`, style: {
+        "background-color": colour(`--${name}-soft`), "border-color": colour("--" + name),
+        "border-width": pixels(3), "text-outline-color": colour(`--${name}-soft`) } })),
       { selector: "edge.bent", style: { "curve-style": "unbundled-bezier",
         "control-point-distances": (each) => -each.data("bend"), "control-point-weights": .5 } },
       { selector: "edge.dim", style: { opacity: .45 } },
@@ -169,13 +173,23 @@
   function labelOf(node, whole) {
     const site = node.data("site");
     if (step >= site.lines_from && !whole) return [site.caption, ...site.lines].join("\n");
-    return step >= site.name_from || node.hasClass("on") || node.hasClass("found")
-      ? site.caption : "";
+    const wanted = ["on", "found", "bad", "late"].some((name) => node.hasClass(name));
+    return step >= site.name_from || wanted ? site.caption : "";
   }
 
   function regionLabel(region) {
-    if (step < region.name_from) return String(region.sites);
-    return region.caption + (step < region.lines_from ? "" : "\n" + region.sites + " sites");
+    const mark = { bad: "■ ", late: "▲ " }[worst.get(region.id)] || "";
+    if (step < region.name_from) return mark + region.sites;
+    return mark + region.caption + (step < region.lines_from ? "" : "\n" + region.sites + " sites");
+  }
+
+  // The gravest state of the sites of each region.
+  function worstStates() {
+    const found = new Map();
+    for (const { region, state: told } of map.sites) {
+      if (told === "bad" || (told === "late" && found.get(region) !== "bad")) found.set(region, told);
+    }
+    return found;
   }
 
   // Gives the elements in view and around it the details of this zoom. Others get them when they
@@ -207,15 +221,15 @@
     const size = element.isEdge() ? 11 : 12;
     pen.font = size + "px system-ui, sans-serif";
     const lines = text.split("\n");
-    const width = (Math.max(...lines.map((line) => pen.measureText(line).width)) + 6) / step;
-    const height = (lines.length * size * 1.25 + 4) / step;
+    const width = (Math.max(...lines.map((line) => pen.measureText(line).width)) + 10) / step;
+    const height = (lines.length * size * 1.3 + 8) / step;
     let [x, y] = [0, 0];
     if (element.isEdge()) {
       ({ x, y } = element.midpoint());
       y -= height / 2;
     } else {
       ({ x, y } = element.position());
-      y = element.hasClass("region") ? y - height / 2 : y + element.height() / 2 + 2 / step;
+      y = element.hasClass("region") ? y - height / 2 : y + element.height() / 2 - 1 / step;
     }
     return { x1: x - width / 2, y1: y, x2: x + width / 2, y2: y + height };
   }
@@ -234,23 +248,25 @@
       (element.hasClass("site") ? element.data("site").name_from / 100 : 0);
     const captioned = inView().filter(({ element }) => element.data("label") && !element.hasClass("hidden"));
     captioned.sort((one, other) => rank(one) - rank(other));
+    const view = cy.extent();
+    const isCut = (box) => [view.x1, view.x2].some((edge) => box.x1 < edge && edge < box.x2);
+    const isFree = (box, owner) => !isCut(box) && !taken.some((other) => other.owner !== owner &&
+      box.x1 < other.x2 && other.x1 < box.x2 && box.y1 < other.y2 && other.y1 < box.y2);
+    const given = new Map();
+    const take = (part, text) => {
+      const box = captionBox(part.element, text);
+      if (!isFree(box, part)) return;
+      taken.push({ ...box, owner: part });
+      given.set(part, text);
+    };
+    // Every name comes before the lines below any name.
+    for (const part of captioned) take(part, part.element.data("label").split("\n")[0]);
+    for (const part of [...given.keys()]) take(part, part.element.data("label"));
     cy.batch(() => {
       for (const part of captioned) {
-        const { element } = part;
-        const lines = element.data("label").split("\n");
-        while (lines.length) {
-          const box = captionBox(element, lines.join("\n"));
-          const free = !taken.some((other) => box.x1 < other.x2 && other.x1 < box.x2 &&
-            box.y1 < other.y2 && other.y1 < box.y2);
-          if (free) {
-            taken.push(box);
-            break;
-          }
-          lines.splice(lines.length > 1 ? 1 : 0);
-        }
-        const text = lines.join("\n");
-        if (text === element.data("label")) continue;
-        element.data({ label: text });
+        const label = given.get(part) || "";
+        if (label === part.element.data("label")) continue;
+        part.element.data({ label });
         part.detail = ""; // there may be room after the next movement
       }
     });
@@ -279,6 +295,9 @@
   function giveRegion(node, whole, marked) {
     const region = node.data("region");
     node.toggleClass("whole", whole);
+    for (const name of ["bad", "late"]) {
+      node.toggleClass(name + "-inside", whole && worst.get(region.id) === name);
+    }
     node.data({ step, label: marked.has(region.id) ? "" : regionLabel(region) });
   }
 
@@ -379,6 +398,7 @@
       // Many sites move as one image, and are drawn anew when the movement ends.
       textureOnViewport: isLarge() });
     parts = partsOf();
+    worst = worstStates();
     cy.on("viewport", moving);
     cy.on("tap", "edge.link", (event) => toggle(event.target.id()));
     cy.on("tap", "edge.between", (event) => tellBetween(event.target.data("link")));

@@ -1,0 +1,97 @@
+"""``mqis show``: everything about one server."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqis.cli.enterprise import DEFAULT_RUN, RunOption, ServerArgument
+from mqis.cli.findings import STYLES
+from mqis.cli.options import JsonOption
+from mqis.cli.output import cell, console, counted, plain, print_json, say, table
+from mqis.config.nodes import load_nodes
+from mqis.enterprise.collect import Collector
+from mqis.enterprise.status import Lag, number_text
+from mqis.views.console.servers import ServerPage, server_page
+from mqis.views.tracing.serverlog import LogLine, last_lines
+
+app = typer.Typer(help="Show everything about one server.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Show everything about one server."""
+
+
+@app.command()
+def server(
+    name: ServerArgument,
+    *,
+    run: RunOption = DEFAULT_RUN,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=10_000, help="The number of log lines.")
+    ] = 10,
+    json: JsonOption = False,
+) -> None:
+    """Show a server: role, site, uptime, version, disk, memory, replicas, neighbours, log lines.
+
+    What is not in step, or waits, comes first. The console has the same on a page. 'mqis sessions'
+    lists the sessions of its clients. Exit status 1 if the server is down, or if something about
+    it is red.
+    """
+    node = load_nodes(run).named(name)
+    found = server_page(Collector.of_run(run).collect(), node.name)
+    log = last_lines(Path(node.log), node.name, lines) if node.log and lines else []
+    if json:
+        print_json(_as_json(found, log))
+    else:
+        _print(found, log)
+    if not found.member.up or any(finding.is_fault for finding in found.findings):
+        raise typer.Exit(1)
+
+
+def _print(found: ServerPage, log: list[LogLine]) -> None:
+    say(found.member.name, "bold")
+    if found.member.reason:
+        say(found.member.reason, "red")
+    for finding in found.findings:
+        say(f"{finding.what}{f': {finding.todo}' if finding.todo else ''}", STYLES[finding.gravity])
+    facts = table("", "")
+    facts.show_header = False
+    for word, value in found.facts:
+        facts.add_row(cell(word), cell(value))
+    console().print(facts)
+    partitions = table("partition", "authority", "state", "last")
+    for each in found.partitions.rows:
+        style = "green" if each.lag in (Lag.AUTHORITY, Lag.IN_STEP) else "yellow"
+        texts = cell(each.name), cell(each.owner), cell(each.text, style)
+        partitions.add_row(*texts, number_text(each.last_seq))
+    console().print(partitions)
+    _rest(found.partitions.total - len(found.partitions.rows), "partition")
+    if found.neighbours.rows:
+        neighbours = table("neighbour", "session", "waiting")
+        for row in found.neighbours.rows:
+            session = "open" if row.neighbour.connected else "none"
+            neighbours.add_row(cell(row.neighbour.name), session, f"{row.neighbour.queued:,}")
+        console().print(neighbours)
+        _rest(found.neighbours.total - len(found.neighbours.rows), "neighbour")
+    for line in log:
+        print(plain(line.text))
+
+
+def _rest(number: int, noun: str) -> None:
+    if number:
+        say(f"and {counted(number, noun)} more: --json has them all", "dim")
+
+
+def _as_json(found: ServerPage, log: list[LogLine]) -> dict[str, object]:
+    return found.member.to_json() | {
+        "peers": [asdict(peer) for peer in found.member.peers],
+        "findings": [
+            {"grade": f.gravity.colour, "text": f.what, "todo": f.todo} for f in found.findings
+        ],
+        "log": [asdict(line) for line in log],
+    }
