@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance mutants reached slices bench fuzz crash chaos soak stranger proof sim engines docs man site java pipeline kerberos audit survey lock clean story story-2 wheel newest
+.PHONY: help run install test lint format types pytest conformance mutants reached slices bench fuzz crash chaos soak stranger proof sim engines docs man site java pipeline kerberos audit survey lock clean story secondweek wheel newest
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -119,7 +119,7 @@ story: $(VENV)/.dev $(VENV)/.pipeline java ## an administrator's week on a runni
 	@$(PY) -m tools.story --sites $(or $(SITES),20) --machines $(or $(MACHINES),200) \
 		--queues $(or $(QUEUES),3000) $(if $(PAGE),--page $(PAGE))
 
-story-2: $(VENV)/.dev ## the second week, on 13 servers (SITES=10 MACHINES=40 QUEUES=100, PAGE=docs/second-week.md)
+secondweek: $(VENV)/.dev ## the second week, on 13 servers (SITES=10 MACHINES=40 QUEUES=100, PAGE=docs/second-week.md)
 	@$(PY) -m tools.story --second-week --sites $(or $(SITES),10) --machines $(or $(MACHINES),40) \
 		--queues $(or $(QUEUES),100) $(if $(PAGE),--page $(PAGE))
 

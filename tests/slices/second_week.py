@@ -1,4 +1,4 @@
-"""A slice of ``make story-2``: the same script on four sites, with seven servers."""
+"""A slice of ``make secondweek``: the same script on four sites, with seven servers."""
 
 from __future__ import annotations
 

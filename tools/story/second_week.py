@@ -39,7 +39,7 @@ class SecondWeekParts:
     @property
     def restored(self) -> str:
         """The controller that is restored from its backup."""
-        return self.estate.all_sites[-1].psc
+        return self.estate.all_sites[3].psc
 
     @property
     def upgraded(self) -> str:
