@@ -225,8 +225,8 @@ class SecondWeek(Story):
         self._converge()
 
     def _not_ready(self, server: str) -> str:
-        states = self._json("mqis status", 0)["servers"]
-        return next((s["state"] for s in states if s["name"] == server and s["state"] != "up"), "")
+        states = {s["name"]: s["state"] for s in self._json("mqis status", 0)["servers"]}
+        return "" if states[server] == "ready" else str(states[server])
 
     def _restore(self) -> None:
         server = self.parts.restored
