@@ -10,7 +10,7 @@ PIP    := $(PY) -m pip --quiet --disable-pip-version-check install
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint format types pytest conformance mutants reached slices bench fuzz crash chaos soak stranger proof sim engines docs man site java pipeline kerberos audit survey lock clean story wheel newest release
+.PHONY: help run install test lint format types pytest conformance mutants reached slices bench fuzz crash chaos soak stranger proof sim engines docs man site java pipeline kerberos audit survey lock clean story secondweek wheel newest release
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -65,7 +65,7 @@ reached: .build/newest/.done ## which tests execute which lines, for random muta
 
 slices: $(VENV)/.dev $(VENV)/.pipeline java ## a minute each of what takes hours: sim, chaos, soak, stranger, story, bench, engines, the newest Python (CI runs it)
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target \
-		slice-benchmarks newest $(addprefix slice-,engines fresh killing simulation story stranger)
+		slice-benchmarks newest $(addprefix slice-,engines fresh killing second_week simulation story stranger)
 
 # The quick ones of `make engines`: each run takes one of them, at random.
 QUICK_ENGINES := $(foreach name,simulated spoiled rebuild_damaged,tests/pipeline/slow/test_$(name).py) \
@@ -118,6 +118,10 @@ proof: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline finds every planted f
 story: $(VENV)/.dev $(VENV)/.pipeline java ## an administrator's week on a running enterprise (SITES=20 MACHINES=200 QUEUES=3000, PAGE=docs/story.md)
 	@$(PY) -m tools.story --sites $(or $(SITES),20) --machines $(or $(MACHINES),200) \
 		--queues $(or $(QUEUES),3000) $(if $(PAGE),--page $(PAGE))
+
+secondweek: $(VENV)/.dev ## the second week, on 13 servers (SITES=10 MACHINES=40 QUEUES=100, PAGE=docs/second-week.md)
+	@$(PY) -m tools.story --second-week --sites $(or $(SITES),10) --machines $(or $(MACHINES),40) \
+		--queues $(or $(QUEUES),100) $(if $(PAGE),--page $(PAGE))
 
 wheel: $(VENV)/.dev ## build the wheel, time the way from nothing to the end of the tour, and use all of it in a fresh environment
 	@$(PY) -m tools.wheel

@@ -106,7 +106,7 @@ def test_the_mark_survives_a_server_that_gets_no_answers(tmp_path: Path) -> None
         restore(plan_restore(archive, RestoreRequest(site.homes["pec1"] / "mqis.toml", force=True)))
         for _ in range(2):
             async with site.serving("pec1") as pec:
-                with pytest.raises(Exception, match="MQ_ERROR_DS_ERROR"):
+                with pytest.raises(Exception, match="MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE"):
                     await create(pec, "pec1\\q", "")
                 assert site.mark("pec1") is not None
 

@@ -6,16 +6,23 @@ The tests share one enterprise, and each goes on where the one before has left i
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mqis.config.nodes import load_nodes
+from mqis.config.file import read
+from mqis.config.nodes import load_nodes, save_nodes
+from mqis.config.processlocks import holder
+from mqis.enterprise.control import LOCK
 from tests.cli.commands import process, run
 from tests.cli.test_up import Acme, agreed
+from tests.waiting import wait_until
 
 LEI_DIR3 = """
 [[server]]
@@ -245,3 +252,23 @@ def test_servers_that_are_down_are_started(acme: Acme) -> None:
     store.with_suffix(".away").rename(store)
     acme.mqis("up")
     acme.until(agreed)
+
+
+def test_a_port_that_a_server_has_not_got_yet_is_shown(acme: Acme) -> None:
+    """The supervisor had noted the new port when it was killed, and not restarted the server."""
+    place = load_nodes(acme.run).named("lei-dir1")
+    supervisor = load_nodes(acme.run).supervisor
+    assert supervisor is not None
+    os.kill(supervisor, signal.SIGKILL)
+    wait_until(lambda: holder(acme.run / LOCK) is None)
+    moved = place.rpc_port + 1000
+    change(acme, 'name = "lei-dir1"\n', f'name = "lei-dir1"\nrpc_port = {moved}\n')
+    nodes = load_nodes(acme.run)
+    noted = tuple(replace(n, rpc_port=moved) if n.name == place.name else n for n in nodes)
+    save_nodes(acme.run, replace(nodes, nodes=noted))
+    assert f"rpc_port {place.rpc_port} -> {moved}" in acme.mqis("up", "--dry-run")
+    acme.mqis("up", "--detach", "--yes")
+    acme.until(agreed)
+    config = read(Path(place.config))
+    assert config.rpc.port == moved
+    assert "no change" in acme.mqis("up")

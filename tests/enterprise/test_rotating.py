@@ -67,8 +67,10 @@ class Homes:
 
     def place(self, name: str) -> NodePlace:
         home = self.homes[name]
-        files = (home, home / "mqis.toml", home / "directory.db", home / "journal", home / "log")
-        return NodePlace(name, "pec", "Delft", "127.0.0.1", 1, 1, 1, 1, 1, *map(str, files))
+        names = ("mqis.toml", "directory.db", "journal", "log")
+        config, store, journal, log = (str(home / file) for file in names)
+        at = ("pec", "Delft", "127.0.0.1", 1, 1, 1, 1, 1)
+        return NodePlace(name, *at, str(home), config, store, journal, log)
 
     @property
     def witnesses(self) -> list[KeyWitness]:

@@ -55,7 +55,9 @@ def created(served: Served, account: Sid = BOB.sid) -> int:
 
 
 @pytest.mark.req("SEC-20-01")
-def test_objects_created_for_everyone_count(served: Served, bob: Attacker) -> None:
+def test_objects_created_for_everyone_count(
+    served: Served, bob: Attacker, caplog: pytest.LogCaptureFixture
+) -> None:
     before = created(served)
     served.configure(allowance=Allowance(max_owned=before + 3))
     gift = secured(f"O:WDD:{_ALL}")
@@ -63,6 +65,13 @@ def test_objects_created_for_everyone_count(served: Served, bob: Attacker) -> No
     assert results == [OK, OK, OK, TOO_MUCH, TOO_MUCH]
     assert bob.create(MACHINE, "another", {201: variant(CLSID, ALPHA)}) == TOO_MUCH
     assert (created(served), created(served, EVERYONE)) == (before + 3, 0)
+    limit = f"{before + 3} of the {before + 3} that security.max_owned of this server allows"
+    told = [line for line in caplog.messages if limit in line]
+    assert [line.rpartition(": ")[2] for line in told] == [
+        "queue C14\\q3",
+        "queue C14\\q4",
+        "machine another",
+    ]
 
 
 @pytest.mark.req("SEC-20-01")

@@ -51,7 +51,7 @@ class Rotating:
     def _monitored(self, name: str) -> None:
         path = self.config(name)
         urls = {n: f"http://127.0.0.1:{port}" for n, port in self.monitors.items()}
-        values = {
+        values: dict[str, dict[str, object]] = {
             "monitoring": {
                 "enabled": True,
                 "port": self.monitors[name],
@@ -69,7 +69,8 @@ class Rotating:
 
     async def rotate(self, name: str, *options: str, status: int = 0) -> dict[str, Any]:
         """Runs the command, which another process could run as well."""
-        arguments = ("key", "rotate", "--config", self.config(name), "--json", *options)
+        named = str(self.config(name))
+        arguments = ("key", "rotate", "--config", named, "--json", *options)
         found = await asyncio.to_thread(run, *arguments)
         assert found.exit_code == status, found.output
         content: dict[str, Any] = json.loads(found.stdout)

@@ -39,7 +39,7 @@ class SecondWeekParts:
     @property
     def restored(self) -> str:
         """The controller that is restored from its backup."""
-        return self.estate.all_sites[-1].psc
+        return self.estate.all_sites[3].psc
 
     @property
     def upgraded(self) -> str:
@@ -225,8 +225,8 @@ class SecondWeek(Story):
         self._converge()
 
     def _not_ready(self, server: str) -> str:
-        states = self._json("mqis status", 0)["servers"]
-        return next((s["state"] for s in states if s["name"] == server and s["state"] != "up"), "")
+        states = {s["name"]: s["state"] for s in self._json("mqis status", 0)["servers"]}
+        return "" if states[server] == "ready" else str(states[server])
 
     def _restore(self) -> None:
         server = self.parts.restored

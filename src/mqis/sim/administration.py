@@ -38,6 +38,8 @@ from mqis.wire.seqnum import SequenceNumber
 
 #: The errors of a second attempt if the first one succeeded after all.
 _EXISTS = (HResult.MQ_ERROR_QUEUE_EXISTS, HResult.MQ_ERROR_MACHINE_EXISTS)
+#: The answers of an authority that decides nothing yet: it is restored, or stands in for another.
+_LATER = (HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE, HResult.MQ_ERROR_DS_ERROR)
 #: With SQLite, the first of so many servers has a file; the PEC is one of them.
 _SQLITE_EVERY = 3
 _ATTEMPTS, _PAUSE_S = 600, 30.0
@@ -160,7 +162,7 @@ class SimAdministrator:
                 except DirectoryError as error:
                     if attempt and error.hresult in _EXISTS:
                         return
-                    if error.hresult != HResult.MQ_ERROR_DS_ERROR:
+                    if error.hresult not in _LATER:
                         raise
             self._world.run_until(self._world.now + _PAUSE_S)
         raise Violation("liveness", f"{server.name} takes no changes")

@@ -118,7 +118,7 @@ class HResult(IntEnum):
     MQ_ERROR_PRIVILEGE_NOT_HELD = (0xC00E0026,
         "The operation needs a privilege that the caller's account does not have.")
     MQ_ERROR_INSUFFICIENT_RESOURCES = (0xC00E0027,
-        "The server ran out of memory or another resource; retry later or reduce its load.")
+        "A limit of the account or of the server is used up; the server's log says which one.")
     MQ_ERROR_USER_BUFFER_TOO_SMALL = (0xC00E0028,
         "The answer did not fit in the caller's buffer; retry with a larger one.")
     MQ_ERROR_MESSAGE_STORAGE_FAILED = (0xC00E002A,
@@ -175,7 +175,7 @@ class HResult(IntEnum):
     MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER = (0xC00E0049,
         "The server that owns the object received the request but did not answer in time.")
     MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE = (0xC00E004A,
-        "The server that owns the object is down or cannot be reached; retry later.")
+        "The server that owns the object is down, being restored or out of reach; retry later.")
     MQ_ERROR_QUEUE_NOT_AVAILABLE = (0xC00E004B,
         "The connection to a queue on another computer broke; check that computer and the network.")
     MQ_ERROR_DTC_CONNECT = (0xC00E004C,

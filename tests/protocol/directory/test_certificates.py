@@ -11,6 +11,7 @@ from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.access import Token
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propertybag import Properties
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import AUTHENTICATED_USERS, Sid
@@ -139,5 +140,6 @@ def test_callers_without_a_sid_share_one_account() -> None:
     """Kerberos may prove a name that no account of the server gives a SID."""
     world = World()
     none = Guard(Token(None), allowance=Allowance(max_owned=0))
-    with world.store.read() as view, pytest.raises(DirectoryError, match="S-1-5-7 has created 0"):
-        none.check_created(view)
+    told = "S-1-5-7 may not create one more object, having created 0 of the 0"
+    with world.store.read() as view, pytest.raises(DirectoryError, match=told):
+        none.check_created(view, ObjectType.QUEUE, "q")

@@ -54,7 +54,7 @@ def test_a_new_psc_waits_for_the_pec_however_long_that_takes() -> None:
     assert new.recovered() == []
     with pytest.raises(DirectoryError) as refused:
         enterprise.create(new, ObjectType.MACHINE, machine_properties("client", "N", 0))
-    assert refused.value.hresult == HResult.MQ_ERROR_DS_ERROR
+    assert refused.value.hresult == HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE
     enterprise.sent.clear()
     enterprise.run(2 * new.settings.recovery_retry_s)
     asked = enterprise.messages(SyncRequest, to="pec", sender="new")

@@ -203,7 +203,7 @@ def test_a_restored_authority_asks_before_it_serves() -> None:
     enterprise.restore("psc", backup, authority=True)
     with pytest.raises(DirectoryError) as refused:
         enterprise.create_queue(psc, "psc\\early")
-    assert refused.value.hresult == HResult.MQ_ERROR_DS_ERROR
+    assert refused.value.hresult == HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE
     silence()
     enterprise.run(70)
     assert psc.last(SITE_B) >= highest + (1 << 20)

@@ -211,7 +211,7 @@ class Guard:
         if not (self.is_administrator or self.token.security_privilege):
             raise self._denied("give an audit list to", object_type, name)
 
-    def check_created(self, view: View) -> None:
+    def check_created(self, view: View, object_type: ObjectType, name: str) -> None:
         """Refuse one more object of an account that has created as many as it may.
 
         They are counted when half of the room that was left is used up: counting takes longer the
@@ -224,13 +224,21 @@ class Guard:
         if not room:
             created = view.count_created(account.to_bytes())
             if created >= self.allowance.max_owned:
-                raise DirectoryError(
-                    HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                    f"{account} has created {created} objects already; delete some, or have "
-                    "security.max_owned raised",
-                )
+                raise self._full(created, object_type, name)
             room = (self.allowance.max_owned - created + 1) // 2
         self._room[account] = room - 1
+
+    def _full(self, created: int, object_type: ObjectType, name: str) -> DirectoryError:
+        """The refusal of one more object; the audit trail names the limit."""
+        text = (
+            f"create one more object, having created {created:,} of the "
+            f"{self.allowance.max_owned:,} that security.max_owned of this server allows"
+        )
+        self.audit(Denial(self.account, f"{text}:", object_type, name))
+        return DirectoryError(
+            HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+            f"{self.account} may not {text}; delete some, or have an administrator raise it",
+        )
 
     def check_create(
         self, object_type: ObjectType, owner: DirectoryObject | None, name: str

@@ -109,7 +109,7 @@ def create_object(
         guard.check_owner(initial.owner, object_type, name)
         if initial.has_audit_list:
             guard.check_audit_list(object_type, name)
-        guard.check_created(events.transaction)
+        guard.check_created(events.transaction, object_type, name)
         security = initial.data
         if not guard.is_administrator and initial.owner != guard.account:
             creator = guard.account

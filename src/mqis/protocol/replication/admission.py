@@ -74,7 +74,7 @@ def may_change(work: Work, partition: Guid) -> bool:
         return False
     if partition in work.memory.recoveries:
         raise DirectoryError(
-            HResult.MQ_ERROR_DS_ERROR,
+            HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE,
             "this server's copy of the partition is being restored; try again in a few minutes",
         )
     return True
