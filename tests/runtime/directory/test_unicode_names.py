@@ -11,12 +11,12 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from tests.protocol.directory.world import QUEUE
 from tests.runtime.activedirectory.passing import through
 from tests.runtime.activedirectory.test_changes import LABEL, create
 from tests.runtime.directory.serving import ADMIN, SETTINGS, scenario, serving
 from tests.runtime.directory.test_objects import create as create_own
-from tests.runtime.directory.test_objects import text
 
 OK = HResult.MQ_OK
 ILLEGAL = HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
@@ -38,7 +38,7 @@ async def test_a_setting_lets_clients_create_other_names(
 ) -> None:
     settings = replace(SETTINGS, unicode_names=allowed)
     async with serving(settings=settings) as served, served.caller(ADMIN) as caller:
-        got = await create_own(caller, QUEUE, path, {108: text("x")})
+        got = await create_own(caller, QUEUE, path, props(LABEL))
         assert got.result == result
         with served.world.store.read() as view:
             assert (view.find(QUEUE, path) is not None) == (result == OK)
