@@ -30,8 +30,11 @@ ILLEGAL = HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
         (True, "C14\\größe", OK),
         (True, "C14\\two words", OK),
         (True, "C14\\a;b", ILLEGAL),
+        (True, "C14\\a\nb", ILLEGAL),
+        (True, "C14\\a ", ILLEGAL),
     ],
 )
+@pytest.mark.req("SEC-15-12")
 @scenario
 async def test_a_setting_lets_clients_create_other_names(
     allowed: bool, path: str, result: HResult
