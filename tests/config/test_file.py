@@ -42,6 +42,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         tmp_path,
         '[server]\nname = "ams-dir1"\nrole = "pec"\nsite = "Amsterdam"\n'
         'global_catalogs = ["corp.test gc1.corp.test gc2.corp.test"]\n'
+        "unicode_names = true\n"
         '[store]\nurl = "postgresql://mqis@db/mqis"\nremembered = 99\n'
         '[enterprise]\nname = "Meridian"\n'
         '[rpc]\nlisten = "::1"\nport = 2879\nmapper = false\nmapper_port = 1135\n'
@@ -68,7 +69,11 @@ def test_a_whole_file(tmp_path: Path) -> None:
     )
     assert load(path) == Config(
         ServerSection(
-            "ams-dir1", ConfiguredRole.PEC, "Amsterdam", ("corp.test gc1.corp.test gc2.corp.test",)
+            "ams-dir1",
+            ConfiguredRole.PEC,
+            "Amsterdam",
+            ("corp.test gc1.corp.test gc2.corp.test",),
+            True,
         ),
         StoreSection("postgresql://mqis@db/mqis", 99),
         EnterpriseSection("Meridian"),

@@ -105,7 +105,6 @@ class ServerSection:
             "Clients may create queues and machines whose names have any visible character, and "
             "blanks inside those of queues. Without it, ASCII without blanks and semicolons, as "
             "MS-MQMQ specifies. Names that exist are found, shown and replicated in any case.",
-            live=True,
         ),
     )
 

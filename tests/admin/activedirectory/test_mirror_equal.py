@@ -229,6 +229,7 @@ def test_a_controller_put_back_from_a_copy_and_changed_past_its_number(
 # --- comparisons ----------------------------------------------------------------------------------
 
 
+@pytest.mark.req("SEC-15-11")
 def test_everything_is_compared_once_a_day_across_restarts() -> None:
     async def test(estate: MirroredEstate) -> None:
         now = 1_800_000_000.0
@@ -367,6 +368,7 @@ def test_a_garbled_value_is_noted_and_the_queue_kept(
     mirrored(test)
 
 
+@pytest.mark.req("SEC-15-10")
 def test_the_sentence_of_the_status(tmp_path: Path) -> None:
     async def test(estate: MirroredEstate, mqis: Commands) -> None:
         async def said() -> str:

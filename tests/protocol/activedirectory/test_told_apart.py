@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -16,10 +17,11 @@ from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.reading import read_properties
 from mqis.protocol.activedirectory.steps import PlanFacts, PlanStep
 from mqis.protocol.activedirectory.view import References
+from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry
 from mqis.wire.ldap.names import DistinguishedName
-from mqis.wire.mqds.certificates import digest_of
+from mqis.wire.mqds.certificates import UserSignCerts, digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 from mqis.wire.mqds.values import prop
@@ -224,6 +226,19 @@ def test_every_certificate_of_a_machine_has_its_digest() -> None:
     before = entry(MACHINE, "mSMQConfiguration", mSMQSites=SITE1.raw)
     given = {P.QM_SIGN_PKS: LISTED.to_bytes(), P.QM_SIGN_PK: b"another"}
     assert written(ObjectType.MACHINE, before, given) == stored
+
+
+@pytest.mark.req("MQDSSM-3.1.6.1.1.9-02")
+def test_a_certificate_of_a_machine_cannot_take_the_digest_of_another() -> None:
+    first, *others = LISTED.certificates
+    forged = UserSignCerts((replace(first, digest=others[0].digest), *others[1:]))
+    given: dict[P, Value] = {P.QM_SITE_IDS: (SITE1,), P.QM_SIGN_PKS: forged.to_bytes()}
+    made = EntryCreation(ObjectType.MACHINE, "SRV1", typed(given))
+    with pytest.raises(DirectoryError, match="is not the MD5 of the certificate"):
+        list(plan_after_creation(made, ID, FACTS))
+    before = entry(MACHINE, "mSMQConfiguration", mSMQSites=SITE1.raw)
+    with pytest.raises(DirectoryError, match="is not the MD5 of the certificate"):
+        written(ObjectType.MACHINE, before, {P.QM_SIGN_PKS: forged.to_bytes()})
 
 
 @pytest.mark.req("MQDSSM-3.1.6.7.6.2-01", "MQDSSM-3.1.6.7.6.4-01")

@@ -11,12 +11,12 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
 from tests.protocol.directory.world import QUEUE
 from tests.runtime.activedirectory.passing import through
 from tests.runtime.activedirectory.test_changes import LABEL, create
 from tests.runtime.directory.serving import ADMIN, SETTINGS, scenario, serving
 from tests.runtime.directory.test_objects import create as create_own
-from tests.runtime.directory.test_objects import text
 
 OK = HResult.MQ_OK
 ILLEGAL = HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
@@ -30,15 +30,18 @@ ILLEGAL = HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
         (True, "C14\\größe", OK),
         (True, "C14\\two words", OK),
         (True, "C14\\a;b", ILLEGAL),
+        (True, "C14\\a\nb", ILLEGAL),
+        (True, "C14\\a ", ILLEGAL),
     ],
 )
+@pytest.mark.req("SEC-15-12")
 @scenario
 async def test_a_setting_lets_clients_create_other_names(
     allowed: bool, path: str, result: HResult
 ) -> None:
     settings = replace(SETTINGS, unicode_names=allowed)
     async with serving(settings=settings) as served, served.caller(ADMIN) as caller:
-        got = await create_own(caller, QUEUE, path, {108: text("x")})
+        got = await create_own(caller, QUEUE, path, props(LABEL))
         assert got.result == result
         with served.world.store.read() as view:
             assert (view.find(QUEUE, path) is not None) == (result == OK)

@@ -19,6 +19,7 @@ from mqis.admin.activedirectory.connecting import ConnectingOptions, connect, ex
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.activedirectory.taking import EstateResult, EstateTaker
 from mqis.admin.transfer import Progress, silent
+from mqis.protocol.activedirectory.certificates import CERTIFIED
 from mqis.protocol.activedirectory.conditions import class_filter
 from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import (
@@ -278,7 +279,7 @@ class EstateReading:
 
 def _filter(object_type: ObjectType) -> Filter:
     """Of users, those with certificates: most never used Message Queuing."""
-    certified = (Present("mSMQDigests"),) if object_type is ObjectType.USER else ()
+    certified = (CERTIFIED,) if object_type is ObjectType.USER else ()
     return And((*class_filter(object_type), *certified))
 
 

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mqis.protocol.activedirectory.codecs import GUIDS
+from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.steps import invalid, value_in
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AttributeChange, ModifyKind
-from mqis.wire.mqds.certificates import UserSignCerts, digest_of
+from mqis.wire.ldap.filters import Or, Present
+from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import Properties
+
+#: The attributes of which a user of Message Queuing has one; most accounts of a forest have none.
+_CERTIFICATES = ("mSMQSignCertificates", "mSMQDigests")
+CERTIFIED = Or(tuple(Present(attribute) for attribute in _CERTIFICATES))
+
+
+def is_certified(entry: LdapEntry) -> bool:
+    """Returns whether ``CERTIFIED`` finds an entry."""
+    return any(entry.values(attribute) for attribute in _CERTIFICATES)
 
 
 def certificate_attributes(
@@ -32,12 +43,17 @@ def certificate_attributes(
 
 
 def _digests(value: bytes) -> tuple[bytes, ...]:
-    """One value of 16 octets for each certificate, computed here and never believed."""
+    """The Digest field of each certificate, a value of 16 octets each, in their order.
+
+    Signatures are looked up by it: one that belongs to another certificate is refused (SEC-1-03).
+    """
     try:
         listed = UserSignCerts.from_bytes(value).certificates if value else ()
     except WireError:
         return ()
-    return tuple(dict.fromkeys(digest_of(entry.certificate) for entry in listed))
+    if not all(entry.digest_matches for entry in listed):
+        raise invalid("the Digest of a certificate is not the MD5 of the certificate")
+    return tuple(dict.fromkeys(entry.digest for entry in listed))
 
 
 def user_changes(properties: Properties, read: Properties) -> Iterator[AttributeChange]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from mqis.protocol.activedirectory.certificates import is_certified
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES, SETTINGS_CLASS, Forest
 from mqis.protocol.activedirectory.reading import KEPT, columns_of, read_properties
@@ -100,7 +101,7 @@ def type_of(entry: LdapEntry) -> ObjectType | None:
         if name.startswith("msmq") and name not in _OTHER_CLASSES:
             raise UnknownClass(entry.name, "objectClass", f"{name!r} is no class of MS-MQDSSM")
     is_user = "user" in names and "computer" not in names
-    return ObjectType.USER if is_user and entry.values("mSMQDigests") else None
+    return ObjectType.USER if is_user and is_certified(entry) else None
 
 
 def import_columns(object_type: ObjectType) -> tuple[str, ...]:

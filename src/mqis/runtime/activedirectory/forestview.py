@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final
 
+from mqis.protocol.activedirectory.certificates import CERTIFIED
 from mqis.protocol.activedirectory.conditions import conditions_of, referred, search_filter
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, UNIQUE_NAMES
 from mqis.protocol.activedirectory.view import References
@@ -26,7 +27,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ports import Change
 from mqis.runtime.activedirectory.connection import ForestConnection
-from mqis.runtime.activedirectory.reading import CERTIFIED, ForestReader
+from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import JournalRecord

@@ -19,6 +19,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from mqis.protocol.activedirectory.certificates import CERTIFIED
 from mqis.protocol.activedirectory.conditions import class_filter, search_filter
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import ROOT_ATTRIBUTES, Forest
@@ -40,7 +41,7 @@ from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.controls import LdapControl, SdFlags, extended_dn, sd_flags
-from mqis.wire.ldap.filters import And, Equality, Filter, Or, Present
+from mqis.wire.ldap.filters import And, Equality, Filter, Or
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -61,8 +62,6 @@ IN_ORDER: Final = (
     ObjectType.USER,
     ObjectType.QUEUE,
 )
-#: Most accounts of a forest never used Message Queuing.
-CERTIFIED: Final = Or((Present("mSMQSignCertificates"), Present("mSMQDigests")))
 PAGE_SIZE: Final = 500
 #: Entries that are completed at a time, by reads of other entries.
 BATCH: Final = 50

@@ -30,6 +30,7 @@ from mqis.admin.activedirectory.mirror.writing import (
     machines_that_name,
     unseen,
 )
+from mqis.protocol.activedirectory.certificates import is_certified
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.mirror.comparing import Comparison, Difference, mirrored
@@ -230,13 +231,13 @@ class EstateMirror:
         async for batch in _batches(reader, IN_ORDER):
             seen |= {(obj.type, obj.id) for obj in batch}
             late += await asyncio.to_thread(write, batch, ())
-        unseen = await asyncio.to_thread(self._unseen, seen) - self._noted.keys()
+        unseen = await asyncio.to_thread(self._unseen, seen)
         gone = await self._confirmed(unseen)
         await self._expect(feed, cursor)
         if comparison is not None:
             meanwhile = await self._changed_since(reader, feed, cursor)
             comparison.changed, comparison.removed = set(meanwhile.objects), meanwhile.removed
-        lacking = self._noted | dict.fromkeys(unseen - gone, _UNREAD)
+        lacking = dict.fromkeys(unseen - gone, _UNREAD) | self._noted
         result.cursor = cursor.compared(self._clock())
         await asyncio.to_thread(write, late, gone, lacking)
         self._was_swept(0.0)
@@ -313,8 +314,8 @@ class EstateMirror:
             lacking = {guid: item for guid, item in left_out.items() if guid not in done}
             lacking |= dict.fromkeys(unknown | pending.hidden, _UNREAD) | self._noted
             await self._expect(feed, cursor)
-            objects = list(pending.objects.values()), pending.removed, lacking
-            await asyncio.to_thread(self._write, *objects, server=server, result=result)
+            values = list(pending.objects.values()), pending.removed, lacking
+            await asyncio.to_thread(self._write, *values, server=server, result=result)
             result.tell_new(left_out)
         return result
 
@@ -488,8 +489,7 @@ def _kind(entry: LdapEntry) -> ObjectType | None:
     found = next((kind for kind in _KINDS if entry.is_of(LDAP_CLASSES[kind])), None)
     if found is not None or not entry.is_of("user") or entry.is_of("computer"):
         return found
-    certified = entry.values("mSMQSignCertificates") or entry.values("mSMQDigests")
-    return ObjectType.USER if certified else None
+    return ObjectType.USER if is_certified(entry) else None
 
 
 def _plain(entry: LdapEntry) -> str:

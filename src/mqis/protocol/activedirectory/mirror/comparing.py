@@ -69,15 +69,16 @@ def with_defaults(obj: DirectoryObject) -> tuple[DirectoryObject, tuple[PropId, 
 
     What has no default stays: the object is refused for it.
     """
-    instead = {
-        PropId(propid): default
-        for propid, value in obj.properties.items()
-        if not _is_taken(propid, value) and (default := default_of(propid)) is not None
-    }
-    return replace(obj, properties={**obj.properties, **instead}), tuple(instead)
+    instead: dict[int, PropVariant] = {}
+    for propid, value in obj.properties.items():
+        default = None if _is_taken(PropId(propid), value) else default_of(propid)
+        if default is not None:
+            instead[propid] = default
+    fitting = replace(obj, properties={**obj.properties, **instead})
+    return fitting, tuple(map(PropId, instead))
 
 
-def _is_taken(propid: int, value: PropVariant) -> bool:
+def _is_taken(propid: PropId, value: PropVariant) -> bool:
     try:
         stored_value(propid, value)
     except DirectoryError:
