@@ -150,16 +150,16 @@ class StoreSection:
         default="",
         metadata=about(
             as_text,
-            "A keytab with the key of that account: the logon to an Active Directory is by Kerberos "
-            "and takes no password. It is read anew for each logon; needs mqis[kerberos].",
+            "A keytab with the key of that account: the logon to an Active Directory is by "
+            "Kerberos without a password. It is read anew for each logon; needs mqis[kerberos].",
         ),
     )
     ticket_cache: str = field(
         default="",
         metadata=about(
             as_text,
-            "A cache of Kerberos tickets, such as FILE:/run/mqis/krb5cc, that another program keeps "
-            "fresh: the logon to an Active Directory is by these; needs mqis[kerberos].",
+            "A cache of Kerberos tickets, such as FILE:/run/mqis/krb5cc, that another program "
+            "keeps fresh: the logon to an Active Directory is by these; needs mqis[kerberos].",
         ),
     )
     simple: bool = field(

@@ -56,7 +56,7 @@ async def mirror_once(options: ConnectingOptions, places: MirrorPlaces) -> Mirro
         try:
             return await mirror.round()
         except LdapError as error:
-            raise explained(error, options.user) from error
+            raise explained(error) from error
 
 
 async def mirror_on(
