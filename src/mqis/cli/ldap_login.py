@@ -72,6 +72,27 @@ SimpleOption = Annotated[
     ),
 ]
 
+KeytabOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--keytab",
+        metavar="FILE",
+        help="Log on by Kerberos with the key of the account in this keytab, without a password; "
+        "needs mqis[kerberos].",
+        show_default=False,
+    ),
+]
+TicketCacheOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ticket-cache",
+        metavar="NAME",
+        help="Log on by Kerberos with the tickets of this cache (kinit, KRB5CCNAME), without a "
+        "password; needs mqis[kerberos].",
+        show_default=False,
+    ),
+]
+
 
 @dataclass(frozen=True)
 class LdapLogonOptions:
@@ -84,6 +105,8 @@ class LdapLogonOptions:
     start_tls: StartTlsOption = False
     method: BindMethodOption = "automatic"
     simple: SimpleOption = False
+    keytab: KeytabOption = None
+    ticket_cache: TicketCacheOption = None
 
     def connecting(self, *urls: str) -> ConnectingOptions:
         method = BindMethod(self.method)
@@ -93,6 +116,8 @@ class LdapLogonOptions:
             if not self.user:
                 raise typer.BadParameter("--simple needs --user")
             method = BindMethod.SIMPLE
+        if self.keytab is not None or self.ticket_cache is not None:
+            method = self._by_tickets(method)
         return ConnectingOptions(
             urls,
             self.user,
@@ -101,7 +126,21 @@ class LdapLogonOptions:
             self.server_name,
             self.start_tls,
             method,
+            ccache=self.ticket_cache,
+            keytab=None if self.keytab is None else str(self.keytab),
         )
+
+    def _by_tickets(self, method: BindMethod) -> BindMethod:
+        """Without a password there is Kerberos alone."""
+        if self.keytab is not None and self.ticket_cache is not None:
+            raise typer.BadParameter("--keytab and --ticket-cache exclude each other")
+        if self.keytab is not None and not self.user:
+            raise typer.BadParameter("--keytab needs --user, the account whose key it has")
+        if self.password_file is not None:
+            raise typer.BadParameter("--password-file and a logon by tickets exclude each other")
+        if method not in (BindMethod.AUTOMATIC, BindMethod.KERBEROS):
+            raise typer.BadParameter("a logon by tickets is one by Kerberos")
+        return BindMethod.KERBEROS
 
 
 def is_ldap_url(source: str) -> bool:

@@ -34,6 +34,7 @@ _FILES = (
     ("security", "accounts"),
     ("security", "keytab"),
     ("store", "password_file"),
+    ("store", "keytab"),
     ("store", "ca_file"),
     ("replication", "key"),
     ("replication", "journal"),

@@ -155,6 +155,22 @@ class StoreSection:
             "variable MQIS_LDAP_PASSWORD is used.",
         ),
     )
+    keytab: str = field(
+        default="",
+        metadata=about(
+            as_text,
+            "A keytab with the key of that account: the logon to an Active Directory is by "
+            "Kerberos without a password. It is read anew for each logon; needs mqis[kerberos].",
+        ),
+    )
+    ticket_cache: str = field(
+        default="",
+        metadata=about(
+            as_text,
+            "A cache of Kerberos tickets, such as FILE:/run/mqis/krb5cc, that another program "
+            "keeps fresh: the logon to an Active Directory is by these; needs mqis[kerberos].",
+        ),
+    )
     simple: bool = field(
         default=False,
         metadata=about(

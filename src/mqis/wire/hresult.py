@@ -163,7 +163,7 @@ class HResult(IntEnum):
     MQ_ERROR_ILLEGAL_MQQMPROPS = (0xC00E0041, "The call names no queue manager properties at all.")
     MQ_ERROR_DS_IS_FULL = (0xC00E0042, "The directory has no room for another object.")
     MQ_ERROR_DS_ERROR = (0xC00E0043,
-        "The directory failed internally; see the directory server's log.")
+        "The directory failed, or refuses the server's own account; see the server's log.")
     MQ_ERROR_INVALID_OWNER = (0xC00E0044,
         "The object has no valid owner; check which server owns it.")
     MQ_ERROR_UNSUPPORTED_ACCESS_MODE = (0xC00E0045,

@@ -190,7 +190,7 @@ def test_results(code: int, status: DirectoryStatus) -> None:
 
 def test_hresults() -> None:
     assert hresult_of(0, ObjectType.QUEUE) is HResult.MQ_OK
-    assert hresult_of(50, ObjectType.QUEUE) is HResult.MQ_ERROR_ACCESS_DENIED
+    assert hresult_of(50, ObjectType.QUEUE) is HResult.MQ_ERROR_DS_ERROR
     assert hresult_of(68, ObjectType.QUEUE) is HResult.MQ_ERROR_QUEUE_EXISTS
     assert hresult_of(68, ObjectType.MACHINE) is HResult.MQ_ERROR_MACHINE_EXISTS
     assert hresult_of(68, ObjectType.SITE) is HResult.MQ_ERROR_DS_ERROR

@@ -168,8 +168,8 @@ async def test_each_step_of_a_creation_that_fails_ends_it_with_its_status() -> N
         before = list(server.entries)
         for step in range(len(STEPS)):
             for code, status in (
-                (DENIED, HResult.MQ_ERROR_ACCESS_DENIED),
-                (UNWILLING, HResult.MQ_ERROR_DS_ERROR),
+                (DENIED, HResult.MQ_ERROR_DS_ERROR),
+                (ResultCode.NO_SUCH_ATTRIBUTE, HResult.E_ADS_PROPERTY_NOT_FOUND),
             ):
                 server.entries = list(before)
                 server.received.clear()
@@ -305,9 +305,9 @@ async def test_a_site_by_its_identifier_and_by_its_name() -> None:
         for interval, name in enumerate(names, 5):
             assert await write(caller, ObjectType.SITE, name, {P.S_INTERVAL1: interval}) == OK
             assert values(passing, paris, "mSMQInterval1") == (b"%d" % interval,)
-        passing.server.on_message = refusing(0, DENIED)
+        passing.server.on_message = refusing(0, ResultCode.NO_SUCH_ATTRIBUTE)
         refused = await write(caller, ObjectType.SITE, "Paris", {P.S_INTERVAL1: 9})
-        assert refused == HResult.MQ_ERROR_ACCESS_DENIED
+        assert refused == HResult.E_ADS_PROPERTY_NOT_FOUND
 
 
 @pytest.mark.req("MQDSSM-3.1.6.7.5.2-02")
@@ -318,7 +318,7 @@ async def test_a_link_by_its_identifier() -> None:
         assert await write(caller, ObjectType.ROUTINGLINK, link, {P.L_ACTUAL_COST: 9}) == OK
         assert values(passing, link, "mSMQCost") == (b"9",)
         for code, status in (
-            (DENIED, HResult.MQ_ERROR_ACCESS_DENIED),
+            (DENIED, HResult.MQ_ERROR_DS_ERROR),
             (ResultCode.NO_SUCH_OBJECT, HResult.MQDS_OBJECT_NOT_FOUND),
         ):
             passing.server.on_message = refusing(0, code)
@@ -566,4 +566,4 @@ async def test_descriptors_are_written_only_to_what_message_queuing_owns() -> No
         # An administrator of mqis gets no further than the account of the server.
         server.on_message = refusing(0, DENIED)
         denied = await write(caller, ObjectType.QUEUE, estate.queues[0], LABEL)
-        assert denied == HResult.MQ_ERROR_ACCESS_DENIED
+        assert denied == HResult.MQ_ERROR_DS_ERROR

@@ -1,4 +1,4 @@
-"""One computer with several names, through a pass-through server (E-MQDSSM-60).
+"""One computer with several names, through a pass-through server (E-MQDSSM-62).
 
 The common name of each computer here is the account name of another one, or of none.
 """

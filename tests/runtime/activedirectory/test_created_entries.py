@@ -124,7 +124,7 @@ async def test_a_refused_add_of_a_queue_is_returned_as_it_is() -> None:
     async with through() as passing:
         for code, status in (
             (ResultCode.ENTRY_ALREADY_EXISTS, HResult.MQ_ERROR_QUEUE_EXISTS),
-            (ResultCode.INSUFFICIENT_ACCESS_RIGHTS, HResult.MQ_ERROR_ACCESS_DENIED),
+            (ResultCode.INSUFFICIENT_ACCESS_RIGHTS, HResult.MQ_ERROR_DS_ERROR),
             (ResultCode.UNWILLING_TO_PERFORM, HResult.MQ_ERROR_DS_ERROR),
         ):
             passing.server.on_message = refusing_adds(code)
@@ -160,7 +160,7 @@ async def test_a_machine_that_another_server_created_meanwhile_is_completed() ->
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (ResultCode.INSUFFICIENT_ACCESS_RIGHTS, HResult.MQ_ERROR_ACCESS_DENIED),
+        (ResultCode.NO_SUCH_ATTRIBUTE, HResult.E_ADS_PROPERTY_NOT_FOUND),
         (ResultCode.NO_SUCH_OBJECT, HResult.MQ_ERROR_DS_ERROR),
     ],
 )

@@ -137,7 +137,7 @@ async def test_an_empty_result_has_a_handle_and_a_failed_search_has_none() -> No
         await end(caller, begun.handle)
         passing.server.on_message = refusing(ResultCode.INSUFFICIENT_ACCESS_RIGHTS)
         failed = await begin(caller, wanted(P.Q_LABEL))
-        assert (failed.result, bool(failed.handle)) == (HResult.MQ_ERROR_ACCESS_DENIED, False)
+        assert (failed.result, bool(failed.handle)) == (HResult.MQ_ERROR_DS_ERROR, False)
         assert (lookups(passing), passing.served.context.budgets.lookups.used) == (0, 0)
 
 
@@ -228,7 +228,7 @@ async def test_a_read_by_search_gives_the_first_object_or_the_status_of_the_sear
         got = await caller.call(dscomm.GET_PROPS_GUID, asked)
         assert [variant.value for variant in got.values] == [SID, passing.estate.user]
         for code, status in (
-            (ResultCode.INSUFFICIENT_ACCESS_RIGHTS, HResult.MQ_ERROR_ACCESS_DENIED),
+            (ResultCode.NO_SUCH_ATTRIBUTE, HResult.E_ADS_PROPERTY_NOT_FOUND),
             (ResultCode.UNWILLING_TO_PERFORM, HResult.MQ_ERROR_DS_ERROR),
         ):
             server.on_message = refusing(code)

@@ -107,7 +107,7 @@ async def test_a_link_among_others_is_written_by_its_identifier() -> None:
             costs[place] = b"%d" % (50 + place)
             assert [values(passing, g, "mSMQCost")[0] for g in links] == costs
             for code, status in (
-                (ResultCode.INSUFFICIENT_ACCESS_RIGHTS, HResult.MQ_ERROR_ACCESS_DENIED),
+                (ResultCode.INSUFFICIENT_ACCESS_RIGHTS, HResult.MQ_ERROR_DS_ERROR),
                 (ResultCode.NO_SUCH_OBJECT, HResult.MQDS_OBJECT_NOT_FOUND),
                 (ResultCode.UNWILLING_TO_PERFORM, HResult.MQ_ERROR_DS_ERROR),
                 (ResultCode.ENTRY_ALREADY_EXISTS, HResult.MQ_ERROR_DS_ERROR),

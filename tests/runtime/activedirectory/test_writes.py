@@ -159,7 +159,7 @@ async def test_every_type_is_written_and_a_refusal_is_returned_as_it_is() -> Non
         for kind, guid, given, attribute in cases:
             held = values(passing, guid, attribute)
             for code, status in (
-                (DENIED, HResult.MQ_ERROR_ACCESS_DENIED),
+                (DENIED, HResult.MQ_ERROR_DS_ERROR),
                 (UNWILLING, HResult.MQ_ERROR_DS_ERROR),
                 (ResultCode.NO_SUCH_OBJECT, HResult.MQDS_OBJECT_NOT_FOUND),
                 (ResultCode.BUSY, HResult.MQ_ERROR_NO_DS),
@@ -191,7 +191,7 @@ async def test_a_failure_ends_the_write() -> None:
         again: Given = {P.QM_SERVICE: 1, P.QM_SIGN_PKS: distinct.signing_keys(2)}
         server.on_message = refusing(4, DENIED)
         denied = await write(passing.caller, ObjectType.MACHINE, machine, again)
-        assert denied == HResult.MQ_ERROR_ACCESS_DENIED
+        assert denied == HResult.MQ_ERROR_DS_ERROR
         assert [type(message.operation) for message in changes(server)] == kinds[:5]
 
 
@@ -213,7 +213,7 @@ async def test_the_enterprise_is_the_entry_of_one_fixed_name() -> None:
         assert values(passing, fixed, "mSMQLongLived") == (b"77",)
         assert [values(passing, other, "mSMQLongLived") for other in others] == [(), ()]
         for code, status in (
-            (DENIED, HResult.MQ_ERROR_ACCESS_DENIED),
+            (DENIED, HResult.MQ_ERROR_DS_ERROR),
             (ResultCode.NO_SUCH_OBJECT, HResult.MQDS_OBJECT_NOT_FOUND),
         ):
             server.on_message = refusing(0, code)

@@ -49,6 +49,12 @@ def tool(name: str) -> str | None:
 @dataclass(frozen=True, slots=True)
 class Realm:
     keytab: Path
+    environment: dict[str, str]
+
+    def administer(self, command: str) -> None:
+        """Gives the KDC's database a command."""
+        program = [str(tool("kadmin.local")), "-q", command]
+        subprocess.run(program, env=self.environment, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +91,7 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
     os.environ["KRB5_CONFIG"] = environment["KRB5_CONFIG"]
     try:
         wait_for(port)
-        yield Realm(keytab)
+        yield Realm(keytab, environment)
     finally:
         kdc.terminate()
         kdc.wait()

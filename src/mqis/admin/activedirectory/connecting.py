@@ -15,35 +15,20 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from mqis.config.passwords import find_ldap_password
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.errors import LdapError, LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
-from mqis.runtime.ldap.binding import BindMethod, LdapLogin, LdapLogonError
+from mqis.runtime.ldap.binding import BindMethod, LdapLogin
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.runtime.ldap.tls import TlsError, TlsSettings
 from mqis.wire.errors import MqisError
-from mqis.wire.ldap.codes import ResultCode, SearchScope
+from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.responses import SearchEntry
-
-#: The reasons that Active Directory puts into the message of code 49 (MS-ERREF, in hexadecimal).
-_LOGON_REASONS: Final = {
-    "525": "there is no such user",
-    "52e": "the user name or the password is wrong",
-    "530": "the user may not log on at this time",
-    "531": "the user may not log on from this computer",
-    "532": "the password has expired",
-    "533": "the account is disabled",
-    "701": "the account has expired",
-    "773": "the password has to be changed first",
-    "775": "the account is locked",
-    "490": "the user name or the password is wrong",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +43,7 @@ class ConnectingOptions:
     start_tls: bool = False
     method: BindMethod = BindMethod.AUTOMATIC
     ccache: str | None = None
+    keytab: str | None = None
     connect_timeout_s: float = 10.0
     operation_timeout_s: float = 60.0
 
@@ -100,7 +86,7 @@ async def connect(
         return client, await read_root(client)
     except (LdapError, TlsError, LdapUrlError) as error:
         await client.close()
-        raise explained(error, options.user) from error
+        raise explained(error) from error
     except ProtocolError as error:
         await client.close()
         raise MqisError(f"{where}: {error}") from error
@@ -122,13 +108,19 @@ async def read_root(client: LdapDirectoryClient) -> RootEntry:
 def settings_of(options: ConnectingOptions, environment: Mapping[str, str]) -> LdapSettings:
     """The settings of a connection; a wrong URL or an unreadable password is an error."""
     password = None
-    if options.user and not options.ccache:
+    if options.user and not options.ccache and not options.keytab:
         password = find_ldap_password(
             options.user, options.password_file, "--password-file", environment
         )
     return LdapSettings(
         servers=tuple(LdapUrl.parse(url) for url in options.urls),
-        login=LdapLogin(options.user, password, options.method, ccache=options.ccache),
+        login=LdapLogin(
+            options.user,
+            password,
+            options.method,
+            ccache=options.ccache,
+            keytab=options.keytab,
+        ),
         tls=TlsSettings(options.ca_file, options.server_name),
         start_tls=options.start_tls,
         connect_timeout_s=options.connect_timeout_s,
@@ -136,22 +128,8 @@ def settings_of(options: ConnectingOptions, environment: Mapping[str, str]) -> L
     )
 
 
-def explained(error: MqisError, user: str) -> MqisError:
+def explained(error: MqisError) -> MqisError:
     """Adds what to do to the reason of a failure."""
-    if isinstance(error, LdapLogonError):
-        return MqisError(_logon_reason(error, user))
     if isinstance(error, LdapViolation):
         return MqisError(f"{error}; is this the port of a directory server?")
     return MqisError(str(error))
-
-
-def _logon_reason(error: LdapLogonError, user: str) -> str:
-    refused = error.refused
-    if refused is None:
-        return str(error)
-    if refused.code != ResultCode.INVALID_CREDENTIALS:
-        return str(error)
-    where = refused.what.partition(": logon")[0]
-    _, _, tail = refused.result.diagnostic.partition("data ")
-    reason = _LOGON_REASONS.get(tail.partition(",")[0].strip(), "the logon is refused")
-    return f"{where}: {user}: {reason} ({refused.result})"

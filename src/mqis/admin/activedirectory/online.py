@@ -80,7 +80,7 @@ async def import_domains(
             text = f"{error}; nothing was imported: run the command again"
             raise MqisError(text) from error
         except LdapError as error:
-            raise explained(error, domains[0].user) from error
+            raise explained(error) from error
         except ProtocolError as error:
             urls = ", ".join(url for options in domains for url in options.urls)
             raise MqisError(f"{urls}: {error}") from error

@@ -267,7 +267,7 @@ class Publishing:
         """The computer of a machine or a queue.
 
         One that is there says itself below which computer it stands, whatever that is called; so
-        does the machine of a queue (E-MQDSSM-60).
+        does the machine of a queue (E-MQDSSM-62).
         """
         is_queue = obj.type is ObjectType.QUEUE
         machine = obj.value(PropId.Q_QMID) if is_queue else self._renumbered.of(obj.id)

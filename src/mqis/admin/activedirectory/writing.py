@@ -32,7 +32,7 @@ async def publish_store(
         reason = f"{error}; run the command again: what was written is found, and it goes on"
         raise MqisError(reason) from error
     except LdapError as error:
-        raise explained(error, options.user) from error
+        raise explained(error) from error
     finally:
         await client.close()
     return steps, written, notes

@@ -42,7 +42,7 @@ def queue_path(view: EntryView) -> Value:
 def _account(view: EntryView) -> str:
     """The name of the computer's account, which no other computer of the domain has.
 
-    Its common name is usually the same, and can be another computer's (E-MQDSSM-60).
+    Its common name is usually the same, and can be another computer's (E-MQDSSM-62).
     """
     return "" if view.computer is None else view.computer.text("sAMAccountName").removesuffix("$")
 

@@ -1,7 +1,7 @@
 """LDAP result codes as what a directory operation says (MS-MQDSSM 2.2.6), and as HRESULTs.
 
-The text knows six outcomes. The LDAP code is kept beside them, because callers of MS-MQDS expect
-codes of their own for a refused access (E-MQDSSM-03).
+The text knows six outcomes. A refused access is GenericError: it is the account of the server that
+lacks a right, and the caller, whose own rights were checked before, can do nothing about it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ _STATUS: Final = {
     52: DirectoryStatus.NOT_CONNECTED,
     68: DirectoryStatus.OBJECT_ALREADY_EXISTS,
 }
-_ACCESS_DENIED: Final = 50
 _EXISTS: Final = {
     ObjectType.QUEUE: HResult.MQ_ERROR_QUEUE_EXISTS,
     ObjectType.MACHINE: HResult.MQ_ERROR_MACHINE_EXISTS,
@@ -54,8 +53,6 @@ def status_of(code: int) -> DirectoryStatus:
 
 def hresult_of(code: int, object_type: ObjectType) -> HResult:
     """Returns what a caller of MS-MQDS gets when an LDAP operation on such an object says so."""
-    if code == _ACCESS_DENIED:
-        return HResult.MQ_ERROR_ACCESS_DENIED
     status = status_of(code)
     if status is DirectoryStatus.OBJECT_ALREADY_EXISTS:
         return _EXISTS.get(object_type, HResult.MQ_ERROR_DS_ERROR)

@@ -16,7 +16,8 @@ from mqis.protocol.activedirectory.view import References
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.ldap.changes import EntryChange
+from mqis.wire.ldap.changes import AddEntry, DeleteEntry, EntryChange, ModifyEntry
+from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import Value
@@ -38,6 +39,24 @@ class PlanStep:
     change: EntryChange
     accepted: frozenset[int] = frozenset()
     conflicts: frozenset[int] = frozenset()
+
+
+def needed_right(change: EntryChange) -> str:
+    """The right that an account needs for a change (5.1), for a log."""
+    match change:
+        case AddEntry():
+            kinds = [value.decode(errors="replace") for value in change.values("objectClass")]
+            above = DistinguishedName.parse(change.name).parent
+            return f"to create {kinds[-1] if kinds else 'an'} entries below {above}"
+        case ModifyEntry():
+            names = [each.attribute for each in change.changes]
+            if names == ["nTSecurityDescriptor"]:
+                return "to change permissions (WRITE_DAC, WRITE_OWNER)"
+            return f"to write {', '.join(names)}"
+        case DeleteEntry():
+            what = "this entry with all below it" if change.tree else "this entry"
+            return f"to delete {what}"
+    return "to rename this entry"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 
 #: The names of a computer, the most certain one first: no two computers of a domain have one
-#: account name. A common name is unique in its container only (E-MQDSSM-60).
+#: account name. A common name is unique in its container only (E-MQDSSM-62).
 COMPUTER_NAMES: Final = ("sAMAccountName", "dNSHostName", "cn")
 
 

@@ -26,6 +26,7 @@ from mqis.protocol.activedirectory.steps import (
     ENTRY_ALREADY_EXISTS,
     PlanFacts,
     PlanStep,
+    needed_right,
     value_in,
 )
 from mqis.protocol.activedirectory.view import EntryView
@@ -35,11 +36,13 @@ from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.errors import ChangedMeanwhile, DirectoryError
 from mqis.protocol.ldap.errors import LdapRefused
 from mqis.runtime.activedirectory.connection import ForestConnection
+from mqis.runtime.activedirectory.errors import AccountRefused
 from mqis.runtime.activedirectory.forestview import ForestView
 from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import JournalRecord
+from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
@@ -213,5 +216,8 @@ async def _apply(reader: ForestReader, steps: Iterable[PlanStep]) -> None:
         except LdapRefused as error:
             if error.code in step.conflicts:
                 raise ChangedMeanwhile(str(error)) from error
-            if error.code not in step.accepted:
-                raise
+            if error.code in step.accepted:
+                continue
+            if error.code == ResultCode.INSUFFICIENT_ACCESS_RIGHTS:
+                raise AccountRefused(str(error), needed_right(step.change)) from error
+            raise

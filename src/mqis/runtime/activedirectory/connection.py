@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.runtime.activedirectory.bridge import LoopThread
-from mqis.runtime.activedirectory.errors import DirectoryNotConnected, translated
+from mqis.runtime.activedirectory.errors import AccountRefused, DirectoryNotConnected, translated
 from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.servers import DomainControllers
@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 
 #: Seconds after a failure in which calls fail without trying again.
 RETRY_S: Final = 1.0
+#: Seconds after which the same refusal is logged again, and refusals that are remembered.
+TOLD_S: Final = 60.0
+_MOST_TOLD: Final = 100
 
 #: Asks the directory something.
 Question = Callable[[ForestReader], Awaitable[T]]
@@ -50,6 +53,8 @@ class ForestConnection:
         self._condition = Lock()
         #: Why the directory is not connected, and until when nobody tries; None while it is.
         self._outage: tuple[str, float] | None = None
+        #: Refusals that were logged, and when.
+        self._told: dict[str, float] = {}
 
     @property
     def outage(self) -> str | None:
@@ -71,6 +76,9 @@ class ForestConnection:
         except DirectoryNotConnected as error:
             self._lost(error)
             raise
+        except AccountRefused as error:
+            self._refused(error)
+            raise
         self._works()
         return answer
 
@@ -90,6 +98,9 @@ class ForestConnection:
                 yield from self._loop.iterate(found)
         except DirectoryNotConnected as error:
             self._lost(error)
+            raise
+        except AccountRefused as error:
+            self._refused(error)
             raise
         self._works()
 
@@ -146,6 +157,24 @@ class ForestConnection:
             self._outage = error.detail, monotonic() + self._retry_s
         if not known:
             log.error("the directory does not answer: %s", error.detail)
+
+    def _refused(self, error: AccountRefused) -> None:
+        """Tells an administrator which right the account lacks, each one once in a while."""
+        told = f"{error.detail}; the account {self.account} needs the right {error.right}"
+        with self._condition:
+            now = monotonic()
+            if len(self._told) >= _MOST_TOLD:
+                self._told = {text: at for text, at in self._told.items() if now < at + TOLD_S}
+            known = now < self._told.get(told, -TOLD_S) + TOLD_S or len(self._told) >= _MOST_TOLD
+            if not known:
+                self._told[told] = now
+        if not known:
+            log.error("%s", told)
+
+    @property
+    def account(self) -> str:
+        """The account that the server uses; whoever the tickets belong to if it names none."""
+        return self._settings.login.user or "of the ticket cache"
 
     def _works(self) -> None:
         with self._condition:

@@ -11,6 +11,7 @@ from mqis.protocol.errors import DirectoryError, ProtocolError, StoreUnavailable
 from mqis.protocol.ldap.errors import LdapRefused
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.hresult import HResult
+from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.mqds.objecttype import ObjectType
 
 
@@ -24,6 +25,18 @@ class DirectoryNotConnected(DirectoryError, StoreUnavailable):
         return type(self), (self.detail,)
 
 
+class AccountRefused(DirectoryError):
+    """Active Directory refuses the account of the server; the caller had the right."""
+
+    def __init__(self, detail: str, right: str) -> None:
+        super().__init__(HResult.MQ_ERROR_DS_ERROR, f"the directory refuses the server: {detail}")
+        #: What the account would need.
+        self.right = right
+
+    def __reduce__(self) -> tuple[type[DirectoryError], tuple[int, str]]:
+        return DirectoryError, (self.hresult, self.detail)
+
+
 @contextmanager
 def translated(object_type: ObjectType) -> Iterator[None]:
     """Raises errors of LDAP operations on an object of this type as ``DirectoryError``."""
@@ -32,6 +45,8 @@ def translated(object_type: ObjectType) -> Iterator[None]:
     except (DirectoryError, StoreUnavailable):
         raise
     except LdapRefused as error:
+        if error.code == ResultCode.INSUFFICIENT_ACCESS_RIGHTS:
+            raise AccountRefused(str(error), f"to read {object_type.label} entries") from error
         code = hresult_of(error.code, object_type)
         if code == HResult.MQ_ERROR_NO_DS:
             raise DirectoryNotConnected(str(error)) from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, ClassVar
 
-from spnego import ContextReq, KerberosCCache, Password
+from spnego import ContextReq, KerberosCCache, KerberosKeytab, Password
 from spnego._gss import GSSAPI_IMP_ERR, HAS_GSSAPI, HAS_IOV, GSSAPIProxy
 
 from mqis.protocol.authentication import AuthenticationError, Identity
@@ -94,7 +94,10 @@ class KerberosAcceptor(_Kerberos):
 
 
 class KerberosInitiator(_Kerberos):
-    """The client's side, from a password or a ticket cache."""
+    """The client's side, from a password, a ticket cache or a keytab.
+
+    The keytab is read anew for each logon, so that a renewed key is used at the next one.
+    """
 
     def __init__(
         self,
@@ -106,10 +109,14 @@ class KerberosInitiator(_Kerberos):
         service: str,
         sealing: bool,
         request: ContextReq = _REQUEST,
+        keytab: str | None = None,
     ) -> None:
         _check_available()
-        credential: Password | KerberosCCache | None = None
-        if ccache is not None:
+        credential: Password | KerberosCCache | KerberosKeytab | None = None
+        if keytab is not None:
+            realms_of(keytab)  # one that others may read is refused
+            credential = KerberosKeytab(keytab, principal or None)
+        elif ccache is not None:
             credential = KerberosCCache(ccache, principal or None)
         elif password is not None:
             credential = Password(principal, password)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.ldap.errors import LdapError, LdapRefused, LdapViolation
@@ -26,6 +27,21 @@ _ALLOW_SIMPLE = (
     "if it may have the password itself, allow a simple bind (--simple, or store.simple in a "
     "server's configuration)"
 )
+
+#: The reasons that Active Directory puts into the message of code 49 (MS-ERREF, in hexadecimal).
+_LOGON_REASONS: Final = {
+    "525": "there is no such user",
+    "52e": "the user name or the password is wrong",
+    "530": "the user may not log on at this time",
+    "531": "the user may not log on from this computer",
+    "532": "the password has expired",
+    "533": "the account is disabled",
+    "701": "the account has expired",
+    "773": "the password has to be changed first",
+    "775": "the account is locked",
+    "490": "the user name or the password is wrong",
+    "80090346": "the server demands that the logon is bound to the TLS connection",
+}
 
 
 class BindMethod(Enum):
@@ -51,13 +67,14 @@ class LdapLogin:
     method: BindMethod = BindMethod.AUTOMATIC
     protection: LdapProtection = LdapProtection.SEAL
     ccache: str | None = None
+    keytab: str | None = None
 
     @property
     def chosen(self) -> BindMethod:
         """The method, with the one that AUTOMATIC stands for; that is never a simple bind."""
         if self.method is not BindMethod.AUTOMATIC:
             return self.method
-        if not self.user and self.ccache is None:
+        if not self.user and self.ccache is None and self.keytab is None:
             return BindMethod.ANONYMOUS
         return BindMethod.NEGOTIATE
 
@@ -85,7 +102,8 @@ async def bind(
     except AuthenticationError as error:
         raise LdapLogonError(f"{connection.where}: {login.user}: {error}") from error
     except LdapRefused as error:
-        raise LdapLogonError(f"{error}{_advice(connection, method, error)}", error) from error
+        told = _reason(connection, login, error) + _advice(connection, method, error)
+        raise LdapLogonError(told, error) from error
 
 
 async def _bind_simple(connection: LdapConnection, login: LdapLogin, timeout_s: float) -> None:
@@ -124,7 +142,7 @@ async def _bind_spnego(
     certificate = connection.peer_certificate
     exchange = await asyncio.to_thread(
         SpnegoExchange,
-        SpnegoUser(login.user, login.password, login.ccache),
+        SpnegoUser(login.user, login.password, login.ccache, login.keytab),
         host,
         protection=LdapProtection.NONE if certificate else login.protection,
         mechanism=SpnegoMechanism(method.value),
@@ -144,6 +162,15 @@ async def _bind_spnego(
                 connection.protect(layer)
             return
     raise AuthenticationError("the server does not come to an end of the logon")
+
+
+def _reason(connection: LdapConnection, login: LdapLogin, error: LdapRefused) -> str:
+    """The refusal in words: Active Directory says why with a number in its message."""
+    if error.code != ResultCode.INVALID_CREDENTIALS:
+        return str(error)
+    _, _, tail = error.result.diagnostic.partition("data ")
+    reason = _LOGON_REASONS.get(tail.partition(",")[0].strip(), "the logon is refused")
+    return f"{connection.where}: {login.user or 'the account'}: {reason} ({error.result})"
 
 
 def _advice(connection: LdapConnection, method: BindMethod, error: LdapRefused) -> str:

@@ -37,11 +37,15 @@ class SpnegoMechanism(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SpnegoUser:
-    """A user by ``DOMAIN\\name`` or ``name@domain``, with a password or a Kerberos ticket cache."""
+    """A user by ``DOMAIN\\name`` or ``name@domain``.
+
+    With a password, or for Kerberos with a ticket cache or a keytab.
+    """
 
     user: str
     password: str | None = field(default=None, repr=False)
     ccache: str | None = None
+    keytab: str | None = None
 
     @property
     def ntlm_name(self) -> tuple[str, str]:
@@ -144,6 +148,7 @@ class SpnegoExchange:
                 service=_SERVICE,
                 sealing=self._protection is LdapProtection.SEAL,
                 request=request,
+                keytab=user.keytab,
             )
         except AuthenticationError:
             raise

@@ -92,7 +92,7 @@ async def check_directory(
         await ask_domain(client, gathering.facts, root)
         await ask_catalogue(options, catalogue, gathering.facts, root)
     except LdapError as error:
-        raise explained(error, options.user) from error
+        raise explained(error) from error
     finally:
         await client.close()
     return _examined(gathering.finish(), resolve)
@@ -105,7 +105,7 @@ async def read_entries(options: ConnectingOptions, names: Collection[str]) -> di
         asked = ("*", "nTSecurityDescriptor"), (_READABLE_PARTS,)
         found = {name: await client.read(name, *asked) for name in sorted(names)}
     except LdapError as error:
-        raise explained(error, options.user) from error
+        raise explained(error) from error
     finally:
         await client.close()
     return {n: AddEntry(n, entry.attributes) for n, entry in found.items() if entry is not None}

@@ -58,7 +58,7 @@ async def mirror_once(
         try:
             return await mirror.round(compare=compare)
         except LdapError as error:
-            raise explained(error, options.user) from error
+            raise explained(error) from error
 
 
 async def mirror_on(
