@@ -284,7 +284,7 @@ def _http(data: bytes) -> None:
 
     head = asyncio.run(read())
     if head is not None:
-        _misdirected(_parse(head)[2])
+        _misdirected(_parse(head)[3])
 
 
 def _status(data: bytes) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
+from subprocess import Popen
 from threading import Thread
 
 import pytest
 
 from bench.discovery import Asker
 from bench.load import LoadError
+from bench.processes import Served
 from mqis.wire.guid import Guid
 
 pytestmark = pytest.mark.skipif(
@@ -31,8 +32,10 @@ def test_a_wrong_reply_ends_the_run(wrong: bytes) -> None:
 
         thread = Thread(target=answer)
         thread.start()
-        asker = Asker(os.getpid(), port, Guid.NULL, 4, 36)
-        with pytest.raises(LoadError, match="bytes that answer no request"):
-            asker.load(0.1)
-        asker.close()
+        with Popen(["sleep", "60"], text=True) as process:
+            asker = Asker(Served(process, port), Guid.NULL, 4, 36)
+            with pytest.raises(LoadError, match="bytes that answer no request"):
+                asker.load(0.1)
+            asker.close()
+            process.kill()
         thread.join()
