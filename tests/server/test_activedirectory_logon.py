@@ -93,9 +93,7 @@ def test_the_doctor_says_in_words_why_a_logon_is_refused(
     def refuse(message: LdapMessage) -> Any:
         if not isinstance(message.operation, SaslBind):
             return None
-        text = (
-            f"80090308: LdapErr: DSID-0C090447, comment: AcceptSecurity, data {number}, v1"
-        )
+        text = f"80090308: LdapErr: DSID-0C090447, comment: AcceptSecurity, data {number}, v1"
         return [BindResponse(LdapResult(ResultCode.INVALID_CREDENTIALS, "", text))]
 
     async def run() -> list[str]:
