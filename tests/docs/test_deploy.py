@@ -45,7 +45,9 @@ def test_what_is_started_exists(path: Path) -> None:
 
 
 def test_the_image_has_what_it_copies() -> None:
-    copied = re.findall(r"^COPY (?!--from)(?:--chmod=\d+ )?(.+) \S+$", CONTAINER.read_text("utf-8"), re.M)
+    copied = re.findall(
+        r"^COPY (?!--from)(?:--chmod=\d+ )?(.+) \S+$", CONTAINER.read_text("utf-8"), re.M
+    )
     assert copied
     for words in copied:
         for name in words.split():
