@@ -90,6 +90,4 @@ def test_a_logon_sets_both_and_excludes_them() -> None:
     other = Credentials(provider, AuthType.NTLM, AuthLevel.PRIVACY, "host")
     for wrong in ({"credentials": other}, {"gss": provider}):
         with pytest.raises(ValueError, match="a logon sets credentials and gss"):
-            asyncio.run(
-                DirectoryClient.connect([ServerAddress("x")], logon=logon, **wrong)  # type: ignore[arg-type]
-            )
+            asyncio.run(DirectoryClient.connect([ServerAddress("x")], logon=logon, **wrong))

@@ -45,8 +45,9 @@ def test_what_is_started_exists(path: Path) -> None:
 
 
 def test_the_image_has_what_it_copies() -> None:
-    text = CONTAINER.read_text("utf-8")
-    copied = re.findall(r"^COPY (?!--from)(?:--chmod=\d+ )?(.+) \S+$", text, re.M)
+    copied = re.findall(
+        r"^COPY (?!--from)(?:--chmod=\d+ )?(.+) \S+$", CONTAINER.read_text("utf-8"), re.M
+    )
     assert copied
     for words in copied:
         for name in words.split():

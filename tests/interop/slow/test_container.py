@@ -16,6 +16,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -134,7 +135,7 @@ def test_three_controllers_found_and_join_an_enterprise(buildah: Buildah, tmp_pa
             own = {"MQIS_NAME": name, "MQIS_ROLE": role, "MQIS_SITE": site, "MQIS_ADDRESS": address}
             stack.enter_context(controller(buildah, shared | own, tmp_path / name))
         for name, _, _, address in CONTROLLERS:
-            wait_until(lambda at=address: _healthy(at))
+            wait_until(partial(_healthy, address))
             assert "ready: Acme" in (tmp_path / name).read_text("utf-8")
         environment = {"MQIS_USER": "ACME\\admin", "MQIS_PASSWORD_FILE": str(secret)}
 
@@ -142,11 +143,14 @@ def test_three_controllers_found_and_join_an_enterprise(buildah: Buildah, tmp_pa
             done = process(*arguments, "--server", f"{address}:2879", env=environment)
             return done.stdout.decode()
 
+        def has_orders(address: str) -> bool:
+            return "Orders" in ask(address, "get", "queue", "app1\\orders")
+
         pec, psc, bsc = (address for *_, address in CONTROLLERS)
         assert "created" in ask(pec, "create", "machine", "app1", "site_ids=Delft")
         assert "created" in ask(pec, "create", "queue", "app1\\orders", "label=Orders")
         for copy in (psc, bsc):
-            wait_until(lambda at=copy: "Orders" in ask(at, "get", "queue", "app1\\orders"))
+            wait_until(partial(has_orders, copy))
 
 
 def _healthy(address: str) -> bool:
