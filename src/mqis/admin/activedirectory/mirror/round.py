@@ -257,7 +257,7 @@ class EstateMirror:
     async def _changed_since(
         self, reader: ForestReader, feed: ChangeFeed, cursor: MirrorCursor
     ) -> _Pending:
-        """What changed while everything was read: the next round reads it again."""
+        """Reads the objects that changed while everything was read, as the next round does."""
         noted = dict(self._noted)
         changed, _ = await feed.changes(cursor, await read_identity(self._client))
         pending = _Pending()
