@@ -190,7 +190,7 @@ class EstateMirror:
 
     def _note(self, reason: LeftOutReason, kind: ObjectType, entry: LdapEntry, text: str) -> None:
         guid = entry.guid or nameless(entry.name)
-        self._noted[guid] = LeftOut(reason, text, kind, _plain(entry))
+        self._noted[guid] = LeftOut(reason, text, kind, entry.plain_name)
 
     def _cursor(self) -> MirrorCursor | None:
         with self._store.read() as view:
@@ -490,14 +490,6 @@ def _kind(entry: LdapEntry) -> ObjectType | None:
     if found is not None or not entry.is_of("user") or entry.is_of("computer"):
         return found
     return ObjectType.USER if is_certified(entry) else None
-
-
-def _plain(entry: LdapEntry) -> str:
-    """The name of an entry, without the GUID that the extended-DN control puts before it."""
-    try:
-        return str(entry.distinguished_name)
-    except WireError:
-        return entry.name
 
 
 def _is_free(view: View, item: LeftOut, touched: set[Guid]) -> bool:
