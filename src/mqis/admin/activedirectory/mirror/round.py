@@ -33,7 +33,11 @@ from mqis.admin.activedirectory.mirror.writing import (
 from mqis.protocol.activedirectory.certificates import is_certified
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
-from mqis.protocol.activedirectory.mirror.comparing import Comparison, Difference, mirrored
+from mqis.protocol.activedirectory.mirror.comparing import (
+    MirrorComparison,
+    MirrorDifference,
+    mirrored,
+)
 from mqis.protocol.activedirectory.mirror.cursor import (
     MirrorCursor,
     MirrorMode,
@@ -96,7 +100,7 @@ class MirrorRound:
     #: All that the store lacks after the round.
     left_out: dict[Guid, LeftOut] = field(default_factory=dict)
     #: Of a comparison: what the store had otherwise although it was up to date.
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[MirrorDifference] = field(default_factory=list)
 
     def tell_new(self, told: Mapping[Guid, LeftOut]) -> None:
         """Keeps in ``counts`` what earlier rounds did not leave out, or for another reason."""
@@ -164,7 +168,7 @@ class EstateMirror:
         seen = await feed.sees_deletions()
         cursor = await asyncio.to_thread(self._cursor)
         doubt = "the store is new" if cursor is None else cursor.doubt(server, sees_deletions=seen)
-        comparison = Comparison() if compare and cursor is not None else None
+        comparison = MirrorComparison() if compare and cursor is not None else None
         if cursor is not None and not doubt:
             due = cursor.is_due(self._clock())
             if compare or due:
@@ -220,7 +224,7 @@ class EstateMirror:
         feed: ChangeFeed,
         cursor: MirrorCursor,
         why: str,
-        comparison: Comparison | None = None,
+        comparison: MirrorComparison | None = None,
     ) -> MirrorRound:
         self._noted = {}
         result = MirrorRound(cursor, why)
@@ -248,7 +252,7 @@ class EstateMirror:
         self, reader: ForestReader, feed: ChangeFeed, done: MirrorRound, why: str
     ) -> MirrorRound:
         """Compares everything with a store that is up to date; what differs was missed."""
-        result = await self._fresh(reader, feed, done.cursor, why, Comparison())
+        result = await self._fresh(reader, feed, done.cursor, why, MirrorComparison())
         result.counts.created += done.counts.created
         result.counts.updated += done.counts.updated
         result.counts.deleted += done.counts.deleted
@@ -441,7 +445,7 @@ class EstateMirror:
         *,
         server: ServerIdentity,
         result: MirrorRound,
-        comparison: Comparison | None = None,
+        comparison: MirrorComparison | None = None,
     ) -> list[DirectoryObject]:
         """Writes one transaction; returns the objects that the store did not take.
 
