@@ -41,7 +41,7 @@ async def test_a_setting_lets_clients_create_other_names(
 ) -> None:
     settings = replace(SETTINGS, unicode_names=allowed)
     async with serving(settings=settings) as served, served.caller(ADMIN) as caller:
-        got = await create_own(caller, QUEUE, path, props({**LABEL}))
+        got = await create_own(caller, QUEUE, path, props({PropId.Q_LABEL: "x"}))
         assert got.result == result
         with served.world.store.read() as view:
             assert (view.find(QUEUE, path) is not None) == (result == OK)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mqis.protocol.activedirectory.mirror.comparing import Difference
+from mqis.protocol.activedirectory.mirror.comparing import MirrorDifference
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import View
@@ -188,7 +188,7 @@ def check_spoiled(spoiled: set[Guid], left_out: set[Guid]) -> None:
         raise Violation("what is left out is named", f"a value of {guid}")
 
 
-def check_differences(told: Iterable[Difference], *, missed: bool) -> None:
+def check_differences(told: Iterable[MirrorDifference], *, missed: bool) -> None:
     """A comparison finds differences only if the mirror has missed something."""
     for each in () if missed else told:
         raise Violation("a change is no difference", str(each))

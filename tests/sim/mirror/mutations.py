@@ -124,17 +124,6 @@ def _any_rights(doubt: _Any) -> _Any:
     return doubted
 
 
-def _no_defaults(_with_defaults: _Any) -> _Any:
-    return lambda obj: (obj, ())
-
-
-def _nothing_changed(_changed_since: _Async) -> _Async:
-    async def unchanged(*_: object) -> Any:
-        return mirror_round._Pending()
-
-    return unchanged
-
-
 _MIRROR, _WRITER, _CURSOR = EstateMirror, MirrorWriter, MirrorCursor
 
 M01 = ((_WRITER, "put_all", _once),)
@@ -161,8 +150,6 @@ M21 = ((_CURSOR, "is_due", _always(False)),)
 M22 = ((_MIRROR, "_freed", _always(frozenset())),)
 M23 = ((_MIRROR, "_unfit", _always(None)),)
 M24 = ((mirror_writing, "keep_left_out", _always(None)),)
-M25 = ((mirror_writing, "with_defaults", _no_defaults),)
-M26 = ((_MIRROR, "_changed_since", _nothing_changed),)
 
 BUGS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     "M01": ("taken names are not tried twice", M01),
@@ -189,6 +176,4 @@ BUGS: dict[str, tuple[str, tuple[Replacement, ...]]] = {
     "M22": ("what is left out does not hear of a free name", M22),
     "M23": ("values that do not fit are not named", M23),
     "M24": ("what is left out is forgotten", M24),
-    "M25": ("a machine is refused for its key", M25),
-    "M26": ("what changes during a comparison is a difference", M26),
 }

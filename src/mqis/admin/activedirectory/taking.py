@@ -23,7 +23,6 @@ from mqis.protocol.directory.export_format import ExportHeader
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction
-from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import meaning_of
 from mqis.wire.mqds.objecttype import ObjectType
@@ -66,15 +65,15 @@ class EstateTaker:
             if object_type is ObjectType.SITE:
                 self._create.entry(network_of(made), 0)
         except BadAttribute as error:
-            self._notes.tell(f"left out: {error.attribute} {error.reason}", _named(entry))
+            self._notes.tell(f"left out: {error.attribute} {error.reason}", entry.plain_name)
             return None
         except DirectoryError as error:
             # The code is the same for many entries, the detail is not.
             reason = f"left out: {meaning_of(error.hresult)}"
-            self._notes.tell(reason, _named(entry), error.detail)
+            self._notes.tell(reason, entry.plain_name, error.detail)
             return None
         for bad in unfit:
-            self._notes.tell(f"{bad.attribute} does not fit", _named(entry), bad.reason)
+            self._notes.tell(f"{bad.attribute} does not fit", entry.plain_name, bad.reason)
         self._remark(made, entry)
         return made
 
@@ -87,7 +86,7 @@ class EstateTaker:
             if not unfit:
                 raise
             for propid in unfit:
-                self._notes.tell(f"PROPID_{propid.name} does not fit: left out", _named(entry))
+                self._notes.tell(f"PROPID_{propid.name} does not fit: left out", entry.plain_name)
             self._create.entry(fitting, 0)
             return fitting
         return obj
@@ -99,24 +98,16 @@ class EstateTaker:
     def _remark(self, made: DirectoryObject, entry: LdapEntry) -> None:
         tell = self._notes.tell
         if made.type in SECURITY_PROPERTY and not entry.values("nTSecurityDescriptor"):
-            tell(WITHOUT_DESCRIPTOR, _named(entry))
+            tell(WITHOUT_DESCRIPTOR, entry.plain_name)
         if made.type is ObjectType.MACHINE:
             if not is_placed(made):
-                tell(WITHOUT_SITE, _named(entry))
+                tell(WITHOUT_SITE, entry.plain_name)
             elif not all(self._is_site(site) for site in guids_in(made.value(PropId.QM_SITE_IDS))):
-                tell(UNKNOWN_SITE, _named(entry))
+                tell(UNKNOWN_SITE, entry.plain_name)
         if made.type is ObjectType.ROUTINGLINK:
             named, found = entry.values("mSMQSiteGates"), guids_in(made.value(PropId.L_GATES))
             if len(named) > len(found):
-                tell(UNKNOWN_GATE, _named(entry))
+                tell(UNKNOWN_GATE, entry.plain_name)
 
     def _is_site(self, site: Guid) -> bool:
         return self._tx.get(ObjectType.SITE, site) is not None
-
-
-def _named(entry: LdapEntry) -> str:
-    """The name of an entry, without the GUID that the extended-DN control puts before it."""
-    try:
-        return str(entry.distinguished_name)
-    except WireError:
-        return entry.name

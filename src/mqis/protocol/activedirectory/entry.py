@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from mqis.protocol.errors import ProtocolError
+from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.attributes import AttributeRows
 from mqis.wire.ldap.names import DistinguishedName, without_identifiers
@@ -59,6 +60,14 @@ class LdapEntry:
     @property
     def distinguished_name(self) -> DistinguishedName:
         return _parsed(self.name)
+
+    @property
+    def plain_name(self) -> str:
+        """The name without the GUID that the extended-DN control puts before it."""
+        try:
+            return str(self.distinguished_name)
+        except WireError:
+            return self.name
 
     @property
     def guid(self) -> Guid | None:

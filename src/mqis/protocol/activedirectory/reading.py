@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Final
 
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
@@ -20,7 +19,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
-from mqis.wire.propvariant import PropVariant, Value
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
 #: Asked for with every entry.
@@ -36,14 +35,6 @@ KEPT = frozenset(
     and (row.computed is None or row.also_stored)
     and row.role not in _OUTSIDE
 )
-#: What an object has instead of a value that cannot be read, beside the defaults of the rows.
-_INSTEAD: Final[dict[int, Value]] = {
-    PropId.QM_OUTFRS: (),
-    PropId.QM_INFRS: (),
-    PropId.QM_SERVICE: 0,
-    PropId.QM_SIGN_PKS: b"",
-    PropId.L_GATES: (),
-}
 
 
 @cache
@@ -121,8 +112,8 @@ def _value_or_default(
 
 def default_of(propid: int) -> PropVariant | None:
     """The value of a property whose attribute says nothing; None if an object needs it."""
-    absent = ATTRIBUTE_ROWS[propid].absent
-    value = _INSTEAD.get(propid) if absent is None else absent
+    row = ATTRIBUTE_ROWS[propid]
+    value = row.instead if row.absent is None else row.absent
     return None if value is None else prop(propid, value)
 
 

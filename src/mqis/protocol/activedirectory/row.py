@@ -51,6 +51,8 @@ class AttributeRow:
     codec: AttributeCodec | None = None
     #: What the property shows while the attribute is absent; None if that is an error.
     absent: Value = None
+    #: What an object has instead of a value that cannot be read; None: ``absent``, if there is one.
+    instead: Value = None
     reference: NameReference = NameReference.NONE
 
     @property
@@ -104,10 +106,18 @@ def stored(
     )
 
 
-def computed(id: PropId, read: ReadValue, *attributes: str, computer: str = "") -> AttributeRow:  # noqa: A002
+def computed(
+    id: PropId,  # noqa: A002
+    read: ReadValue,
+    *attributes: str,
+    computer: str = "",
+    instead: Value = None,
+) -> AttributeRow:
     """A property that is made of attributes and never written or compared as one."""
     needed = (computer,) if computer else ()
-    return AttributeRow(id=id, read=read, attributes=attributes, computer_attributes=needed)
+    return AttributeRow(
+        id=id, read=read, attributes=attributes, computer_attributes=needed, instead=instead
+    )
 
 
 def constant(id: PropId, value: Value) -> AttributeRow:  # noqa: A002

@@ -62,7 +62,7 @@ def _one(id: P, attribute: str) -> AttributeRow:  # noqa: A002
 
 
 def _many(id: P, attribute: str) -> AttributeRow:  # noqa: A002
-    row = computed(id, made.referred_list(attribute), attribute)
+    row = computed(id, made.referred_list(attribute), attribute, instead=())
     return replace(row, uses=_STORE, reference=NameReference.MANY)
 
 
@@ -99,7 +99,7 @@ _MACHINE = (
     _many(P.QM_OUTFRS, "mSMQOutRoutingServers"),
     _many(P.QM_INFRS, "mSMQInRoutingServers"),
     computed(P.QM_SERVICE, made.service_bits,
-        "mSMQServiceType", "mSMQRoutingServices", "mSMQDsServices"),
+        "mSMQServiceType", "mSMQRoutingServices", "mSMQDsServices", instead=0),
     stored(P.QM_QUOTA, UNSIGNED, "mSMQQuota", _DEFAULT_QUOTA, _ALL),
     stored(P.QM_JOURNAL_QUOTA, UNSIGNED, "mSMQJournalQuota", UNLIMITED, _ALL),
     stored(P.QM_MACHINE_TYPE, TEXT, "mSMQComputerTypeEx", "", _ALL),
@@ -113,7 +113,7 @@ _MACHINE = (
     stored(P.QM_SERVICE_DEPCLIENTS, FLAG, "mSMQDependentClientServices", 0, _ALL),
     stored(P.QM_ENCRYPT_PKS, OCTETS, "mSMQEncryptKey", b"", _ALL),
     # Written to the computer's entry, with the digests of its certificates.
-    computed(P.QM_SIGN_PKS, made.signing_keys, computer="mSMQSignCertificates"),
+    computed(P.QM_SIGN_PKS, made.signing_keys, computer="mSMQSignCertificates", instead=b""),
     computed(P.QM_GROUP_IN_CLUSTER, made.clustered, computer="servicePrincipalName"),
     stored(P.QM_SECURITY, made.descriptor(ObjectType.MACHINE), _SECURITY, None, _NONE),
     stored(P.QM_ENCRYPT_PK, OCTETS, "mSMQEncryptKey", b"", _ALL),

@@ -33,7 +33,11 @@ from mqis.admin.activedirectory.mirror.writing import (
 from mqis.protocol.activedirectory.certificates import is_certified
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
-from mqis.protocol.activedirectory.mirror.comparing import Comparison, Difference, mirrored
+from mqis.protocol.activedirectory.mirror.comparing import (
+    MirrorComparison,
+    MirrorDifference,
+    mirrored,
+)
 from mqis.protocol.activedirectory.mirror.cursor import (
     MirrorCursor,
     MirrorMode,
@@ -96,7 +100,7 @@ class MirrorRound:
     #: All that the store lacks after the round.
     left_out: dict[Guid, LeftOut] = field(default_factory=dict)
     #: Of a comparison: what the store had otherwise although it was up to date.
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[MirrorDifference] = field(default_factory=list)
 
     def tell_new(self, told: Mapping[Guid, LeftOut]) -> None:
         """Keeps in ``counts`` what earlier rounds did not leave out, or for another reason."""
@@ -164,7 +168,7 @@ class EstateMirror:
         seen = await feed.sees_deletions()
         cursor = await asyncio.to_thread(self._cursor)
         doubt = "the store is new" if cursor is None else cursor.doubt(server, sees_deletions=seen)
-        comparison = Comparison() if compare and cursor is not None else None
+        comparison = MirrorComparison() if compare and cursor is not None else None
         if cursor is not None and not doubt:
             due = cursor.is_due(self._clock())
             if compare or due:
@@ -190,7 +194,7 @@ class EstateMirror:
 
     def _note(self, reason: LeftOutReason, kind: ObjectType, entry: LdapEntry, text: str) -> None:
         guid = entry.guid or nameless(entry.name)
-        self._noted[guid] = LeftOut(reason, text, kind, _plain(entry))
+        self._noted[guid] = LeftOut(reason, text, kind, entry.plain_name)
 
     def _cursor(self) -> MirrorCursor | None:
         with self._store.read() as view:
@@ -220,7 +224,7 @@ class EstateMirror:
         feed: ChangeFeed,
         cursor: MirrorCursor,
         why: str,
-        comparison: Comparison | None = None,
+        comparison: MirrorComparison | None = None,
     ) -> MirrorRound:
         self._noted = {}
         result = MirrorRound(cursor, why)
@@ -248,7 +252,7 @@ class EstateMirror:
         self, reader: ForestReader, feed: ChangeFeed, done: MirrorRound, why: str
     ) -> MirrorRound:
         """Compares everything with a store that is up to date; what differs was missed."""
-        result = await self._fresh(reader, feed, done.cursor, why, Comparison())
+        result = await self._fresh(reader, feed, done.cursor, why, MirrorComparison())
         result.counts.created += done.counts.created
         result.counts.updated += done.counts.updated
         result.counts.deleted += done.counts.deleted
@@ -257,7 +261,7 @@ class EstateMirror:
     async def _changed_since(
         self, reader: ForestReader, feed: ChangeFeed, cursor: MirrorCursor
     ) -> _Pending:
-        """What changed while everything was read: the next round reads it again."""
+        """Reads the objects that changed while everything was read, as the next round does."""
         noted = dict(self._noted)
         changed, _ = await feed.changes(cursor, await read_identity(self._client))
         pending = _Pending()
@@ -441,7 +445,7 @@ class EstateMirror:
         *,
         server: ServerIdentity,
         result: MirrorRound,
-        comparison: Comparison | None = None,
+        comparison: MirrorComparison | None = None,
     ) -> list[DirectoryObject]:
         """Writes one transaction; returns the objects that the store did not take.
 
@@ -490,14 +494,6 @@ def _kind(entry: LdapEntry) -> ObjectType | None:
     if found is not None or not entry.is_of("user") or entry.is_of("computer"):
         return found
     return ObjectType.USER if is_certified(entry) else None
-
-
-def _plain(entry: LdapEntry) -> str:
-    """The name of an entry, without the GUID that the extended-DN control puts before it."""
-    try:
-        return str(entry.distinguished_name)
-    except WireError:
-        return entry.name
 
 
 def _is_free(view: View, item: LeftOut, touched: set[Guid]) -> bool:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from time import time, time_ns
 
 from mqis.protocol.activedirectory.mirror.comparing import (
-    Comparison,
-    DifferenceKind,
+    MirrorComparison,
+    MirrorDifferenceKind,
     changed_properties,
     with_defaults,
 )
@@ -103,7 +103,7 @@ class MirrorWriter:
     """
 
     def __init__(
-        self, tx: Transaction, owner: str, by: str, comparison: Comparison | None = None
+        self, tx: Transaction, owner: str, by: str, comparison: MirrorComparison | None = None
     ) -> None:
         self.counts = MirrorCounts()
         self._comparison = comparison
@@ -183,7 +183,7 @@ class MirrorWriter:
         if state is not None and not state.owner:
             self._tx.put_partition(replace(state, owner=self._owner))
         self.counts.created += 1
-        self._tell(DifferenceKind.MISSING, made)
+        self._tell(MirrorDifferenceKind.MISSING, made)
 
     def _check_host(self, queue: DirectoryObject) -> None:
         """A store finds the machine of a new queue by name, which another one may still have."""
@@ -197,10 +197,10 @@ class MirrorWriter:
         if changes:
             self._events.update_directory_object(old, changes)
             self.counts.updated += 1
-            self._tell(DifferenceKind.CHANGED, new, changes)
+            self._tell(MirrorDifferenceKind.CHANGED, new, changes)
 
     def _tell(
-        self, what: DifferenceKind, obj: DirectoryObject, propids: Iterable[int] = ()
+        self, what: MirrorDifferenceKind, obj: DirectoryObject, propids: Iterable[int] = ()
     ) -> None:
         if self._comparison is not None:
             self._comparison.tell(what, obj, propids)
@@ -224,7 +224,7 @@ class MirrorWriter:
     def _delete(self, obj: DirectoryObject) -> None:
         self._events.delete_directory_object(obj)
         self.counts.deleted += 1
-        self._tell(DifferenceKind.LEFT_OVER, obj)
+        self._tell(MirrorDifferenceKind.LEFT_OVER, obj)
 
     def finish(self, cursor: MirrorCursor, left_out: Mapping[Guid, LeftOut]) -> None:
         """Keeps the position behind the changes of this transaction, and what the store lacks."""

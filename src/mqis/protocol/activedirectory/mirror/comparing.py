@@ -89,17 +89,17 @@ def _is_taken(propid: PropId, value: PropVariant) -> bool:
 # --- differences ----------------------------------------------------------------------------------
 
 
-class DifferenceKind(StrEnum):
+class MirrorDifferenceKind(StrEnum):
     MISSING = "missing"
     CHANGED = "changed"
     LEFT_OVER = "left_over"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MirrorDifference:
     """An object that the store has otherwise than the directory, although it was up to date."""
 
-    what: DifferenceKind
+    what: MirrorDifferenceKind
     kind: ObjectType
     id: Guid
     name: str
@@ -111,9 +111,9 @@ class Difference:
 
     def __str__(self) -> str:
         said = {
-            DifferenceKind.MISSING: "was missing",
-            DifferenceKind.CHANGED: f"differed in {', '.join(self.properties)}",
-            DifferenceKind.LEFT_OVER: "is not in the directory any more",
+            MirrorDifferenceKind.MISSING: "was missing",
+            MirrorDifferenceKind.CHANGED: f"differed in {', '.join(self.properties)}",
+            MirrorDifferenceKind.LEFT_OVER: "is not in the directory any more",
         }
         return f"{self.kind.label} {self.name or self.id} {said[self.what]}"
 
@@ -128,21 +128,23 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Comparison:
+class MirrorComparison:
     """The differences that a comparison of everything finds; they are mended at once.
 
     What changes while it is compared is no difference.
     """
 
-    told: list[Difference] = field(default_factory=list)
+    told: list[MirrorDifference] = field(default_factory=list)
     changed: set[tuple[ObjectType, Guid]] = field(default_factory=set)
     removed: set[Guid] = field(default_factory=set)
 
-    def tell(self, what: DifferenceKind, obj: DirectoryObject, propids: Iterable[int] = ()) -> None:
-        self.told.append(Difference(what, obj.type, obj.id, obj.path or "", tuple(propids)))
+    def tell(
+        self, what: MirrorDifferenceKind, obj: DirectoryObject, propids: Iterable[int] = ()
+    ) -> None:
+        self.told.append(MirrorDifference(what, obj.type, obj.id, obj.path or "", tuple(propids)))
 
     @property
-    def found(self) -> list[Difference]:
+    def found(self) -> list[MirrorDifference]:
         return [
             each
             for each in self.told

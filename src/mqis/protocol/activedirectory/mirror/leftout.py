@@ -1,4 +1,4 @@
-"""What a mirror lacks, and why: objects that it left out, and values that do not fit.
+"""The objects that a mirror left out and the values that do not fit, with their reasons.
 
 Each is kept in the store beside the position, so that a mirror says "equal" only if it is, and
 tries again whatever it left out when the thing changes that the object hangs on.
