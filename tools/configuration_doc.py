@@ -15,6 +15,8 @@ from mqis.config.checks import accepted_by
 from mqis.config.file import as_toml
 from mqis.config.sections import Config, HostsSection
 
+#: A longer row of a table is hard to read (``tests/docs/test_tables.py``).
+LONGEST_ROW = 200
 DOCUMENT = Path(__file__).parents[1] / "docs" / "configuration.md"
 
 _HEAD = """# Configuration
@@ -41,13 +43,24 @@ def document() -> str:
             continue
         parts.append("\n| key | default | values | |\n|---|---|---|---|\n")
         parts += [_row(key) for key in fields(kind)]
+        if long := [key for key in fields(kind) if _is_long(key)]:
+            parts += ["\n", *(f"- `{key.name}`: {_about(key)}\n" for key in long)]
     return "".join(parts)
 
 
 def _row(key: Field[Any]) -> str:
+    return _whole_row(key, "see below" if _is_long(key) else _about(key))
+
+
+def _is_long(key: Field[Any]) -> bool:
+    """Returns whether the explanation is a paragraph, which stands below the table."""
+    return len(_whole_row(key, _about(key))) > LONGEST_ROW
+
+
+def _whole_row(key: Field[Any], about: str) -> str:
     live = " *live*" if key.metadata["live"] else ""
     wants = accepted_by(key.metadata["check"])
-    return f"| `{key.name}` | `{as_toml(key.default)}` | {wants} | {_about(key)}{live} |\n"
+    return f"| `{key.name}` | `{as_toml(key.default)}` | {wants} | {about}{live} |\n"
 
 
 def _about(key: Field[Any]) -> str:

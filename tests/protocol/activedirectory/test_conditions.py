@@ -11,10 +11,10 @@ from mqis.protocol.activedirectory.conditions import (
     search_filter,
 )
 from mqis.protocol.activedirectory.results import DirectoryStatus, hresult_of, status_of
-from mqis.protocol.activedirectory.row import Use
 from mqis.protocol.activedirectory.rows import rows_of
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.directory.types.ldap import Use
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.filters import Filter, parse_filter

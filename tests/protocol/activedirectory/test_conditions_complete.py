@@ -14,12 +14,12 @@ import pytest
 from mqis.protocol.activedirectory.conditions import conditions_of, search_filter
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.reading import read_object, shown_of
-from mqis.protocol.activedirectory.row import Use
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.read_mapping import is_readable
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.types.catalogue import ROWS
+from mqis.protocol.directory.types.ldap import Use
 from mqis.storage.memory import MemoryStore
 from mqis.testing.activedirectory import OPEN
 from mqis.wire.guid import Guid

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.reading import (
-    KEPT,
     columns_of,
     kept_of,
     read_object,
@@ -20,12 +19,12 @@ from mqis.protocol.activedirectory.reading import (
     shown_of,
 )
 from mqis.protocol.activedirectory.rights import to_active_directory
-from mqis.protocol.activedirectory.row import Use
-from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, GIVEN_NAMES, rows_of
+from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, GIVEN_NAMES, KEPT, rows_of
 from mqis.protocol.activedirectory.schema import needed_names
 from mqis.protocol.activedirectory.servers import SERVER_ATTRIBUTES
 from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.types.catalogue import ROWS
+from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

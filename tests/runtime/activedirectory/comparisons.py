@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from random import Random
 
-from mqis.protocol.activedirectory.row import Use
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
 from mqis.protocol.directory.lookup_query import Query
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY
 from mqis.protocol.directory.read_mapping import is_readable, read_property
 from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES

@@ -9,7 +9,6 @@ from mqis.protocol.activedirectory.certificates import certificate_attributes, u
 from mqis.protocol.activedirectory.creating import given_descriptor
 from mqis.protocol.activedirectory.entry import BadAttribute
 from mqis.protocol.activedirectory.rights import parts_of, to_active_directory
-from mqis.protocol.activedirectory.row import Use
 from mqis.protocol.activedirectory.servers import (
     MachineServices,
     make_settings,
@@ -23,6 +22,7 @@ from mqis.protocol.activedirectory.steps import (
     references_in,
 )
 from mqis.protocol.activedirectory.view import EntryView
+from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
-from mqis.protocol.activedirectory.row import AttributeRow, NameReference, Use
+from mqis.protocol.activedirectory.row import AttributeRow, NameReference
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.restrictions import Relation, Restriction
+from mqis.protocol.directory.types.ldap import Use
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.filters import (
     And,

@@ -19,7 +19,6 @@ from mqis.protocol.activedirectory.forest import (
 )
 from mqis.protocol.activedirectory.queuename import split_name
 from mqis.protocol.activedirectory.rights import to_active_directory
-from mqis.protocol.activedirectory.row import Use
 from mqis.protocol.activedirectory.servers import MachineServices, make_settings
 from mqis.protocol.activedirectory.steps import (
     ENTRY_ALREADY_EXISTS,
@@ -36,6 +35,7 @@ from mqis.protocol.activedirectory.steps import (
 )
 from mqis.protocol.directory.objects import SECURITY_PROPERTY
 from mqis.protocol.directory.paths import QueuePath
+from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.masks import MachineRights
 from mqis.wire.errors import WireError

@@ -14,8 +14,8 @@ from typing import Final
 from mqis.protocol.activedirectory.certificates import is_certified
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES, SETTINGS_CLASS, Forest
-from mqis.protocol.activedirectory.reading import KEPT, columns_of, read_properties
-from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, rows_of
+from mqis.protocol.activedirectory.reading import columns_of, read_properties
+from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, KEPT, rows_of
 from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import ROWS

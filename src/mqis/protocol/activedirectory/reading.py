@@ -8,11 +8,9 @@ from functools import cache
 from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.row import AttributeRow
-from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, GIVEN_NAMES, rows_of
+from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, GIVEN_NAMES, KEPT, rows_of
 from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.types.catalogue import ROWS
-from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -24,17 +22,6 @@ from mqis.wire.seqnum import SequenceNumber
 
 #: Asked for with every entry.
 ALWAYS = ("objectClass", "objectGUID", "distinguishedName")
-
-_OUTSIDE = (PropertyRole.IDENTIFIER, PropertyRole.SEQUENCE, PropertyRole.PARTITION)
-#: The properties that an object of a store keeps under their own number.
-KEPT = frozenset(
-    row.id
-    for row in ROWS.values()
-    if row.stored
-    and row.alias_of is None
-    and (row.computed is None or row.also_stored)
-    and row.role not in _OUTSIDE
-)
 
 
 @cache

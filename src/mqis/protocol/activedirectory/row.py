@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntFlag
 
 from mqis.protocol.activedirectory.codecs import AttributeCodec, Octets
 from mqis.protocol.activedirectory.entry import BadAttribute
 from mqis.protocol.activedirectory.view import EntryView
+from mqis.protocol.directory.types.ldap import Use
 from mqis.wire.errors import WireError
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
@@ -18,15 +19,6 @@ from mqis.wire.propvariant import PropVariant, Value
 
 #: Makes the value of a property; None if the object has none.
 ReadValue = Callable[[EntryView], Value]
-
-
-class Use(IntFlag):
-    """The operations in which a property is an attribute of its own entry."""
-
-    NONE = 0
-    CREATE = 1
-    WRITE = 2
-    FILTER = 4
 
 
 class NameReference(IntFlag):
@@ -104,6 +96,19 @@ def stored(
     return AttributeRow(
         id=id, read=read, attributes=(attribute,), uses=uses, codec=codec, absent=absent
     )
+
+
+def referring(
+    id: PropId,  # noqa: A002
+    read: ReadValue,
+    attribute: str,
+    uses: Use,
+    *,
+    many: bool = False,
+) -> AttributeRow:
+    """A property with identifiers of objects whose names the attribute has."""
+    row = computed(id, read, attribute, instead=() if many else None)
+    return replace(row, uses=uses, reference=NameReference.MANY if many else NameReference.ONE)
 
 
 def computed(

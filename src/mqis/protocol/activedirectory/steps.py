@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mqis.protocol.activedirectory.entry import LdapEntry
-from mqis.protocol.activedirectory.row import AttributeRow, NameReference, Use
+from mqis.protocol.activedirectory.row import AttributeRow, NameReference
 from mqis.protocol.activedirectory.rows import rows_of
 from mqis.protocol.activedirectory.view import References
+from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

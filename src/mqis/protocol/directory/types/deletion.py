@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from mqis.protocol.directory.types.columns import IGNORE, UNLISTED, Takes
+from mqis.protocol.directory.types.ldap import FIND, Ldap, Syntax, Unkept
 from mqis.protocol.directory.types.row import PropertyRow
+from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId as P
 
 # property, effect of a client's create, of its update, right that it takes, other columns
 # fmt: off
 ROWS: tuple[PropertyRow, ...] = (
-    PropertyRow(P.D_SEQNUM, IGNORE, UNLISTED, Takes.NOTHING, readable=False),
-    PropertyRow(P.D_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING, readable=False),
-    PropertyRow(P.D_SCOPE, IGNORE, UNLISTED, Takes.NOTHING, readable=False),
+    PropertyRow(P.D_SEQNUM, IGNORE, UNLISTED, Takes.NOTHING, readable=False,
+        ldap=Unkept(bytes(8))),
+    PropertyRow(P.D_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING, readable=False,
+        ldap=Unkept(Guid.NULL)),
+    PropertyRow(P.D_SCOPE, IGNORE, UNLISTED, Takes.NOTHING, readable=False,
+        ldap=Unkept(1)),
     PropertyRow(P.D_OBJTYPE, IGNORE, UNLISTED, Takes.NOTHING, readable=False),
-    PropertyRow(P.D_IDENTIFIER, IGNORE, UNLISTED, Takes.NOTHING, readable=False),
+    PropertyRow(P.D_IDENTIFIER, IGNORE, UNLISTED, Takes.NOTHING, readable=False,
+        ldap=Ldap("objectGUID", Syntax.GUID, FIND)),
 )
 # fmt: on

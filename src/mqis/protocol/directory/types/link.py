@@ -12,6 +12,7 @@ from mqis.protocol.directory.types.columns import (
     ValueMeaning,
 )
 from mqis.protocol.directory.types.computing import given_name
+from mqis.protocol.directory.types.ldap import ALL, FIND, KEEP, Ldap, Syntax
 from mqis.protocol.directory.types.row import Compute, ObjectLookup, PropertyRow, StoredObject
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -61,27 +62,35 @@ def _site(obj: StoredObject, propid: P, view: ObjectLookup) -> StoredObject | No
 # fmt: off
 ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.L_NEIGHBOR1, APPLY, INVALID, Takes.ENTERPRISE,
-        required=True, refers_to=ObjectType.SITE, indexed=True, replicated=2),
+        required=True, refers_to=ObjectType.SITE, indexed=True, replicated=2,
+        ldap=Ldap("mSMQSite1", Syntax.NAME, ALL)),
     PropertyRow(P.L_NEIGHBOR2, APPLY, INVALID, Takes.ENTERPRISE,
-        required=True, refers_to=ObjectType.SITE, indexed=True, replicated=3),
+        required=True, refers_to=ObjectType.SITE, indexed=True, replicated=3,
+        ldap=Ldap("mSMQSite2", Syntax.NAME, ALL)),
     PropertyRow(P.L_COST, APPLY, APPLY, Takes.ENTERPRISE,
         alias_of=P.L_ACTUAL_COST, computed=_cost, check=_check_cost, replicated=1),
     PropertyRow(P.L_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
         role=PropertyRole.PARTITION, readable=False),
     PropertyRow(P.L_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
         role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
-    PropertyRow(P.L_ID, APPLY, INVALID, Takes.NOTHING, role=PropertyRole.IDENTIFIER),
+    PropertyRow(P.L_ID, APPLY, INVALID, Takes.NOTHING, role=PropertyRole.IDENTIFIER,
+        ldap=Ldap("objectGUID", Syntax.GUID, FIND)),
     PropertyRow(P.L_GATES_DN, IGNORE, UNLISTED, Takes.NOTHING, readable=False, reserved=True),
     PropertyRow(P.L_NEIGHBOR1_DN, IGNORE, UNLISTED, Takes.NOTHING,
-        computed=given_name(P.L_NEIGHBOR1_DN, _site_name(P.L_NEIGHBOR1))),
+        computed=given_name(P.L_NEIGHBOR1_DN, _site_name(P.L_NEIGHBOR1)),
+        ldap=Ldap("mSMQSite1", Syntax.DN, FIND)),
     PropertyRow(P.L_NEIGHBOR2_DN, IGNORE, UNLISTED, Takes.NOTHING,
-        computed=given_name(P.L_NEIGHBOR2_DN, _site_name(P.L_NEIGHBOR2))),
-    PropertyRow(P.L_DESCRIPTION, APPLY, APPLY, Takes.NOTHING, default=""),
+        computed=given_name(P.L_NEIGHBOR2_DN, _site_name(P.L_NEIGHBOR2)),
+        ldap=Ldap("mSMQSite2", Syntax.DN, FIND)),
+    PropertyRow(P.L_DESCRIPTION, APPLY, APPLY, Takes.NOTHING, default="",
+        ldap=Ldap("description", Syntax.TEXT, ALL, "")),
     PropertyRow(P.L_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING,
         computed=given_name(P.L_FULL_PATH, _link_path)),
     # A create needs this or 803.
-    PropertyRow(P.L_ACTUAL_COST, APPLY, APPLY, Takes.ENTERPRISE, required=True, check=_check_cost),
+    PropertyRow(P.L_ACTUAL_COST, APPLY, APPLY, Takes.ENTERPRISE, required=True, check=_check_cost,
+        ldap=Ldap("mSMQCost", Syntax.UNSIGNED, ALL)),
     PropertyRow(P.L_GATES, APPLY, APPLY, Takes.ENTERPRISE,
-        default=(), refers_to=ObjectType.MACHINE),
+        default=(), refers_to=ObjectType.MACHINE,
+        ldap=Ldap("mSMQSiteGates", Syntax.NAMES, KEEP)),
 )
 # fmt: on

@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 from mqis.protocol.directory.types.columns import PropertyRole, Takes, ValueMeaning, WriteRule
+from mqis.protocol.directory.types.ldap import Ldap, Unkept
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
@@ -132,6 +133,11 @@ class PropertyRow:
     #: The property that travels when this stored one changes, where the row does not say so itself.
     travels_as: PropId | None = None
     notified: NotificationPlace = NotificationPlace()
+
+    # --- Active Directory ---
+    #: Where it is kept there. None: nowhere, and it shows no value; or it is made of several
+    #: attributes (``activedirectory.rows``).
+    ldap: Ldap | Unkept | None = None
 
     @property
     def object_type(self) -> ObjectType:
