@@ -6,13 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqis.enterprise.collect import Collector
-from mqis.enterprise.status import EnterpriseStatus, MemberStatus, number_text
+from mqis.enterprise.status import EnterpriseStatus, MemberStatus, duration, number_text
 from mqis.views.console.places import Places
 from mqis.views.console.reading import OpenStores
 from mqis.views.console.replication import MOST_COLUMNS
 from mqis.views.console.tones import Tone, tone_of_counter
 
-__all__ = ["Collector", "Counters", "EnterpriseStatus", "collector_of", "counters", "number_text"]
+__all__ = [
+    "Collector",
+    "CounterTable",
+    "EnterpriseStatus",
+    "collector_of",
+    "counters",
+    "duration",
+    "number_text",
+]
 
 
 def collector_of(places: Places, stores: OpenStores) -> Collector:
@@ -30,7 +38,7 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class CounterTable:
     """Counters of servers: a column for each if they are few, else sums and the highest values."""
 
     #: The servers with a column each; empty if there are too many.
@@ -40,13 +48,13 @@ class Counters:
     rows: tuple[Counter, ...]
 
 
-def counters(servers: Sequence[MemberStatus]) -> Counters:
+def counters(servers: Sequence[MemberStatus]) -> CounterTable:
     """Returns every counter that any server has."""
     names = sorted({name for server in servers for name in server.counters})
     few = len(servers) <= MOST_COLUMNS
     make = _by_server if few else _summed
     columns = tuple(server.name for server in servers) if few else ()
-    return Counters(columns, len(servers), tuple(make(name, servers) for name in names))
+    return CounterTable(columns, len(servers), tuple(make(name, servers) for name in names))
 
 
 def _by_server(name: str, servers: Sequence[MemberStatus]) -> Counter:

@@ -6,8 +6,8 @@ from time import time
 
 from starlette.responses import Response
 
-from mqis.enterprise.status import duration
 from mqis.views.console.paging import mentions, paged
+from mqis.views.console.status import duration
 from mqis.views.presentation.records import moment
 from mqis.web.asking import PageRequest
 

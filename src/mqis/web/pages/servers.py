@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.protocol.sessions import SessionsReply
 from mqis.views.console.faults import MqisError
 from mqis.views.console.places import PlacesError, ServerPlace
 from mqis.views.console.servers import log_of, server_list, server_page
@@ -49,7 +48,7 @@ def _place(request: PageRequest, name: str) -> ServerPlace | None:
         return None
 
 
-def _sessions(request: PageRequest, name: str) -> SessionsReply | None:
+def _sessions(request: PageRequest, name: str) -> object:
     """The sessions of the server that the visitor is logged in to; the server checks the rights."""
     access = request.visitor.access
     if access is None or access.place != name:
