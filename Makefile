@@ -119,9 +119,9 @@ story: $(VENV)/.dev $(VENV)/.pipeline java ## an administrator's week on a runni
 	@$(PY) -m tools.story --sites $(or $(SITES),20) --machines $(or $(MACHINES),200) \
 		--queues $(or $(QUEUES),3000) $(if $(PAGE),--page $(PAGE))
 
-secondweek: $(VENV)/.dev ## the second week, on 13 servers (SITES=10 MACHINES=40 QUEUES=100, PAGE=docs/second-week.md)
+secondweek: $(VENV)/.dev ## the second week, on 13 servers (SITES=10 MACHINES=40 QUEUES=40, PAGE=docs/second-week.md)
 	@$(PY) -m tools.story --second-week --sites $(or $(SITES),10) --machines $(or $(MACHINES),40) \
-		--queues $(or $(QUEUES),100) $(if $(PAGE),--page $(PAGE))
+		--queues $(or $(QUEUES),40) $(if $(PAGE),--page $(PAGE))
 
 wheel: $(VENV)/.dev ## build the wheel, time the way from nothing to the end of the tour, and use all of it in a fresh environment
 	@$(PY) -m tools.wheel
