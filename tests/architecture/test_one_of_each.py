@@ -50,7 +50,6 @@ _UNHANDLED = {
     "MirrorInterrupted": "a round that ended early, and is taken up again",
     "MissingError": "public beside its base: a place without such a file",
     "NdrError": "carries the offset",
-    "PlacesError": "the console answers it with 404",
     "SessionError": "carries the code that the peer gets",
     "UnknownClass": "noted apart from values that are garbled",
     "UnpackError": "of no use outside its module, which turns all errors of tar into one",
