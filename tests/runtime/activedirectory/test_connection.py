@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -87,8 +88,22 @@ def test_first_operations_at_once_share_one_connection_and_wait_for_its_contexts
     def test(link: ForestConnection, estate: Estate) -> None:
         assert timers(link) == []
         assert estate.server.connections == 0  # nobody has asked anything
+        began = threading.Semaphore(0)
+
+        def ask(_: int) -> int:
+            began.release()
+            return queues(link)
+
+        def answer_late(_message: LdapMessage) -> None:
+            """The first answer waits until all have asked."""
+            for _ in range(8):
+                began.acquire(timeout=10)
+            time.sleep(0.1)
+            estate.server.on_message = None
+
+        estate.server.on_message = answer_late
         with ThreadPoolExecutor(8) as threads:
-            assert set(threads.map(lambda _: queues(link), range(8))) == {2}
+            assert set(threads.map(ask, range(8))) == {2}
         assert estate.server.connections == 1
         assert _searches(estate.server)[0] == root_reads(estate.server)[0]
         assert len(root_reads(estate.server)) == 1
