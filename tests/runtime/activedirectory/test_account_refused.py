@@ -20,7 +20,14 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 from tests.runtime.activedirectory.estate import Estate
 from tests.runtime.activedirectory.passing import through
-from tests.runtime.activedirectory.test_changes import LABEL, create, delete, refusing, write
+from tests.runtime.activedirectory.test_changes import (
+    LABEL,
+    Given,
+    create,
+    delete,
+    refusing,
+    write,
+)
 from tests.runtime.activedirectory.test_iterators import refusing as refusing_searches
 from tests.runtime.directory.serving import ADMIN, ALICE, OK, scenario, serving
 from tests.runtime.directory.test_lookups import begin, wanted
@@ -118,7 +125,7 @@ def test_a_caller_without_the_right_is_denied_and_nothing_is_logged(
     @scenario
     async def run() -> None:
         async with through() as passing, passing.served.caller(ALICE) as alice:
-            given = {P.QM_SITE_ID: passing.estate.berlin}
+            given: Given = {P.QM_SITE_ID: passing.estate.berlin}
             passing.server.add_computer("SRV2")
             denied, _ = await create(alice, ObjectType.MACHINE, "SRV2", given)
             assert denied == HResult.MQ_ERROR_ACCESS_DENIED

@@ -12,8 +12,10 @@ from mqis.runtime.authentication.kerberos import KerberosAcceptor, KerberosIniti
 from mqis.runtime.ldap.binding import BindMethod
 from mqis.runtime.ldap.protection import LdapProtection
 from mqis.runtime.ldap.sasl import SpnegoExchange, SpnegoMechanism, SpnegoUser
-from tests.runtime.authentication.test_kerberos import ACCOUNTS, HOST, REALM, Realm, realm
+from tests.runtime.authentication.pairs import ACCOUNTS
+from tests.runtime.authentication.test_kerberos import HOST, REALM, Realm, realm
 
+pytestmark = pytest.mark.interop
 __all__ = ["realm"]
 
 ACCOUNT = f"service@{REALM}"
