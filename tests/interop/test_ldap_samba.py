@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions, connect
+from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.authentication import kerberos
-from mqis.runtime.ldap.binding import BindMethod, LdapLogin, LdapLogonError
+from mqis.runtime.ldap.binding import BindMethod, LdapLogin
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.protection import LdapProtection
 from mqis.runtime.ldap.servers import DomainControllers
@@ -110,7 +111,7 @@ def test_logons(
     ],
 )
 def test_refused_logons(domain: Path, url: str, options: dict[str, Any], reason: str) -> None:
-    with pytest.raises(LdapLogonError, match=reason):
+    with pytest.raises(LdapError, match=reason):
         asyncio.run(count(client(domain, url, **options)))
 
 

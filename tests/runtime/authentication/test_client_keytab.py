@@ -15,6 +15,7 @@ from mqis.runtime.ldap.sasl import SpnegoExchange, SpnegoMechanism, SpnegoUser
 from tests.runtime.authentication.pairs import ACCOUNTS
 from tests.runtime.authentication.test_kerberos import HOST, REALM, Realm, realm
 
+pytestmark = pytest.mark.interop
 __all__ = ["realm"]
 
 ACCOUNT = f"service@{REALM}"

@@ -79,14 +79,6 @@ class LdapLogin:
         return BindMethod.NEGOTIATE
 
 
-class LdapLogonError(LdapError):
-    """The logon failed; ``refused`` is the answer of the server, if that is the reason."""
-
-    def __init__(self, text: str, refused: LdapRefused | None = None) -> None:
-        super().__init__(text)
-        self.refused = refused
-
-
 async def bind(
     connection: LdapConnection, login: LdapLogin, host: str, *, timeout_s: float
 ) -> None:
@@ -100,10 +92,10 @@ async def bind(
         else:
             await _bind_spnego(connection, login, method, host, timeout_s)
     except AuthenticationError as error:
-        raise LdapLogonError(f"{connection.where}: {login.user}: {error}") from error
+        raise LdapError(f"{connection.where}: {login.user}: {error}") from error
     except LdapRefused as error:
         told = _reason(connection, login, error) + _advice(connection, method, error)
-        raise LdapLogonError(told, error) from error
+        raise LdapError(told) from error
 
 
 async def _bind_simple(connection: LdapConnection, login: LdapLogin, timeout_s: float) -> None:
