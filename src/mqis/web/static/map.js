@@ -216,6 +216,11 @@
 
   const pen = document.createElement("canvas").getContext("2d");
 
+  function between(edge) {
+    const [one, other] = [edge.source().position(), edge.target().position()];
+    return { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 };
+  }
+
   // The extent of a caption on the map, with the room that its outline takes.
   function captionBox(element, text) {
     const size = element.isEdge() ? 11 : 12;
@@ -225,7 +230,7 @@
     const height = (lines.length * size * 1.3 + 8) / step;
     let [x, y] = [0, 0];
     if (element.isEdge()) {
-      ({ x, y } = element.midpoint());
+      ({ x, y } = element.midpoint() || between(element)); // one that was never drawn has none
       y -= height / 2;
     } else {
       ({ x, y } = element.position());
