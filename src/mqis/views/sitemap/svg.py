@@ -18,6 +18,8 @@ from mqis.views.sitemap.model import (
 from mqis.views.sitemap.wording import plain
 
 _MARGIN = 30.0
+#: Where a cost may stand on its link: in the middle, or a bit away where that has no room.
+_ALONG = (0.5, 0.4, 0.6, 0.3, 0.7)
 #: Pixels of a character of the notes.
 _CHARACTER = 7.6
 #: The sizes of texts.
@@ -145,11 +147,22 @@ def _border(site: SiteOnMap, towards: Point) -> Point:
     return site.x + across * share, site.y + down * share
 
 
-def _cost(link: LinkOnMap, places: dict[str, SiteOnMap]) -> _Text:
+def _costs(link: LinkOnMap, places: dict[str, SiteOnMap]) -> list[_Text]:
+    """The cost of a link at places along it, the best first."""
     start, over, end = curve(link, places)
-    x = (start[0] + 2 * over[0] + end[0]) / 4
-    y = (start[1] + 2 * over[1] + end[1]) / 4
-    return _Text("cost", x, y + 4, str(link.cost))
+
+    def at(part: float) -> _Text:
+        weights = (1 - part) ** 2, 2 * part * (1 - part), part**2
+        x, y = (
+            sum(
+                weight * point[axis]
+                for weight, point in zip(weights, (start, over, end), strict=True)
+            )
+            for axis in (0, 1)
+        )
+        return _Text("cost", x, y + 4, str(link.cost))
+
+    return [at(part) for part in _ALONG]
 
 
 # --- sites ----------------------------------------------------------------------------------------
@@ -208,11 +221,14 @@ def _captions(found: SiteMap, places: dict[str, SiteOnMap]) -> Iterator[str]:
     named = [site for site in shown if room.take(_lines(site)[0].box)]
     yield from (str(_lines(site)[0]) for site in named)
     costs = sorted(found.links, key=lambda link: not link.route)
-    rest = [_cost(link, places) for link in costs if link.route]
-    rest += map(_name, found.regions)
-    rest += (line for site in named if site.lines_from <= 1 for line in _lines(site)[1:])
-    rest += (_cost(link, places) for link in costs if not (link.route or found.regions))
-    yield from (str(each) for each in rest if room.take(each.box))
+    rest = [_costs(link, places) for link in costs if link.route]
+    rest += ([_name(region)] for region in found.regions)
+    rest += ([line] for site in named if site.lines_from <= 1 for line in _lines(site)[1:])
+    rest += (_costs(link, places) for link in costs if not (link.route or found.regions))
+    for choices in rest:
+        placed = next((each for each in choices if room.take(each.box)), None)
+        if placed is not None:
+            yield str(placed)
 
 
 def _lines(site: SiteOnMap) -> list[_Text]:
