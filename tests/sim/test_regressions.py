@@ -11,7 +11,7 @@ from mqis.protocol.replication import serving
 from mqis.protocol.replication.sender import Sender
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.work import Work
-from mqis.sim.runner import Options, RunResult, run
+from mqis.sim.runner import Options, RunResult, run, run_seed
 from mqis.sim.scenario import Scenario, Weather, enterprise
 from mqis.sim.steps import (
     Backup,
@@ -290,3 +290,13 @@ def test_servers_do_not_agree_while_an_authority_is_being_restored() -> None:
     result = run(scenario)
     assert result.violation is None
     assert result.healed_s > QUICK.recovery_retry_s
+
+
+def test_nobody_waits_for_the_parts_of_a_retired_server() -> None:
+    """A backup from the middle of a long reply, restored after the server of it was retired.
+
+    Nobody knows any more that it was: the PEC asks it as long as its site is in the directory.
+    """
+    result = run_seed(743)
+    assert result.violation is None
+    assert {"fault retire", "fault restore authority"} <= result.counts.keys()

@@ -71,7 +71,7 @@ def disagreements(enterprise: CheckedEnterprise) -> list[str]:
         pictures = [Picture(server) for server in servers]
         found = [line for p in pictures for line in _contents(p, pictures)]
         found += [line for p in pictures for line in _neighbors(p, pictures[0])]
-        found += [line for server in servers for line in _set_aside(server)]
+        found += [line for p in pictures for line in _set_aside(p.server, _owned(pictures))]
         found += [line for server in servers for line in _strangers(server, servers)]
     return found
 
@@ -148,7 +148,21 @@ def _strangers(server: SimServer, servers: list[SimServer]) -> list[str]:
     return [f"{server.name} does not know {other.name}" for other in unknown]
 
 
-def _set_aside(server: SimServer) -> list[str]:
+def _owned(pictures: list[Picture]) -> set[Guid]:
+    """The partitions that have an authority.
+
+    The others are those of servers that were retired, if a backup from before is restored where it
+    was known: their replicas wait until somebody deletes the site again.
+    """
+    return {
+        state.id
+        for picture in pictures
+        for state in picture.partitions.values()
+        if _is_authority(picture.server, state)
+    }
+
+
+def _set_aside(server: SimServer, owned: set[Guid]) -> list[str]:
     """Describes what a replica still waits for: objects in quarantine, and parts of replies."""
     if server.node is None:
         return []
@@ -156,7 +170,7 @@ def _set_aside(server: SimServer) -> list[str]:
     found = [f"{server.name} has set {id_} aside" for p in partitions for id_ in p.quarantine]
     with server.disk.store.read() as view:
         kept = [Guid(key[16:]) for key, _ in view.states("quarantine")]
-        open_ = [Guid(key) for key, _ in view.states("round")]
+        open_ = [id_ for key, _ in view.states("round") if (id_ := Guid(key)) in owned]
     found += [f"{server.name} still waits for the end of a reply of {id_}" for id_ in open_]
     return found or [f"{server.name} still lists {id_} as set aside" for id_ in kept]
 
