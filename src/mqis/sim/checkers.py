@@ -71,7 +71,7 @@ def disagreements(enterprise: CheckedEnterprise) -> list[str]:
         pictures = [Picture(server) for server in servers]
         found = [line for p in pictures for line in _contents(p, pictures)]
         found += [line for p in pictures for line in _neighbors(p, pictures[0])]
-        found += [line for p in pictures for line in _set_aside(p.server, _owned(pictures))]
+        found += [line for p in pictures for line in _set_aside(p.server, _abandoned(pictures))]
         found += [line for server in servers for line in _strangers(server, servers)]
     return found
 
@@ -148,21 +148,18 @@ def _strangers(server: SimServer, servers: list[SimServer]) -> list[str]:
     return [f"{server.name} does not know {other.name}" for other in unknown]
 
 
-def _owned(pictures: list[Picture]) -> set[Guid]:
-    """The partitions that have an authority.
+def _abandoned(pictures: list[Picture]) -> set[Guid]:
+    """The partitions that replicas hold and that have no authority.
 
-    The others are those of servers that were retired, if a backup from before is restored where it
-    was known: their replicas wait until somebody deletes the site again.
+    They are those of servers that were retired, if a backup from before is restored where it was
+    known: their replicas wait until somebody deletes the site again.
     """
-    return {
-        state.id
-        for picture in pictures
-        for state in picture.partitions.values()
-        if _is_authority(picture.server, state)
-    }
+    held = [(p, state) for p in pictures for state in p.partitions.values()]
+    owned = {state.id for p, state in held if _is_authority(p.server, state)}
+    return {state.id for _, state in held} - owned
 
 
-def _set_aside(server: SimServer, owned: set[Guid]) -> list[str]:
+def _set_aside(server: SimServer, abandoned: set[Guid]) -> list[str]:
     """Describes what a replica still waits for: objects in quarantine, and parts of replies."""
     if server.node is None:
         return []
@@ -170,7 +167,7 @@ def _set_aside(server: SimServer, owned: set[Guid]) -> list[str]:
     found = [f"{server.name} has set {id_} aside" for p in partitions for id_ in p.quarantine]
     with server.disk.store.read() as view:
         kept = [Guid(key[16:]) for key, _ in view.states("quarantine")]
-        open_ = [id_ for key, _ in view.states("round") if (id_ := Guid(key)) in owned]
+        open_ = [id_ for key, _ in view.states("round") if (id_ := Guid(key)) not in abandoned]
     found += [f"{server.name} still waits for the end of a reply of {id_}" for id_ in open_]
     return found or [f"{server.name} still lists {id_} as set aside" for id_ in kept]
 
