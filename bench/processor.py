@@ -38,7 +38,8 @@ from bench.twins import Queue
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.client import AgreedContext, Bound, CallReturned, ClientConnection
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.directory.context import DirectoryContext
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.entropy import SystemEntropy

@@ -34,7 +34,8 @@ from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.server import CallReceived, ServerConnection
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import MemoryAccounts
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.http import MAX_REQUEST, _head, _misdirected, _parse
 from mqis.server.monitoring.status import ServerStatus

@@ -62,7 +62,6 @@ ALLOWED: dict[str, str] = {
     # called through Any
     "mqis.sim.network.Post": "a simulated server takes it for its queue manager, as Any",
     # offered to programs by a page
-    "mqis.client.elements.NetworkProtocol": "the type of ConnectedNetwork.network_protocol",
     "mqis.protocol.cmpo.security.is_machine": "docs/oletx.md: a handler asks it for its caller",
     "mqis.protocol.routing.bulk.allpairs.routes_from": "docs/routing.md: tables for programs",
     "mqis.protocol.routing.bulk.gates.Gates.of": "docs/routing.md: WhatIf with gates",

@@ -10,7 +10,8 @@ from examples.shapes import interface as idl
 from examples.shapes.host import DOMAIN, PASSWORD, USER
 from mqis.protocol.rpc.client import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.runtime.authentication import initiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials, RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.ndr import ContextHandle, Syntax
@@ -40,8 +41,8 @@ async def find_port(address: str, mapper_port: int, interface: SyntaxId) -> int:
 
 def credentials(auth_type: int, level: int, password: str = PASSWORD) -> Credentials:
     """The credentials of the example's account."""
-    who = initiator.LogonCredentials(USER, DOMAIN, password)
-    return Credentials(initiator.PyspnegoInitiator(who), auth_type, level, "host/shapes")
+    who = LogonCredentials(USER, DOMAIN, password)
+    return Credentials(PyspnegoInitiator(who), auth_type, level, "host/shapes")
 
 
 class ShapesClient:

@@ -22,7 +22,7 @@ LAYERS: dict[str, set[str]] = {
     "files": set(),
     "extras": {"wire"},
     "places": {"files", "wire"},
-    "runtime": {"wire", "protocol"},
+    "runtime": {"wire", "protocol", "files"},
     "storage": {"wire", "findings", "protocol", "files", "places"},
     "sim": {"wire", "protocol", "storage"},
     "testing": {"wire", "protocol", "runtime"},

@@ -18,7 +18,7 @@ from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import ProtocolError
-from mqis.runtime.authentication.initiator import LogonCredentials as Secret
+from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials, RpcClient
 from mqis.runtime.rpc.typed import invoke

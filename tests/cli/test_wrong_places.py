@@ -221,6 +221,7 @@ NOWHERE = "/dev/null/nowhere"
 #: Values of each kind that a metavar may name. Nothing is there, and nobody listens.
 KINDS: dict[str, tuple[str, ...]] = {
     "-": ("-",),
+    "ADDRESS[:PORT]": (ADDRESS, "127.0.0.1"),
     "DIR": (NOWHERE,),
     "DIRECTORY": (NOWHERE,),
     "FILE": (NOWHERE,),
@@ -235,6 +236,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 #: What a command wants beside a place; without it, it ends before it looks at that.
 COMPANY: dict[Words, tuple[str, ...]] = {
+    ("key", "rotate", "--run"): ("ams-dir1",),
     ("map",): ("--json",),
     ("mirror",): ("--once", f"ldaps://{ADDRESS}"),
     ("pipeline", "ingest"): ("--journals", NOWHERE),

@@ -31,7 +31,7 @@ from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcConnectionE
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
-from mqis.runtime.authentication.initiator import LogonCredentials as Secret
+from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.directory.context import DirectorySettings
 from mqis.runtime.entropy import SystemEntropy

@@ -11,7 +11,7 @@ import pytest
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.cmpo.security import SecurityLevel
 from mqis.protocol.rpc.faults import RpcFault
-from mqis.runtime.authentication.initiator import LogonCredentials as Account
+from mqis.runtime.authentication.credentials import LogonCredentials as Account
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.oletx import resolver
 from mqis.runtime.oletx.connection import Message

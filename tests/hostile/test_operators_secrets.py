@@ -21,7 +21,7 @@ from mqis.protocol.ldap.errors import LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.authentication.account import Account
-from mqis.runtime.authentication.initiator import LogonCredentials
+from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.ntlm_protection import NtlmSession
 from mqis.runtime.ldap.binding import LdapLogin
 from mqis.runtime.ldap.directory import LdapDirectoryClient

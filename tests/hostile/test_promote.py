@@ -20,7 +20,7 @@ from mqis.config.file import read
 from mqis.config.sections import ConfiguredRole
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
-from mqis.runtime.authentication.initiator import LogonCredentials as Account
+from mqis.runtime.authentication.credentials import LogonCredentials as Account
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.server.accounts import AccountsFile

@@ -14,7 +14,8 @@ from mqis.config.file import ConfigError
 from mqis.protocol.authentication import AuthenticationError, AuthType
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, nt_hash
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.server.accounts import AccountsError, AccountsFile
 from mqis.wire.security.sid import ADMINISTRATORS, USERS, Sid
 from tests.runtime.authentication.pairs import connect

@@ -21,7 +21,7 @@ from mqis.lab import demo
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
-from mqis.runtime.authentication.initiator import LogonCredentials as Secret
+from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.client import Credentials, RpcClient

@@ -9,7 +9,8 @@ import pytest
 from mqis.protocol.authentication import Addresses, AuthenticationError, AuthLevel, AuthType
 from mqis.protocol.logons import LogonLimits
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.server.logon import AuditedAuthenticator
 from tests.runtime.authentication.pairs import ACCOUNTS, PASSWORD, exchange
 

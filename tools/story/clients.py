@@ -16,7 +16,8 @@ from mqis.client.servers import ServerAddress
 from mqis.config.nodes import NodePlace, load_nodes
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType

@@ -1,6 +1,6 @@
 """An asyncio client library for the directory, over MS-MQDS."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from mqis.client.authentication import SignatureError, machine_signer
@@ -39,7 +39,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.protocol.security.information import SecurityInformation
 from mqis.protocol.security.masks import QueueRights
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.rpc.client import Credentials
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -49,6 +49,9 @@ from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.acl import Acl, allow
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import Sid
+
+if TYPE_CHECKING:
+    from mqis.runtime.authentication.initiator import PyspnegoInitiator
 
 __all__ = [
     "Acl",
@@ -115,7 +118,11 @@ _RENAMED = {
 
 
 def __getattr__(name: str) -> Any:
-    """Finds a class by the name that it had before, for one version."""
+    """Loads what takes long; finds a class by the name that it had before, for one version."""
+    if name == "PyspnegoInitiator":
+        from mqis.runtime.authentication import initiator  # noqa: PLC0415
+
+        return initiator.PyspnegoInitiator
     if name not in _RENAMED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warn(f"{name} is now called {_RENAMED[name].__name__}", DeprecationWarning, stacklevel=2)

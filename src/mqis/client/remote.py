@@ -18,6 +18,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.protocol.sessions import SessionsReply, SessionsRequest, SessionVerb
 from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
+from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.rpc.client import Credentials
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
@@ -79,10 +80,7 @@ async def _connect_to(
     if user is None:
         return await DirectoryClient.connect([server], timeout_s=timeout_s)
     # Loads pyspnego and Kerberos, a third of the time that an anonymous command takes.
-    from mqis.runtime.authentication.initiator import (  # noqa: PLC0415
-        LogonCredentials,
-        PyspnegoInitiator,
-    )
+    from mqis.runtime.authentication.initiator import PyspnegoInitiator  # noqa: PLC0415
 
     initiator = PyspnegoInitiator(LogonCredentials(user.name, user.domain, secret))
     credentials = Credentials(initiator, user.auth_type, user.level, server.host)

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.building import settled
+from mqis.pipeline.graph import TABLES
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.words import in_words, names_of, site_names_of, with_names_of_changes
 from mqis.pipeline.trusted import readable_objects
@@ -33,6 +34,13 @@ def object_names(tables: TableStore) -> DataFrame | None:
     return with_names_of_changes(held, tables.read("changes"))
 
 
+def in_order(name: str, frame: DataFrame) -> DataFrame:
+    """The rows of a table in the order in which they are shown: those of a few files have none."""
+    order = TABLES[name].order if name in TABLES else ()
+    columns = (F.desc(each[1:]) if each.startswith("-") else F.asc(each) for each in order)
+    return frame.orderBy(*columns) if order else frame
+
+
 def readable_tables(tables: TableStore, names: Iterable[str]) -> dict[str, DataFrame]:
     """The tables of these names in words, as far as there are such tables."""
     wanted = [name for name in names if tables.has(name)]
@@ -44,7 +52,8 @@ def readable_tables(tables: TableStore, names: Iterable[str]) -> dict[str, DataF
 
 def readable_rows(tables: TableStore, name: str, limit: int) -> list[Row]:
     """The first rows of a table in words, in its order, which looking names up would change."""
-    first = tables.read(name).limit(limit).withColumn(_PLACE, F.monotonically_increasing_id())
+    rows = in_order(name, tables.read(name))
+    first = rows.limit(limit).withColumn(_PLACE, F.monotonically_increasing_id())
     named = {"partition", "id", "object_id", "props"} & set(first.columns)
     sites, objects = (site_names(tables), object_names(tables)) if named else (None, None)
     return in_words(first, sites, objects).orderBy(_PLACE).drop(_PLACE).collect()

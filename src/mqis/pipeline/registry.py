@@ -49,6 +49,8 @@ class TableDefinition:
     requires: str
     #: The columns by whose values the files of the table are divided.
     by: tuple[str, ...]
+    #: The columns by which its rows are shown, "-messages" for the most first; none: in any order.
+    order: tuple[str, ...] = ()
 
 
 #: All definitions by name, in the order of the modules that ``mqis.pipeline.graph`` imports.
@@ -68,9 +70,11 @@ def _defined(kind: TableKind, **more: Any) -> Decorator:
     return define
 
 
-def table(schema: StructType, *, requires: str = "", by: tuple[str, ...] = ()) -> Decorator:
+def table(
+    schema: StructType, *, requires: str = "", by: tuple[str, ...] = (), order: tuple[str, ...] = ()
+) -> Decorator:
     """Defines a table that users see."""
-    return _defined(TableKind.TABLE, schema=schema, requires=requires, by=by)
+    return _defined(TableKind.TABLE, schema=schema, requires=requires, by=by, order=order)
 
 
 def stream(*, requires: str) -> Decorator:

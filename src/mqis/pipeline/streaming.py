@@ -65,8 +65,7 @@ def compute(tables: TableDirectory, batches: Path) -> None:
     try:
         tables.write("live", gathered(live.standing(seen)))
         tables.write("live_lag", lag(arrived(seen)))
-        found = live.divergence(seen).orderBy("server", "partition", "id")
-        tables.write("live_divergence", gathered(found))
+        tables.write("live_divergence", gathered(live.divergence(seen)))
     finally:
         seen.unpersist()
 

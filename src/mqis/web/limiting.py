@@ -51,6 +51,11 @@ class FewLines(logging.LoggerAdapter[logging.Logger]):
         super().__init__(logger, {})
         self._limiter = Limiter(MOST_LINES, clock=clock)
 
+    @property
+    def level(self) -> int:
+        """That of the logger: uvicorn asks before it traces."""
+        return self.logger.level
+
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         if not self._limiter.wait_s(str(msg)):
             super().log(level, msg, *args, **kwargs)

@@ -14,7 +14,8 @@ from mqis.protocol.capture.decoder import decode_rows
 from mqis.protocol.capture.row import DecodedRow
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials as Wanted
 from mqis.testing.pcap import write_pcap
 from mqis.wire.pcap.captured import Captured

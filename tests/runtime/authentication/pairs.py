@@ -5,7 +5,8 @@ from __future__ import annotations
 from mqis.protocol.authentication import Authenticator, SecurityContext
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 
 PASSWORD = "Päß wörd 1"

@@ -22,7 +22,8 @@ from mqis.protocol.authentication import (
 from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.server.logon import AuditedAuthenticator
 from mqis.testing.ports import free_port
 from mqis.wire.security.sid import ADMINISTRATORS

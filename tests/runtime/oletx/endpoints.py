@@ -12,7 +12,8 @@ from mqis.protocol.cmpo.security import SecurityLevel
 from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.oletx.binding import Security
 from mqis.runtime.oletx.connection import OleTxConnection
 from mqis.runtime.oletx.endpoint import OleTxEndpoint

@@ -23,13 +23,13 @@ from mqis.cli.pipeline.options import (
     TableOptions,
 )
 from mqis.cli.pipeline.output import (
-    divergence_rows,
     plain_row,
     print_rows,
     say_audited,
     say_hygiene,
     say_ingested,
     say_lag,
+    stored_rows,
 )
 from mqis.cli.pipeline.report import REPORT, write_report
 from mqis.cli.pipeline.report import report as report_command
@@ -126,7 +126,7 @@ def audit(
         from mqis.pipeline.runs import audit as job  # noqa: PLC0415
 
         done = asdict(job(opened))
-        rows = divergence_rows(opened)
+        rows = stored_rows(opened, "divergence")
     if json:
         print_json({**done, "divergence": rows})
     else:
@@ -148,8 +148,8 @@ def lag(
         from mqis.pipeline.runs import lag as job  # noqa: PLC0415
 
         done = asdict(job(opened))
-        rows = [row.asDict() for row in opened.read("lag").collect()]
-        missing = [row.asDict() for row in opened.read("gaps").collect()]
+        rows = stored_rows(opened, "lag")
+        missing = stored_rows(opened, "gaps")
     if json:
         print_json({**done, "lag": rows, "gaps": missing})
         return
@@ -171,8 +171,8 @@ def hygiene(
         from mqis.pipeline.runs import hygiene as job  # noqa: PLC0415
 
         found = job(opened)
-        rows = [row.asDict() for row in opened.read("hygiene").collect()]
-        limits = [row.asDict() for row in opened.read("hygiene_limits").collect()]
+        rows = stored_rows(opened, "hygiene")
+        limits = stored_rows(opened, "hygiene_limits")
     if json:
         print_json(rows)
     else:
@@ -223,7 +223,7 @@ def what_if(
         from mqis.pipeline.runs import what_if as job  # noqa: PLC0415
 
         done = asdict(job(opened))
-        rows = [row.asDict() for row in opened.read("what_if").limit(limit).collect()]
+        rows = stored_rows(opened, "what_if", limit)
     if json:
         print_json({**done, "worst": rows})
     else:
@@ -261,7 +261,7 @@ def traffic(
         from mqis.pipeline.runs import traffic as job  # noqa: PLC0415
 
         done = asdict(job(opened, messages, failed=without))
-        rows = [row.asDict() for row in opened.read("traffic").limit(limit).collect()]
+        rows = stored_rows(opened, "traffic", limit)
     if json:
         print_json({**done, "loads": rows})
     else:
@@ -293,7 +293,7 @@ def estate(
         from mqis.pipeline.runs import estate as job  # noqa: PLC0415
 
         counts = job(opened, findings)
-        rows = [row.asDict() for row in opened.read("estate").collect()]
+        rows = stored_rows(opened, "estate")
     if json:
         print_json([plain_row(row) for row in rows])
     else:
@@ -384,7 +384,7 @@ def stream(
 
         def print_batch(number: int, live: Any) -> None:
             rows = [row.asDict() for row in live.orderBy("server", "partition").collect()]
-            wrong = [row.asDict() for row in opened.read("live_divergence").collect()]
+            wrong = stored_rows(opened, "live_divergence")
             if json:
                 plain = [plain_row(row) for row in rows]
                 print_json({"batch": number, "live": plain, "divergence": wrong})

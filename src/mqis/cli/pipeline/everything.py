@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from mqis.cli.output import say
 from mqis.cli.pipeline.options import InputOptions
 from mqis.cli.pipeline.output import (
-    divergence_rows,
     say_audited,
     say_conversations,
     say_hygiene,
     say_ingested,
     say_lag,
+    stored_rows,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def everything(opened: TableStore, inputs: InputOptions) -> dict[str, Any]:
         if opened.has("packets"):
             done["conversations"] = runs.conversations(opened, shared)
         runs.others(shared)
-    return {**done, "divergence": divergence_rows(opened) if "audit" in done else []}
+    return {**done, "divergence": stored_rows(opened, "divergence") if "audit" in done else []}
 
 
 def say_everything(done: dict[str, Any], directory: str) -> None:

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from mqis.pipeline.tables import TableStore
 
 
-def divergence_rows(tables: TableStore) -> list[dict[str, Any]]:
-    return [row.asDict() for row in tables.read("divergence").collect()]
+def stored_rows(tables: TableStore, name: str, limit: int | None = None) -> list[dict[str, Any]]:
+    """The rows of a table, or the first of them, in the order in which they are shown."""
+    from mqis.pipeline.readable import in_order  # noqa: PLC0415
+
+    rows = in_order(name, tables.read(name))
+    return [row.asDict() for row in (rows if limit is None else rows.limit(limit)).collect()]
 
 
 def say_ingested(done: dict[str, Any], tables: str) -> None:

@@ -10,7 +10,7 @@ from mqis.cli.options import JsonOption
 from mqis.cli.output import print_json
 from mqis.cli.pipeline.opening import interruptible, opened_tables
 from mqis.cli.pipeline.options import TableOptions
-from mqis.cli.pipeline.output import plain_row, print_rows
+from mqis.cli.pipeline.output import plain_row, print_rows, stored_rows
 from mqis.cli.spread import spread
 
 if TYPE_CHECKING:
@@ -31,15 +31,11 @@ def show(
 ) -> None:
     """Show some rows of a table, in names and words."""
     with opened_tables(place) as opened:
-        rows = _stored(opened, name, limit) if json or raw else _in_words(opened, name, limit)
+        rows = stored_rows(opened, name, limit) if json or raw else _in_words(opened, name, limit)
     if json:
         print_json([plain_row(row) for row in rows])
     else:
         print_rows(rows)
-
-
-def _stored(opened: TableStore, name: str, limit: int) -> list[dict[str, Any]]:
-    return [row.asDict() for row in opened.read(name).limit(limit).collect()]
 
 
 def _in_words(opened: TableStore, name: str, limit: int) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from mqis.enterprise.status import EnterpriseStatus
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY
 from mqis.protocol.errors import DirectoryError
-from mqis.runtime.authentication.initiator import LogonCredentials as Secret
+from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.server.monitoring.status import ServerStatus

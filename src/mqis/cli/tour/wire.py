@@ -25,7 +25,8 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Store
 from mqis.protocol.security.information import SecurityInformation
 from mqis.runtime.authentication.account import Account
-from mqis.runtime.authentication.initiator import LogonCredentials, PyspnegoInitiator
+from mqis.runtime.authentication.credentials import LogonCredentials
+from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.rpc.client import Credentials
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer

@@ -7,10 +7,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
 from mqis.pipeline.registry import table
-from mqis.pipeline.transforms.expressions import shaped
+from mqis.pipeline.transforms.expressions import gathered, shaped
 
 
-@table(schemas.CONVERSATIONS, requires="packets")
+@table(
+    schemas.CONVERSATIONS,
+    requires="packets",
+    order=("-messages", "-bytes", "client", "server", "port", "protocol"),
+)
 def conversations(packets: DataFrame) -> DataFrame:
     """One row for each protocol between a client and a port of a server, the busiest first.
 
@@ -32,6 +36,4 @@ def conversations(packets: DataFrame) -> DataFrame:
         F.min("time").alias("first"),
         F.max("time").alias("last"),
     )
-    shown = shaped(added, schemas.CONVERSATIONS.names)
-    busiest = F.desc("messages"), F.desc("bytes")
-    return shown.orderBy(*busiest, "client", "server", "port", "protocol")
+    return gathered(shaped(added, schemas.CONVERSATIONS.names))

@@ -14,7 +14,7 @@ from mqis.pipeline.graph.facts import Facts, facts, judged
 from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms import hygiene as rules
 from mqis.pipeline.transforms.current import OBJECT_COLUMNS, object_from
-from mqis.pipeline.transforms.expressions import guid_text, shaped, type_label
+from mqis.pipeline.transforms.expressions import gathered, guid_text, shaped, type_label
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.hygiene.knowledge import Knowledge, PartitionCopy, absent_sites
 from mqis.protocol.hygiene.topology import topology_findings, untold_gates
@@ -84,10 +84,10 @@ def uncertain_checks(routing_objects: DataFrame, copies: DataFrame) -> DataFrame
     return judged(_known(routing_objects, copies), _uncertain, schemas.UNCERTAIN)
 
 
-@table(schemas.HYGIENE, requires="objects")
+@table(schemas.HYGIENE, requires="objects", order=("check", "type", "path", "id", "detail"))
 def hygiene(hygiene_findings: DataFrame, uncertain_checks: DataFrame) -> DataFrame:
     certain = hygiene_findings.join(F.broadcast(uncertain_checks), "check", "left_anti")
-    return certain.orderBy("check", "type", "path", "id", "detail")
+    return gathered(certain)
 
 
 @table(schemas.HYGIENE_LIMITS, requires="objects")

@@ -10,11 +10,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline import schemas
 from mqis.pipeline.registry import table
+from mqis.pipeline.transforms.expressions import gathered
 
 _FAULT = ["check", "entry"]
 
 
-@table(schemas.ESTATE, requires="estate_checks")
+@table(schemas.ESTATE, requires="estate_checks", order=("-state", *_FAULT))
 def estate(estate_checks: DataFrame) -> DataFrame:
     """One row for each check and entry, with the texts of the last time that it was found."""
     newest = estate_checks.agg(F.max_by(F.struct("checked", "unknown"), "checked").alias("newest"))
@@ -36,4 +37,4 @@ def estate(estate_checks: DataFrame) -> DataFrame:
     )
     judged = faults.crossJoin(F.broadcast(newest)).withColumn("state", state)
     shown = judged.select(*_FAULT, "state", "told.*", "first_found", "last_found", "times_found")
-    return shown.orderBy(F.desc("state"), *_FAULT)
+    return gathered(shown)

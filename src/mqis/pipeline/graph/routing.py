@@ -12,7 +12,7 @@ from mqis.pipeline import schemas
 from mqis.pipeline.graph.directory import object_facts, routing_objects_of
 from mqis.pipeline.graph.facts import Facts, judged
 from mqis.pipeline.registry import step, table
-from mqis.pipeline.transforms.expressions import shaped
+from mqis.pipeline.transforms.expressions import gathered, shaped
 from mqis.pipeline.transforms.network import RoutingArrays, packed
 from mqis.pipeline.transforms.traffic import demand, loads, made_up
 from mqis.protocol.routing.snapshot import Snapshot
@@ -39,7 +39,7 @@ def site_demand(
     return demand(given, held_objects)
 
 
-@table(schemas.TRAFFIC, requires="objects")
+@table(schemas.TRAFFIC, requires="objects", order=("-messages_after", "kind", "name"))
 def traffic(network: DataFrame, site_demand: DataFrame, failed_link: DataFrame) -> DataFrame:
     """The load of links and gates, before and after ``failed_link``: one row, maybe empty."""
     before = loads(site_demand, network.withColumn("failed", F.lit("")))
@@ -53,4 +53,4 @@ def traffic(network: DataFrame, site_demand: DataFrame, failed_link: DataFrame) 
         messages=F.coalesce("messages_before", F.lit(0.0)),
         messages_after=F.coalesce("messages", F.lit(0.0)),
     )
-    return found.orderBy(F.desc("messages_after"), "kind", "name")
+    return gathered(found)

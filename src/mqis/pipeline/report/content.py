@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.building import TableBuilder
-from mqis.pipeline.readable import site_names
+from mqis.pipeline.readable import in_order, site_names
 from mqis.pipeline.report.wording import CLOCKS, TABLES
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.current import OBJECT_COLUMNS, object_from
@@ -90,11 +90,8 @@ def read_content(
 
 
 def _frames(tables: TableStore, sites: DataFrame | None) -> dict[str, DataFrame]:
-    frames = {name: in_words(tables.read(name), sites) for name in TABLES if tables.has(name)}
-    if "what_if" in frames:
-        worst = (F.desc("cut_off"), F.desc("dearer_by"), "kind", "name")
-        frames["what_if"] = frames["what_if"].orderBy(*worst)
-    return frames
+    there = [name for name in TABLES if tables.has(name)]
+    return {name: in_order(name, in_words(tables.read(name), sites)) for name in there}
 
 
 def _rows(frame: DataFrame) -> Rows:

@@ -51,7 +51,7 @@ def arrived(records: DataFrame) -> DataFrame:
     )
 
 
-@table(schemas.LAG, requires="records")
+@table(schemas.LAG, requires="records", order=("origin", "server"))
 def lag(arrivals: DataFrame) -> DataFrame:
     """Percentiles of the lag from each authority to each replica."""
     ranks = F.percentile("lag_ms", list(_QUANTILES.values()))
@@ -59,7 +59,7 @@ def lag(arrivals: DataFrame) -> DataFrame:
         F.count("*").alias("changes"), ranks.alias("ranks"), F.max("lag_ms").alias("max_ms")
     )
     named = {name: F.col("ranks")[i] for i, name in enumerate(_QUANTILES)}
-    return shaped(grouped, schemas.LAG.names, **named).orderBy("origin", "server")
+    return gathered(shaped(grouped, schemas.LAG.names, **named))
 
 
 @table(schemas.LAG_BY_MINUTE, requires="records")
@@ -74,7 +74,7 @@ def lag_by_minute(arrivals: DataFrame) -> DataFrame:
     return gathered(shaped(grouped, schemas.LAG_BY_MINUTE.names))
 
 
-@table(schemas.GAPS, requires="records")
+@table(schemas.GAPS, requires="records", order=("server", "partition", "first_seq"))
 def gaps(used_records: DataFrame, journals: DataFrame, snapshot_partitions: DataFrame) -> DataFrame:
     """Numbers that a replica never got, or changes that it applied more than once.
 
@@ -95,7 +95,7 @@ def gaps(used_records: DataFrame, journals: DataFrame, snapshot_partitions: Data
         partition=guid_text("partition"),
         certain=F.coalesce("complete", F.lit(False)),
     )
-    return shown.orderBy("server", "partition", "first_seq")
+    return gathered(shown)
 
 
 def _applied_spans(applied: DataFrame) -> DataFrame:
@@ -179,7 +179,7 @@ def _duplicates(records: DataFrame, applied: DataFrame) -> DataFrame:
 # --- messages -------------------------------------------------------------------------------------
 
 
-@table(schemas.ROUNDS, requires="records")
+@table(schemas.ROUNDS, requires="records", order=("server", "peer"))
 def rounds(used_records: DataFrame) -> DataFrame:
     """Messages between servers by kind, and completed synchronisations.
 
@@ -214,10 +214,10 @@ def rounds(used_records: DataFrame) -> DataFrame:
     )
     joined = sent.join(came, ["server", "peer"], "full")
     counts = {name: F.coalesce(name, F.lit(0)) for name in schemas.ROUNDS.names[2:]}
-    return shaped(joined, schemas.ROUNDS.names, **counts).orderBy("server", "peer")
+    return gathered(shaped(joined, schemas.ROUNDS.names, **counts))
 
 
-@table(schemas.MARGINS, requires="partitions")
+@table(schemas.MARGINS, requires="partitions", order=("authority", "partition", "psc"))
 def margins(used_partitions: DataFrame, used_records: DataFrame) -> DataFrame:
     """The distance from an authority's purged number to the number that each PSC acknowledged.
 
@@ -252,4 +252,4 @@ def margins(used_partitions: DataFrame, used_records: DataFrame) -> DataFrame:
         behind=F.col("last_seq") - known,
         margin=known - F.col("purged_seq"),
     )
-    return shown.orderBy("authority", "partition", "psc")
+    return gathered(shown)

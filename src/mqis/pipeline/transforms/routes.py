@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.mapping import mapped, mapped_rows
 from mqis.pipeline.registry import table
+from mqis.pipeline.transforms.expressions import gathered
 from mqis.pipeline.transforms.network import RoutingArrays, unpacked
 from mqis.protocol.routing.bulk.allpairs import all_pairs
 from mqis.protocol.routing.bulk.columns import GateColumns, gate_columns
@@ -114,13 +115,12 @@ def _steps(found: GateColumns, here: Ints, column: Ints) -> Ints:
 # --- failures -------------------------------------------------------------------------------------
 
 
-@table(schemas.WHAT_IF, requires="objects")
+@table(schemas.WHAT_IF, requires="objects", order=("-cut_off", "-dearer_by", "kind", "name"))
 def what_if(network: DataFrame) -> DataFrame:
     """The effect of the failure of every single link and gate (``schemas.WHAT_IF``)."""
     last = F.col("failures") - 1
     spread = _spread(network.filter("failures > 0"), last)
-    found = mapped_rows(spread, _SPREAD, _fail, schemas.WHAT_IF)
-    return found.orderBy(F.desc("cut_off"), F.desc("dearer_by"), "kind", "name")
+    return gathered(mapped_rows(spread, _SPREAD, _fail, schemas.WHAT_IF))
 
 
 def _fail(rows: Iterator[tuple[int, str]]) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,7 @@ from mqis.pipeline.registry import step, table
 from mqis.pipeline.transforms.causes import EXPLAINED, Cause
 from mqis.pipeline.transforms.current import edited_exports
 from mqis.pipeline.transforms.expressions import (
+    gathered,
     guid_text,
     listed_properties,
     shaped,
@@ -45,7 +46,7 @@ def is_doubtful() -> Column:
     return F.col("cause").isin(*_DOUBTFUL)
 
 
-@table(schemas.DIVERGENCE, requires="objects")
+@table(schemas.DIVERGENCE, requires="objects", order=("server", "partition", "id", "type"))
 def divergence(explained_differences: DataFrame, doubtful_differences: DataFrame) -> DataFrame:
     """Corrects the causes of differences by the second look at them.
 
@@ -58,8 +59,7 @@ def divergence(explained_differences: DataFrame, doubtful_differences: DataFrame
     certain = explained_differences.filter(~is_doubtful())
     found = certain.unionByName(judged).unionByName(_authorities(own))
     texts = {"partition": guid_text("partition"), "id": guid_text("id")}
-    readable = shaped(found, schemas.DIVERGENCE.names, type=type_label("type"), **texts)
-    return readable.orderBy("server", "partition", "id", "type")
+    return gathered(shaped(found, schemas.DIVERGENCE.names, type=type_label("type"), **texts))
 
 
 @step

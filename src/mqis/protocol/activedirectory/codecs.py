@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from mqis.protocol.directory.types.enterprise import NEW_DIRECTORY, OLD_DIRECTORY
-from mqis.protocol.directory.types.ldap import Syntax
+from mqis.protocol.directory.types.ldap import AttributeSyntax
 from mqis.protocol.directory.types.machine import OPERATING_SYSTEMS
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -287,22 +287,22 @@ SID = AttributeCodec(_decode_sid, _encode_octets)
 TIME = AttributeCodec(_decode_time, _encode_time, ordered=True, finds=_between(0, _SIGNED_32 - 1))
 
 BY_SYNTAX = {
-    Syntax.FLAG: FLAG,
-    Syntax.ANY_FLAG: ANY_FLAG,
-    Syntax.UNSIGNED: UNSIGNED,
-    Syntax.UNSIGNED_16: UNSIGNED_16,
-    Syntax.SIGNED_16: SIGNED_16,
-    Syntax.PRIVACY: PRIVACY,
-    Syntax.SYSTEM: SYSTEM,
-    Syntax.STUB: STUB,
-    Syntax.VERSION: VERSION,
-    Syntax.TEXT: TEXT,
-    Syntax.GUID: GUID,
-    Syntax.ANY_GUID: ANY_GUID,
-    Syntax.GUIDS: GUIDS,
-    Syntax.OCTETS: OCTETS,
-    Syntax.SID: SID,
-    Syntax.TIME: TIME,
-    Syntax.DN: NAME,
-    Syntax.DN_LIST: NAMES,
+    AttributeSyntax.FLAG: FLAG,
+    AttributeSyntax.ANY_FLAG: ANY_FLAG,
+    AttributeSyntax.UNSIGNED: UNSIGNED,
+    AttributeSyntax.UNSIGNED_16: UNSIGNED_16,
+    AttributeSyntax.SIGNED_16: SIGNED_16,
+    AttributeSyntax.PRIVACY: PRIVACY,
+    AttributeSyntax.SYSTEM: SYSTEM,
+    AttributeSyntax.STUB: STUB,
+    AttributeSyntax.VERSION: VERSION,
+    AttributeSyntax.TEXT: TEXT,
+    AttributeSyntax.GUID: GUID,
+    AttributeSyntax.ANY_GUID: ANY_GUID,
+    AttributeSyntax.GUIDS: GUIDS,
+    AttributeSyntax.OCTETS: OCTETS,
+    AttributeSyntax.SID: SID,
+    AttributeSyntax.TIME: TIME,
+    AttributeSyntax.DN: NAME,
+    AttributeSyntax.DN_LIST: NAMES,
 }

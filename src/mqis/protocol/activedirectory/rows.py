@@ -18,7 +18,7 @@ from mqis.protocol.activedirectory.row import (
 )
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.columns import PropertyRole
-from mqis.protocol.directory.types.ldap import Ldap, Syntax, Unkept
+from mqis.protocol.directory.types.ldap import AttributeSyntax, Ldap, Unkept
 from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
@@ -84,11 +84,11 @@ def _attribute_row(row: PropertyRow) -> AttributeRow:
     if not isinstance(place, Ldap):
         return constant(row.id, place.value if isinstance(place, Unkept) else None)
     attribute, uses = place.attribute, place.uses
-    if place.syntax is Syntax.NAME:
+    if place.syntax is AttributeSyntax.NAME:
         return referring(row.id, made.referred(attribute), attribute, uses)
-    if place.syntax is Syntax.NAMES:
+    if place.syntax is AttributeSyntax.NAMES:
         return referring(row.id, made.referred_list(attribute), attribute, uses, many=True)
-    if place.syntax is Syntax.DESCRIPTOR:
+    if place.syntax is AttributeSyntax.DESCRIPTOR:
         codec = made.descriptor(row.object_type)
     else:
         codec = codecs.BY_SYNTAX[place.syntax]

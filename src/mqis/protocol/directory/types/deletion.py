@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqis.protocol.directory.types.columns import IGNORE, UNLISTED, Takes
-from mqis.protocol.directory.types.ldap import FIND, Ldap, Syntax, Unkept
+from mqis.protocol.directory.types.ldap import FIND, AttributeSyntax, Ldap, Unkept
 from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId as P
@@ -19,6 +19,6 @@ ROWS: tuple[PropertyRow, ...] = (
         ldap=Unkept(1)),
     PropertyRow(P.D_OBJTYPE, IGNORE, UNLISTED, Takes.NOTHING, readable=False),
     PropertyRow(P.D_IDENTIFIER, IGNORE, UNLISTED, Takes.NOTHING, readable=False,
-        ldap=Ldap("objectGUID", Syntax.GUID, FIND)),
+        ldap=Ldap("objectGUID", AttributeSyntax.GUID, FIND)),
 )
 # fmt: on

@@ -11,7 +11,7 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.ldap import CHANGE, FIND, NONE, Ldap, Syntax, Unkept
+from mqis.protocol.directory.types.ldap import CHANGE, FIND, NONE, AttributeSyntax, Ldap, Unkept
 from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.keys import BASE_PROVIDER, ENHANCED_AES_PROVIDER, ENHANCED_PROVIDER
 from mqis.wire.mqds.propid import PropId as P
@@ -46,7 +46,7 @@ ROWS: tuple[PropertyRow, ...] = (
         role=PropertyRole.NAME, lasting=True, replicated=1),
     PropertyRow(P.E_NAMESTYLE, IGNORE, APPLY, Takes.ENTERPRISE,
         default=0, check=_name_style, replicated=2,
-        ldap=Ldap("mSMQNameStyle", Syntax.FLAG, CHANGE, 0)),
+        ldap=Ldap("mSMQNameStyle", AttributeSyntax.FLAG, CHANGE, 0)),
     # Active Directory does not have it: mSMQCSPName is of another meaning (E-MQDSSM-26).
     PropertyRow(P.E_CSP_NAME, IGNORE, APPLY, Takes.ENTERPRISE,
         default="Microsoft Enhanced RSA and AES Cryptographic Provider", check=_provider,
@@ -62,7 +62,7 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.E_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
         role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
     PropertyRow(P.E_ID, IGNORE, INVALID, Takes.NOTHING, role=PropertyRole.IDENTIFIER,
-        ldap=Ldap("objectGUID", Syntax.GUID, FIND)),
+        ldap=Ldap("objectGUID", AttributeSyntax.GUID, FIND)),
     PropertyRow(P.E_CRL, IGNORE, UNLISTED, Takes.NOTHING,
         readable=False, reserved=True, replicated=10),
     PropertyRow(P.E_CSP_TYPE, IGNORE, UNLISTED, Takes.NOTHING,
@@ -76,12 +76,12 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.E_CIPHER_MODE, IGNORE, UNLISTED, Takes.NOTHING,
         readable=False, reserved=True, replicated=15),
     PropertyRow(P.E_LONG_LIVE, IGNORE, APPLY, Takes.ENTERPRISE, replicated=5,
-        ldap=Ldap("mSMQLongLived", Syntax.UNSIGNED, CHANGE, FOUR_DAYS_S)),
+        ldap=Ldap("mSMQLongLived", AttributeSyntax.UNSIGNED, CHANGE, FOUR_DAYS_S)),
     PropertyRow(P.E_VERSION, IGNORE, APPLY, Takes.ENTERPRISE,
         unset=NEW_DIRECTORY, check=_version, replicated=6,
-        ldap=Ldap("mSMQVersion", Syntax.VERSION, CHANGE, OLD_DIRECTORY)),
+        ldap=Ldap("mSMQVersion", AttributeSyntax.VERSION, CHANGE, OLD_DIRECTORY)),
     PropertyRow(P.E_SECURITY, IGNORE, UNLISTED, Takes.PERMISSIONS,
         role=PropertyRole.SECURITY, readable=False, meaning=ValueMeaning.DESCRIPTOR, replicated=7,
-        ldap=Ldap("nTSecurityDescriptor", Syntax.DESCRIPTOR, NONE)),
+        ldap=Ldap("nTSecurityDescriptor", AttributeSyntax.DESCRIPTOR, NONE)),
 )
 # fmt: on

@@ -25,7 +25,7 @@ FIND = Use.FILTER
 NONE = Use.NONE
 
 
-class Syntax(Enum):
+class AttributeSyntax(Enum):
     """The form of an attribute's values; ``activedirectory.codecs`` reads and writes them."""
 
     ANY_FLAG = auto()
@@ -58,7 +58,7 @@ class Ldap:
     """An attribute of the object's entry."""
 
     attribute: str
-    syntax: Syntax
+    syntax: AttributeSyntax
     uses: Use
     #: What the property shows while the attribute is absent; None if that is an error.
     absent: Value = None

@@ -12,7 +12,7 @@ from mqis.protocol.directory.types.columns import (
     ValueMeaning,
 )
 from mqis.protocol.directory.types.computing import given_name
-from mqis.protocol.directory.types.ldap import ALL, FIND, KEEP, Ldap, Syntax
+from mqis.protocol.directory.types.ldap import ALL, FIND, KEEP, AttributeSyntax, Ldap
 from mqis.protocol.directory.types.row import Compute, ObjectLookup, PropertyRow, StoredObject
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -63,10 +63,10 @@ def _site(obj: StoredObject, propid: P, view: ObjectLookup) -> StoredObject | No
 ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.L_NEIGHBOR1, APPLY, INVALID, Takes.ENTERPRISE,
         required=True, refers_to=ObjectType.SITE, indexed=True, replicated=2,
-        ldap=Ldap("mSMQSite1", Syntax.NAME, ALL)),
+        ldap=Ldap("mSMQSite1", AttributeSyntax.NAME, ALL)),
     PropertyRow(P.L_NEIGHBOR2, APPLY, INVALID, Takes.ENTERPRISE,
         required=True, refers_to=ObjectType.SITE, indexed=True, replicated=3,
-        ldap=Ldap("mSMQSite2", Syntax.NAME, ALL)),
+        ldap=Ldap("mSMQSite2", AttributeSyntax.NAME, ALL)),
     PropertyRow(P.L_COST, APPLY, APPLY, Takes.ENTERPRISE,
         alias_of=P.L_ACTUAL_COST, computed=_cost, check=_check_cost, replicated=1),
     PropertyRow(P.L_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
@@ -74,23 +74,23 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.L_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
         role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
     PropertyRow(P.L_ID, APPLY, INVALID, Takes.NOTHING, role=PropertyRole.IDENTIFIER,
-        ldap=Ldap("objectGUID", Syntax.GUID, FIND)),
+        ldap=Ldap("objectGUID", AttributeSyntax.GUID, FIND)),
     PropertyRow(P.L_GATES_DN, IGNORE, UNLISTED, Takes.NOTHING, readable=False, reserved=True),
     PropertyRow(P.L_NEIGHBOR1_DN, IGNORE, UNLISTED, Takes.NOTHING,
         computed=given_name(P.L_NEIGHBOR1_DN, _site_name(P.L_NEIGHBOR1)),
-        ldap=Ldap("mSMQSite1", Syntax.DN, FIND)),
+        ldap=Ldap("mSMQSite1", AttributeSyntax.DN, FIND)),
     PropertyRow(P.L_NEIGHBOR2_DN, IGNORE, UNLISTED, Takes.NOTHING,
         computed=given_name(P.L_NEIGHBOR2_DN, _site_name(P.L_NEIGHBOR2)),
-        ldap=Ldap("mSMQSite2", Syntax.DN, FIND)),
+        ldap=Ldap("mSMQSite2", AttributeSyntax.DN, FIND)),
     PropertyRow(P.L_DESCRIPTION, APPLY, APPLY, Takes.NOTHING, default="",
-        ldap=Ldap("description", Syntax.TEXT, ALL, "")),
+        ldap=Ldap("description", AttributeSyntax.TEXT, ALL, "")),
     PropertyRow(P.L_FULL_PATH, IGNORE, UNLISTED, Takes.NOTHING,
         computed=given_name(P.L_FULL_PATH, _link_path)),
     # A create needs this or 803.
     PropertyRow(P.L_ACTUAL_COST, APPLY, APPLY, Takes.ENTERPRISE, required=True, check=_check_cost,
-        ldap=Ldap("mSMQCost", Syntax.UNSIGNED, ALL)),
+        ldap=Ldap("mSMQCost", AttributeSyntax.UNSIGNED, ALL)),
     PropertyRow(P.L_GATES, APPLY, APPLY, Takes.ENTERPRISE,
         default=(), refers_to=ObjectType.MACHINE,
-        ldap=Ldap("mSMQSiteGates", Syntax.NAMES, KEEP)),
+        ldap=Ldap("mSMQSiteGates", AttributeSyntax.NAMES, KEEP)),
 )
 # fmt: on

@@ -10,7 +10,7 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.ldap import FIND, NONE, Ldap, Syntax
+from mqis.protocol.directory.types.ldap import FIND, NONE, AttributeSyntax, Ldap
 from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.propid import PropId as P
 
@@ -24,15 +24,15 @@ ROWS: tuple[PropertyRow, ...] = (
     PropertyRow(P.CN_PROTOCOLID, APPLY, APPLY, Takes.NOTHING,
         default=1, meaning=ValueMeaning.WORD, words=NETWORK_PROTOCOLS, replicated=2),
     PropertyRow(P.CN_NAME, APPLY, APPLY, Takes.NOTHING, role=PropertyRole.NAME, replicated=1,
-        ldap=Ldap("cn", Syntax.TEXT, FIND)),
+        ldap=Ldap("cn", AttributeSyntax.TEXT, FIND)),
     PropertyRow(P.CN_GUID, APPLY, UNLISTED, Takes.NOTHING, role=PropertyRole.IDENTIFIER,
-        ldap=Ldap("objectGUID", Syntax.GUID, FIND)),
+        ldap=Ldap("objectGUID", AttributeSyntax.GUID, FIND)),
     PropertyRow(P.CN_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
         role=PropertyRole.PARTITION, readable=False),
     PropertyRow(P.CN_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
         role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
     PropertyRow(P.CN_SECURITY, IGNORE, UNLISTED, Takes.PERMISSIONS,
         role=PropertyRole.SECURITY, readable=False, meaning=ValueMeaning.DESCRIPTOR, replicated=3,
-        ldap=Ldap("nTSecurityDescriptor", Syntax.DESCRIPTOR, NONE)),
+        ldap=Ldap("nTSecurityDescriptor", AttributeSyntax.DESCRIPTOR, NONE)),
 )
 # fmt: on

@@ -10,7 +10,7 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.ldap import CHANGE, FIND, Ldap, Syntax
+from mqis.protocol.directory.types.ldap import CHANGE, FIND, AttributeSyntax, Ldap
 from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.propid import PropId as P
 
@@ -20,17 +20,17 @@ ROWS: tuple[PropertyRow, ...] = (
     # 3.1.4.4 takes the SID of a new user from it, although no table lists it.
     PropertyRow(P.U_SID, APPLY, UNLISTED, Takes.SELF,
         meaning=ValueMeaning.SID, lasting=True, indexed=True, replicated=1,
-        ldap=Ldap("objectSid", Syntax.SID, FIND)),
+        ldap=Ldap("objectSid", AttributeSyntax.SID, FIND)),
     PropertyRow(P.U_SIGN_CERT, APPLY, APPLY, Takes.SELF,
         required=True, meaning=ValueMeaning.CERTIFICATES, replicated=3,
-        ldap=Ldap("mSMQSignCertificates", Syntax.OCTETS, CHANGE, b"")),
+        ldap=Ldap("mSMQSignCertificates", AttributeSyntax.OCTETS, CHANGE, b"")),
     PropertyRow(P.U_PARTITIONID, IGNORE, UNLISTED, Takes.NOTHING,
         role=PropertyRole.PARTITION, readable=False),
     PropertyRow(P.U_SEQNUM, IGNORE, IGNORE, Takes.NOTHING,
         role=PropertyRole.SEQUENCE, readable=False, meaning=ValueMeaning.SEQUENCE),
     PropertyRow(P.U_DIGEST, APPLY, APPLY, Takes.SELF, required=True, indexed=True, replicated=2,
-        ldap=Ldap("mSMQDigests", Syntax.GUIDS, CHANGE, ())),
+        ldap=Ldap("mSMQDigests", AttributeSyntax.GUIDS, CHANGE, ())),
     PropertyRow(P.U_ID, IGNORE, UNLISTED, Takes.NOTHING, role=PropertyRole.IDENTIFIER,
-        ldap=Ldap("objectGUID", Syntax.GUID, FIND)),
+        ldap=Ldap("objectGUID", AttributeSyntax.GUID, FIND)),
 )
 # fmt: on
