@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqis.lab.generate import Generated, GeneratePlan, generate
+from mqis.pipeline.readable import in_order
 from mqis.pipeline.report.content import inventory
 from mqis.pipeline.runs import hygiene, ingest
 from mqis.pipeline.tables import TableDirectory
@@ -37,7 +38,7 @@ def test_planted_faults_and_nothing_else(
     ingest(tables, exports=str(directory / exports))
     counts = hygiene(tables)
 
-    rows = tables.read("hygiene").collect()
+    rows = in_order("hygiene", tables.read("hygiene")).collect()
     assert sorted((row.check, row.type, row.id) for row in rows) == planted(result)
     assert sum(counts.values()) == len(result.hygiene)
     # Every server has a copy of every object; the report counts each object once.
