@@ -221,20 +221,24 @@
     return { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 };
   }
 
+  // Browsers measure texts inexactly: Cytoscape adds two units of the map on each side, as here.
+  const SPARE = 4;
+
   // The extent of a caption on the map, with the room that its outline takes.
   function captionBox(element, text) {
     const size = element.isEdge() ? 11 : 12;
     pen.font = size + "px system-ui, sans-serif";
     const lines = text.split("\n");
-    const width = (Math.max(...lines.map((line) => pen.measureText(line).width)) + 10) / step;
-    const height = (lines.length * size * 1.3 + 8) / step;
+    const width = (Math.max(...lines.map((line) => pen.measureText(line).width)) + 10) / step + SPARE;
+    const height = (lines.length * size * 1.3 + 8) / step + SPARE;
     let [x, y] = [0, 0];
     if (element.isEdge()) {
       ({ x, y } = element.midpoint() || between(element)); // one that was never drawn has none
       y -= height / 2;
     } else {
       ({ x, y } = element.position());
-      y = element.hasClass("region") ? y - height / 2 : y + element.height() / 2 - 1 / step;
+      y = element.hasClass("region") ? y - height / 2
+        : y + element.height() / 2 - 1 / step - SPARE / 2;
     }
     return { x1: x - width / 2, y1: y, x2: x + width / 2, y2: y + height };
   }
