@@ -22,6 +22,7 @@ from mqis.sim.steps import (
     Join,
     Lie,
     Operate,
+    Promote,
     Restore,
     Retire,
     Step,
@@ -300,3 +301,40 @@ def test_nobody_waits_for_the_parts_of_a_retired_server() -> None:
     result = run_seed(743)
     assert result.violation is None
     assert {"fault retire", "fault restore authority"} <= result.counts.keys()
+
+
+# --- a backup controller that was promoted and does not know it yet -------------------------------
+
+
+@pytest.mark.parametrize("back_s", [None, 60.0])
+def test_a_backup_does_not_turn_back_to_the_former_psc(back_s: float | None) -> None:
+    """BSC1b lacks a change and asks BSC1a, which is promoted and cannot hear of it yet."""
+    result = suffered(
+        (0, 2),
+        Cut(60.0, 1, 3, False, 400.0),
+        Operate(90.0, 0, Change.CREATE_USER, 1),
+        Cut(140.0, 0, 2, False, 100.0),
+        Promote(150.0, 2, back_s),
+    )
+    assert result.violation is None
+
+
+def test_nobody_gets_a_site_whose_psc_was_named_by_hand() -> None:
+    """PSC1 followed BSC1a by hand and is promoted again, before the PEC can tell it anything."""
+    result = suffered(
+        (0, 1),
+        Cut(60.0, 1, 2, False, 150.0),
+        Operate(90.0, 0, Change.CREATE_USER, 1),
+        Cut(140.0, 0, 1, False, 200.0),
+        Cut(140.0, 0, 2, False, 200.0),
+        Promote(150.0, 2, 5.0),
+        Promote(200.0, 1, 5.0),
+    )
+    assert result.violation is None
+
+
+def test_an_old_heartbeat_does_not_bring_a_former_psc_back() -> None:
+    """The stranger sends it to the PEC, which has not heard of the new PSC's role yet."""
+    result = run_seed(1279, Options(steps=(35, 67)))
+    assert result.violation is None
+    assert result.counts["fault replay in another order"] > 0

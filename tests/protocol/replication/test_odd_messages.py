@@ -128,10 +128,10 @@ def test_an_object_that_another_authority_has_is_not_taken_over(enterprise: Ente
 # --- who tells the numbers ------------------------------------------------------------------------
 
 
-def beat(enterprise: Enterprise, sender: str, machine: str, partition: Guid) -> None:
+def beat(enterprise: Enterprise, sender: str, machine: str, partition: Guid, more: int = 1) -> None:
     """Signed numbers of a partition, from who says that it is the authority now."""
     last = enterprise.nodes[machine].partition(partition).last_seq
-    records = (PartitionSeqNumbers(partition, last, MIN),)
+    records = (PartitionSeqNumbers(partition, last + more, MIN),)
     message = ChangePropagation(partition, (), Heartbeat(sender, records))
     enterprise.inject(sender, machine, message, authenticated=True)
 
@@ -145,18 +145,55 @@ def test_a_backup_controller_that_tells_numbers_is_no_new_authority(
     assert far.refusals()[-1] == "a heartbeat: bsc is not who this server takes the partition from"
 
 
+def second_psc(enterprise: Enterprise, site: str, authority: str) -> None:
+    """Makes another machine that has the role of a PSC."""
+    second = machine_properties("second", site, ServiceBits.PSC)
+    enterprise.create(enterprise.nodes[authority], ObjectType.MACHINE, second)
+    enterprise.run(5)
+
+
 @pytest.mark.parametrize(("name", "follows"), [("far", True), ("pec", False), ("bsc", False)])
 def test_who_follows_a_second_psc_of_a_site(
     enterprise: Enterprise, name: str, follows: bool
 ) -> None:
-    """The PSCs of other sites do; the authority does not, nor do other sites' backups."""
-    second = machine_properties("second", "A", ServiceBits.PSC)
-    enterprise.create(enterprise.nodes["pec"], ObjectType.MACHINE, second)
-    enterprise.run(5)
+    """The PSCs of other sites do, if the site names none; the authority does not, nor do other
+    sites' backups."""
+    second_psc(enterprise, "A", "pec")
     node = enterprise.nodes[name]
+    with node.store.write() as tx:
+        site = tx.get(ObjectType.SITE, SITE_A)
+        assert site is not None
+        named = {p: value for p, value in site.properties.items() if p != PropId.S_PSC}
+        tx.update(site, replace(site, properties=named))
+    beat(enterprise, "second", name, SITE_A, more=0)
+    assert node.partition(SITE_A).owner == "pec"
     beat(enterprise, "second", name, SITE_A)
     assert node.partition(SITE_A).owner == ("second" if follows else "pec")
     assert node.machine.memory.psc == ("psc" if name == "bsc" else "")
+
+
+@pytest.mark.parametrize("name", ["pec", "far"])
+def test_a_psc_follows_nobody_in_the_place_of_the_one_that_the_site_names(
+    enterprise: Enterprise, name: str
+) -> None:
+    """The heartbeat may be an old one, of a PSC that was replaced."""
+    second_psc(enterprise, "B", "psc")
+    node = enterprise.nodes[name]
+    beat(enterprise, "second", name, SITE_B)
+    assert node.partition(SITE_B).owner == "psc"
+    text = "a heartbeat: second is not who this server takes the partition from"
+    assert node.refusals()[-1] == text
+
+
+def test_a_backup_does_not_follow_a_second_psc_that_has_nothing_new(
+    enterprise: Enterprise,
+) -> None:
+    second_psc(enterprise, "B", "psc")
+    bsc = enterprise.nodes["bsc"]
+    beat(enterprise, "second", "bsc", SITE_B, more=0)
+    assert bsc.machine.memory.psc == "psc"
+    beat(enterprise, "second", "bsc", SITE_B)
+    assert bsc.machine.memory.psc == "second"
 
 
 # --- requests -------------------------------------------------------------------------------------

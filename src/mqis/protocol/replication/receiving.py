@@ -172,7 +172,8 @@ def receive_numbers(work: Work, sender: Sender, heartbeat: Heartbeat) -> None:
         state = work.partition(numbers.partition)
         if state is None:
             continue
-        _follow(work, sender, heartbeat.machine, state)
+        if numbers.last_seq > state.last_seq:  # a replaced authority has nothing new
+            _follow(work, sender, heartbeat.machine, state)
         state = work.partition(numbers.partition) or state
         objection = refusal_of_change(work, sender, state)
         if objection is None:
@@ -203,7 +204,11 @@ def _compare(work: Work, state: Partition, numbers: PartitionSeqNumbers) -> None
 
 
 def _follow(work: Work, sender: Sender, machine: str, state: Partition) -> None:
-    """A new authority makes itself known; only a signature of that site's PSC proves it (E57)."""
+    """A new authority makes itself known; only a signature of that site's PSC proves it (E57).
+
+    It proves neither when: the message may be an old one of a PSC that was replaced. So to a PSC
+    the site object tells who decides; a backup, which gets that object from its PSC, cannot wait.
+    """
     if not sender.authenticated or sender.name is None:
         return
     if name_key(machine) != name_key(sender.name) or state.id == Guid.NULL:
@@ -217,5 +222,9 @@ def _follow(work: Work, sender: Sender, machine: str, state: Partition) -> None:
         return
     if work.me.is_bsc and state.id == work.me.site:
         work.memory.psc = sender.name
-    elif work.me.is_psc and not work.me.is_called(state.owner):
+    elif (
+        work.me.is_psc
+        and not work.me.is_called(state.owner)
+        and not topology.names_another(work, state.id, sender.name)
+    ):
         topology.set_owner(work, state, sender.name)

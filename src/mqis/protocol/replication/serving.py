@@ -15,7 +15,7 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.ports import Change
-from mqis.protocol.replication import remains
+from mqis.protocol.replication import recovery, remains
 from mqis.protocol.replication.admission import is_controller
 from mqis.protocol.replication.changes import scope_of
 from mqis.protocol.replication.parts import fitting
@@ -44,9 +44,20 @@ def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> No
         return work.refuse(RefusalReason.UNKNOWN_PARTITION, text)
     if work.me.is_bsc and not _restores(work, request, state):
         return work.refuse(RefusalReason.WRONG_SOURCE, "a backup controller serves nobody")
-    if state.id not in work.memory.recoveries:
+    if state.id not in work.memory.recoveries and not _is_from_before(work, request, state):
         _answer(work, state, request)
     return None
+
+
+def _is_from_before(work: Work, request: SyncRequest, state: Partition) -> bool:
+    """Returns whether this copy of the enterprise does not know yet that this server is a PSC.
+
+    It names the former PSC, or the one that this server followed by hand (``follow_psc``). Backups
+    of the site would take that from it, and turn to that one for good (E75).
+    """
+    if state.id != ENTERPRISE_PARTITION or work.me.is_pec or _restores(work, request, state):
+        return False
+    return not recovery.has_served(work.tx, work.me.site)
 
 
 def _answer(work: Work, state: Partition, request: SyncRequest) -> None:

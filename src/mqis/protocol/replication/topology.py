@@ -74,6 +74,13 @@ def put_site(work: Work, site: DirectoryObject) -> None:
         work.memory.psc = name
 
 
+def names_another(work: Work, site: Guid, name: str) -> bool:
+    """Returns whether the directory has another server as the PSC of a site."""
+    found = work.tx.get(ObjectType.SITE, site)
+    psc = None if found is None else found.value(PropId.S_PSC)
+    return isinstance(psc, str) and psc != "" and name_key(psc) != name_key(name)
+
+
 def _announce(work: Work) -> None:
     """Tells all neighbours the own numbers at once: the own site is new, or was undeleted.
 
