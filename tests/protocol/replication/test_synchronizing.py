@@ -266,6 +266,29 @@ def test_answers_that_come_again_do_not_multiply(enterprise: Enterprise, psc: No
     assert psc.refusals()[-1] == "a reply to an earlier request"
 
 
+@pytest.mark.parametrize("mark_", [MAX, INCOMPLETE])
+def test_remains_for_a_restored_authority_are_no_copy_for_a_replica(
+    enterprise: Enterprise, psc: Node, mark_: SequenceNumber
+) -> None:
+    """A PSC that has not heard of its promotion sends the PEC remains, counted from 1 (E72)."""
+    last = psc.last(SITE_A)
+    reply = SyncReply(
+        SITE_A,
+        SITE_A,
+        number(last),
+        number(last + 1),
+        mark_,
+        Sync0.COMPLETE,
+        (queue("a", last + 1),),
+    )
+    enterprise.inject("pec", "psc", reply)
+    assert psc.refusals()[-1] == "a reply for an authority that is restored"
+    assert psc.last(SITE_A) == last
+    assert psc.find(ObjectType.QUEUE, "pec\\a") is None
+    answer(enterprise, last, last + 1, queue("a", last + 1))
+    assert psc.last(SITE_A) == last + 1
+
+
 @pytest.mark.req("MQDSRP-3.1.7.2.3-09")
 def test_a_finished_synchronisation_is_acknowledged(enterprise: Enterprise, psc: Node) -> None:
     last = psc.last(SITE_A)

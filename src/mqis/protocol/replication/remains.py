@@ -27,6 +27,8 @@ from mqis.wire.seqnum import SequenceNumber
 _MAX = SequenceNumber.MAX
 #: The purged number in a copy whose numbers are right, but of which parts are missing (E73).
 INCOMPLETE = _MAX.decrement()
+#: The purged numbers that mark a reply as one for an authority that is being restored.
+MARKS = (_MAX, INCOMPLETE)
 
 
 def are_in(reply: SyncReply) -> bool:

@@ -179,8 +179,7 @@ def _impossible(work: Work, reply: SyncReply) -> Objection | None:
             RefusalReason.INCONSISTENT,
             f"number {max(highest, reply.to_seq)} is out of all proportion",
         )
-    marks = _MAX, remains.INCOMPLETE
-    complete = reply.complete_sync0 is not Sync0.MORE and reply.purged_seq not in marks
+    complete = reply.complete_sync0 is not Sync0.MORE and reply.purged_seq not in remains.MARKS
     if complete and reply.purged_seq > reply.to_seq:
         return Objection(RefusalReason.INCONSISTENT, "a copy in which more is purged than there is")
     if highest > reply.to_seq:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqis.protocol.directory.objects import Partition, PurgeState, name_key
-from mqis.protocol.replication import rounds, topology
+from mqis.protocol.replication import remains, rounds, topology
 from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.asking import answered, ask, ask_ahead, source_of
@@ -128,6 +128,10 @@ def _unusable(work: Work, state: Partition, reply: SyncReply) -> Objection | Non
         return Objection(RefusalReason.UNSOLICITED, "a reply that nobody asked for")
     if reply.from_seq != request.from_seq:
         return Objection(RefusalReason.UNSOLICITED, "a reply to an earlier request")
+    if reply.purged_seq in remains.MARKS:
+        # The PEC asks a PSC that has not heard of its promotion yet, and takes the PEC for one that
+        # is being restored (E72). It is asked again.
+        return Objection(RefusalReason.INCONSISTENT, "a reply for an authority that is restored")
     reasons = (
         (reply.from_seq > state.last_seq, f"a reply from {reply.from_seq} on leaves a gap"),
         (reply.to_seq < reply.from_seq, "a reply that ends before it starts"),
