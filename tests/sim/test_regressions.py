@@ -338,3 +338,22 @@ def test_an_old_heartbeat_does_not_bring_a_former_psc_back() -> None:
     result = run_seed(1279, Options(steps=(35, 67)))
     assert result.violation is None
     assert result.counts["fault replay in another order"] > 0
+
+
+def test_a_second_promotion_loses_nothing_of_the_first() -> None:
+    """BSC1a serves for a while; PSC1 is promoted again, and asks it before it has its office."""
+    result = suffered(
+        (0, 1),
+        Cut(140.0, 0, 1, False, 400.0),
+        Cut(140.0, 1, 2, False, 90.0),
+        Promote(150.0, 2, 5.0),
+        Promote(200.0, 1, 5.0),
+    )
+    assert result.violation is None
+
+
+def test_the_machine_of_an_undeleted_site_has_the_first_number_again() -> None:
+    """With what it was when the site was deleted, until its PSC tells its own (seed 1021)."""
+    result = run_seed(1021, Options(steps=(16, 41, 45)))
+    assert result.violation is None
+    assert result.counts["fault slip"] == 1

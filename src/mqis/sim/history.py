@@ -31,6 +31,7 @@ from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.seqnum import SequenceNumber
 
 _MIN = SequenceNumber.MIN
+_FIRST = _MIN.increment()
 _PURGED = "nothing purged that someone needs"
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -274,7 +275,8 @@ class NumberHistory:
         known = self.of(state.id)
         true = known.versions.get(version.seq)
         if true is not None:
-            _check_same(me, true, version)
+            if not _is_introduced_again(state, version, known.last.get(version.id)):
+                _check_same(me, true, version)
         elif not own:
             raise Violation("only the authority's", f"{me.name} has {version}, which nobody made")
         elif version.seq <= known.high:
@@ -293,7 +295,22 @@ class NumberHistory:
 
 def _introduces(me: Server, state: Partition, version: Version) -> bool:
     """True for the machine of a new site's PSC, which the PEC creates in the site's partition."""
-    if not me.is_pec or version.held is None or version.held.type is not ObjectType.MACHINE:
+    return me.is_pec and _is_of_owner(state, version)
+
+
+def _is_introduced_again(state: Partition, version: Version, last: Version | None) -> bool:
+    """True for that machine in an undeleted site, as it was when the site was deleted.
+
+    It has the first number again, until the PSC tells its own: all that it has changed since has
+    higher ones.
+    """
+    if version.seq != _FIRST or last is None or not _is_of_owner(state, version):
+        return False
+    return version.held == last.held
+
+
+def _is_of_owner(state: Partition, version: Version) -> bool:
+    if version.held is None or version.held.type is not ObjectType.MACHINE:
         return False
     return version.held.content[PropId.QM_PATHNAME].value == state.owner
 

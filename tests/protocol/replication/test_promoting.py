@@ -10,14 +10,15 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication import recovery
 from mqis.protocol.replication.server import Role
+from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import AlreadyPurged, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
-from tests.protocol.replication.enterprise import Enterprise, carries, guid_of
+from tests.protocol.replication.enterprise import Enterprise, guid_of
 
-SITE_B = guid_of("B")
+SITE_A, SITE_B = guid_of("A"), guid_of("B")
 
 
 @pytest.fixture
@@ -39,36 +40,57 @@ def becomes(enterprise: Enterprise, name: str, role: Role, psc: str = "") -> Non
     enterprise.restart(name)
 
 
+def asked(enterprise: Enterprise, partition: Guid, after: int) -> None:
+    """The other backup asks the promoted one for the changes after a number."""
+    above, end, purged = SequenceNumber(after), SequenceNumber.MAX, SequenceNumber.MIN
+    enterprise.sent.clear()
+    request = SyncRequest(SITE_B, partition, above, end, purged, False, 1, "other")
+    enterprise.inject("other", "bsc", request)
+
+
+def answers(enterprise: Enterprise) -> list[SyncReply | AlreadyPurged]:
+    replies = enterprise.messages(SyncReply, to="other")
+    return [*replies, *enterprise.messages(AlreadyPurged, to="other")]
+
+
 def test_a_promoted_backup_does_not_claim_deletions_that_it_has_no_tombstones_of(
     enterprise: Enterprise,
 ) -> None:
     """Another backup lacks a deletion that only the promoted one has heard of (E75)."""
     pec = enterprise.nodes["pec"]
-    enterprise.create(pec, ObjectType.CN, props({PropId.CN_NAME: "net"}))
+    enterprise.create_queue(pec, "pec\\q")
     enterprise.run(70)
-    behind = enterprise.nodes["other"].last(ENTERPRISE_PARTITION)
-    enterprise.lose(carries(SyncReply, to="other"))
+    behind = enterprise.nodes["other"].last(SITE_A)
     enterprise.crash("other")
-    enterprise.delete(pec, ObjectType.CN, "net")
+    enterprise.delete(pec, ObjectType.QUEUE, "pec\\q")
     enterprise.run(70)
     enterprise.crash("psc")
-    assert enterprise.nodes["bsc"].last(ENTERPRISE_PARTITION) > behind
+    assert enterprise.nodes["bsc"].last(SITE_A) > behind
+    enterprise.lose(lambda parcel: getattr(parcel.message, "partition", None) == SITE_A)
     becomes(enterprise, "bsc", Role.PSC)
-    request = SyncRequest(
-        SITE_B,
-        ENTERPRISE_PARTITION,
-        SequenceNumber(behind),
-        SequenceNumber.MAX,
-        SequenceNumber.MIN,
-        False,
-        1,
-        "other",
-    )
-    enterprise.sent.clear()
-    enterprise.inject("other", "bsc", request)
+    enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_PSC: "bsc"}))
+    enterprise.run(70)
+    asked(enterprise, SITE_A, behind)
     (answer,) = enterprise.messages(AlreadyPurged, to="other")
-    assert answer.purged_seq > request.from_seq
+    assert answer.purged_seq > SequenceNumber(behind)
     assert enterprise.messages(SyncReply, to="other") == []
+
+
+@pytest.mark.parametrize("partition", [ENTERPRISE_PARTITION, SITE_A])
+def test_a_promoted_backup_answers_nobody_before_the_directory_names_it(
+    enterprise: Enterprise, partition: Guid
+) -> None:
+    """Its copies still name the PSC before it; the others would turn back to that one (E75)."""
+    pec = enterprise.nodes["pec"]
+    enterprise.crash("psc")
+    becomes(enterprise, "bsc", Role.PSC)
+    enterprise.run(70)
+    asked(enterprise, partition, 1)
+    assert answers(enterprise) == []
+    enterprise.update(pec, ObjectType.SITE, "B", props({PropId.S_PSC: "bsc"}))
+    enterprise.run(200)
+    asked(enterprise, partition, 1)
+    assert len(answers(enterprise)) == 1
 
 
 def test_a_psc_that_became_a_backup_asks_first_when_it_is_promoted_again(

@@ -44,18 +44,19 @@ def receive_sync_request(work: Work, sender: Sender, request: SyncRequest) -> No
         return work.refuse(RefusalReason.UNKNOWN_PARTITION, text)
     if work.me.is_bsc and not _restores(work, request, state):
         return work.refuse(RefusalReason.WRONG_SOURCE, "a backup controller serves nobody")
-    if state.id not in work.memory.recoveries and not _is_from_before(work, request, state):
+    if state.id not in work.memory.recoveries and not _has_no_office(work, request, state):
         _answer(work, state, request)
     return None
 
 
-def _is_from_before(work: Work, request: SyncRequest, state: Partition) -> bool:
-    """Returns whether this copy of the enterprise does not know yet that this server is a PSC.
+def _has_no_office(work: Work, request: SyncRequest, state: Partition) -> bool:
+    """Returns whether this server was promoted, and its copy of the enterprise does not say so yet.
 
-    It names the former PSC, or the one that this server followed by hand (``follow_psc``). Backups
-    of the site would take that from it, and turn to that one for good (E75).
+    Its copies are those of a backup. That of the enterprise names the former PSC: others of the
+    site would take that from it, and turn to the former one for good. A server that is promoted
+    after it would take its copies for the newest (E75).
     """
-    if state.id != ENTERPRISE_PARTITION or work.me.is_pec or _restores(work, request, state):
+    if work.me.is_pec or _restores(work, request, state):
         return False
     return not recovery.has_served(work.tx, work.me.site)
 
