@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -248,3 +249,22 @@ def test_room_for_connections(tmp_path: Path, hard: int, connections: int) -> No
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert int(done.stdout) == min(hard, connections + 128)
     assert (b"raise the limit of open files" in done.stderr) == (hard < connections)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0"])
+def test_monitoring_can_be_turned_on_by_an_option(
+    demo_store: Path, tmp_path: Path, address: str
+) -> None:
+    prepare(tmp_path, demo_store)
+    with serving(tmp_path, "--json", "--monitor", address) as server:
+        host = address.rpartition(":")[0]
+        with urlopen(f"http://{host}:{server.ready['monitoring_port']}/health") as answer:
+            assert json.loads(answer.read())["healthy"]
+
+
+@pytest.mark.parametrize("option", ["--monitor", "--discovery"])
+def test_an_endpoint_that_is_none_is_refused(option: str) -> None:
+    done = run("serve", option, "127.0.0.1:x")
+    assert done.exit_code == 2
+    assert option in done.stderr
+    assert "is not an address" in done.stderr

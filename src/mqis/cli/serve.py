@@ -11,6 +11,7 @@ import typer
 
 from mqis.cli.options import ConfigOption, StoreOption, configuration
 from mqis.cli.output import plain
+from mqis.config.checks import as_host
 from mqis.config.file import override
 from mqis.config.sections import Config, LogFormat, LogLevel
 from mqis.server.directory_server import Ready
@@ -99,8 +100,8 @@ def serve(
         "store": {"url": store},
         "rpc": {"listen": listen, "port": port, "mapper_port": mapper_port},
         "security": {"accounts": None if accounts is None else str(accounts.absolute())},
-        "discovery": _endpoint(discovery),
-        "monitoring": _endpoint(monitor),
+        "discovery": _endpoint("--discovery", discovery),
+        "monitoring": _endpoint("--monitor", monitor),
         "log": {"level": log_level, "format": log_format},
     }
     values = {
@@ -114,13 +115,15 @@ def serve(
     run_server(read, lambda ready: _print_ready(ready, json=json), restored=restored)
 
 
-def _endpoint(text: str | None) -> dict[str, object]:
+def _endpoint(option: str, text: str | None) -> dict[str, object]:
     """The keys of a section for an endpoint that an option turns on."""
     if text is None:
         return {}
-    address, _, port = text.partition(":")
-    chosen: object = int(port) if port.isdigit() else port or None
-    return {"enabled": True, "listen": address, "port": chosen}
+    try:
+        address, port = as_host(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error
+    return {"enabled": True, "listen": address, "port": port}
 
 
 def _print_ready(ready: Ready, *, json: bool) -> None:
