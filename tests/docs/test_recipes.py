@@ -53,7 +53,7 @@ PROPERTY = Recipe(
         Edit(
             "src/mqis/protocol/directory/types/site.py",
             "    PropertyRow(P.S_RECIPE, APPLY, APPLY, Takes.NOTHING, default=7, replicated=8,\n"
-            '        ldap=Ldap("mSMQRecipe", Syntax.UNSIGNED, ALL, 7)),\n'
+            '        ldap=Ldap("mSMQRecipe", AttributeSyntax.UNSIGNED, ALL, 7)),\n'
             "    PropertyRow(P.S_LOCAL, APPLY, APPLY, Takes.NOTHING, default=8),\n",
             "    # It reads as zero, and that a write",
         ),
