@@ -21,6 +21,7 @@ _NAMED = {
     "rest": ("admin/*", "server/*", "storage/*"),
     "layers": ("protocol", "wire"),
     "interfaces": (
+        "admin/activedirectory",
         "cli/test_decode.py",
         "cli/test_estate_proof.py",
         "cli/test_journal.py",
@@ -31,6 +32,7 @@ _NAMED = {
         "hostile/test_quotas.py",
         "hostile/test_sessions.py",
         "hostile/test_undelete.py",
+        "runtime/activedirectory",
         "runtime/directory",
         "runtime/node",
         "runtime/oletx",
