@@ -46,8 +46,7 @@ def opened(
         yield large, stack.enter_context(running_console(settings))
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "theme"), zip(WIDTHS, ("light", "dark"), strict=True))
 def test_pages_fit_the_screen(
     chromium: Any,  # noqa: F811
     opened: tuple[Large, str],
