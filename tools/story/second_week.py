@@ -188,7 +188,7 @@ class SecondWeek(Story):
             entry = f'[[server]]\nname = "{lost}"\nsite = "{site}"\nrole = "{role}"\nrouting = true'
             path.write_text(path.read_text("utf-8").replace(entry, ""), "utf-8")
         self._command(job.name, job.commands[1], 0)
-        names = [node["name"] for node in self._json("mqis status", 0)["servers"]]
+        names = [node["name"] for node in self._json("mqis status", None)["servers"]]
         self._holds(f"{lost} is gone, {len(names)} servers are left", lost not in names)
         self._converge()
 
@@ -225,7 +225,7 @@ class SecondWeek(Story):
         self._converge()
 
     def _not_ready(self, server: str) -> str:
-        states = {s["name"]: s["state"] for s in self._json("mqis status", 0)["servers"]}
+        states = {s["name"]: s["state"] for s in self._json("mqis status", None)["servers"]}
         return "" if states[server] == "ready" else str(states[server])
 
     def _restore(self) -> None:

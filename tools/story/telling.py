@@ -78,7 +78,8 @@ class Story:
         self.outputs.setdefault(name, []).append(text)
         self.show.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    def _json(self, command: str, status: int) -> Any:
+    def _json(self, command: str, status: int | None) -> Any:
+        """What a command tells; None: whatever its status, as that of an estate in trouble."""
         return json.loads(self.shell.run(f"{command} --json", wanted=status))
 
     # --- the enterprise ---------------------------------------------------------------------------
