@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import DEADLINE_S
 from tools.wheel.building import build_wheel
 from tools.wheel.using import fresh_start
 
@@ -15,6 +14,6 @@ from tools.wheel.using import fresh_start
 @pytest.mark.skipif(sys.platform != "linux", reason="loopback has one address elsewhere")
 def test_a_newcomer_sees_the_tour(tmp_path: Path) -> None:
     said: list[str] = []
-    took = fresh_start(build_wheel(tmp_path / "dist"), tmp_path, said.append)
+    fresh_start(build_wheel(tmp_path / "dist"), tmp_path, said.append)
     print("\n".join(said))
-    assert took < DEADLINE_S, "a minute on two cores that have nothing else to do"
+    assert "from nothing to the end of the tour" in said[-1]
