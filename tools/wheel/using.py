@@ -119,11 +119,8 @@ class Installed:
             process.wait()
 
 
-def fresh_start(wheel: Path, directory: Path, say: SAY) -> float:
-    """Times the way of a newcomer: an environment, the wheel without extras, the tour.
-
-    Returns the seconds of all of it.
-    """
+def fresh_start(wheel: Path, directory: Path, say: SAY) -> None:
+    """Times the way of a newcomer: an environment, the wheel without extras, the tour."""
     began = monotonic()
     commands = install_light(wheel, directory / "light")
     installed = monotonic()
@@ -140,7 +137,6 @@ def fresh_start(wheel: Path, directory: Path, say: SAY) -> float:
     )
     for module in ("numpy", "scipy", "networkx", "psycopg", "pyspark"):
         mqis.execute("python", "-c", f"import {module}", status=1)
-    return took
 
 
 def use_commands(mqis: Installed) -> None:
