@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,9 @@ from mqis.protocol.ports import Store, View
 from mqis.storage import cache, commits
 from mqis.storage.copying import copy_rows
 from mqis.storage.records import MAX_BODY_BYTES
+from mqis.storage.sql import SqlView
 from mqis.storage.sqlite import SqliteStore
+from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tests.builders import guid, queue
@@ -365,17 +367,62 @@ def all_answers(view: View) -> list[object]:
 
 def kept(store: SqliteStore) -> int:
     with store.read():
-        return len(store._cache.objects.found)
+        return len(store._cache.objects)
 
 
-def test_full_it_starts_anew(store: SqliteStore) -> None:
-    store.cache_at_most(3)
-    insert(store, *(labelled(number, str(number)) for number in range(1, 9)))
-    for number in range(1, 9):
+def test_full_it_drops_what_was_asked_for_once(store: SqliteStore) -> None:
+    store.cache_at_most(32)  # objects: eight that were asked for once, four again, four before
+    insert(store, *(labelled(number, str(number)) for number in range(1, 41)))
+    for number in range(1, 41):
         assert get(store, number) == labelled(number, str(number))
         assert having(store, str(number)) == [labelled(number, str(number))]
-        assert 1 <= kept(store) <= 3
+        assert 1 <= kept(store) <= 16
     assert get(store, 1) == labelled(1, "1")
+
+
+@contextmanager
+def read_through() -> Iterator[list[Guid]]:
+    """The identifiers of objects that are read from the file."""
+    found: list[Guid] = []
+
+    def noted(view: SqlView, object_type: ObjectType, id: Guid) -> DirectoryObject | None:  # noqa: A002
+        found.append(id)
+        return real(view, object_type, id)
+
+    real = SqlView.get
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqlView, "get", noted)
+        yield found
+
+
+def test_reading_everything_once_displaces_nothing_that_is_asked_for_again(
+    store: SqliteStore,
+) -> None:
+    store.cache_at_most(32)
+    insert(store, *(queue(number) for number in range(1, 41)))
+    for _ in range(2):
+        assert get(store, 1) == queue(1)
+    with read_through() as read:
+        for number in range(2, 41):
+            get(store, number)
+        read.clear()
+        get(store, 1)
+        assert read == []
+        get(store, 2)
+        assert read == [guid(2)]
+
+
+def test_what_is_asked_for_no_more_goes_in_the_end(store: SqliteStore) -> None:
+    store.cache_at_most(32)
+    insert(store, *(queue(number) for number in range(1, 41)))
+    with read_through() as read:
+        for number in range(1, 13):
+            for _ in range(2):
+                get(store, number)
+        read.clear()
+        get(store, 12)
+        get(store, 1)
+        assert read == [guid(1)]
 
 
 def test_large_objects_are_not_kept(store: SqliteStore) -> None:

@@ -197,14 +197,14 @@ def test_an_answer_too_large_for_the_memory(store: SqliteStore) -> None:
 
 @pytest.mark.req("SEC-17-06")
 def test_answers_to_strangers_have_a_share_of_the_memory(store: SqliteStore) -> None:
-    store.cache_at_most(16)  # six answers to users, two to strangers
+    store.cache_at_most(64)  # 24 answers to users, eight to strangers
     labels(store, 1)
     for number in range(12):
         with store.read() as view:
             watched = store.watch(view, stranger=True)
             watched.remember(number, label_of(1, watched), 0)
     told = [store.recall(number, stranger=True) for number in range(12)]
-    assert 1 <= sum(answer is not None for answer in told) <= 2
+    assert 1 <= sum(answer is not None for answer in told) <= 8
     assert store.recall(("label", 1)) == "label 1"
     assert store.recall(("label", 1), stranger=True) is None
     relabel(store, 1, "new")

@@ -4,8 +4,9 @@ A directory is read far more often than it changes, and a third of a read is spe
 database interface and the index trees. Objects never change, so all readers can share them. Whole
 answers are kept as well, by the question that a caller has asked.
 
-There are three shelves, each with a share: objects, answers to users, and answers to strangers. A
-full one starts over, and the others keep what they have: strangers displace no answer of a user.
+There are three shelves, each with a share: objects, answers to users, and answers to strangers, so
+that strangers displace no answer of a user. On each, what was asked for once makes room first: who
+reads a whole directory does not displace what many ask for.
 
 A view shows one commit, the cache belongs to one, too: the newest that a reader has seen. A reader
 uses the cache only while that is the commit of its own view.
@@ -49,34 +50,80 @@ class SeenCommit(NamedTuple):
     uncounted: bool = False
 
 
-class Shelf:
-    """Cached results of one kind, up to a total weight; starts over when it is full."""
+class Kept(NamedTuple):
+    """A cached result, and what it depends on."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.found: dict[Hashable, Any] = {}
+    answer: Any
+    entries: Collection[Entry]
+    weight: int
+
+
+class Segment:
+    """Some results, which go together."""
+
+    def __init__(self) -> None:
+        self.found: dict[Hashable, Kept] = {}
         #: The queries whose results depend on an entry of ``CommitChanges``.
         self._queries: dict[Entry, list[Hashable]] = {}
-        self._size = 0
+        #: The weight of all that came, those included that went since.
+        self.size = 0
 
-    def keep(self, query: Hashable, answer: Any, entries: Collection[Entry], weight: int) -> None:
-        if weight > self._most:
-            return
-        if self._size + weight > self._most:
-            self.start_over()
-        self._size += weight
-        self.found[query] = answer
-        for entry in entries:
+    def put(self, query: Hashable, kept: Kept) -> None:
+        self.size += kept.weight
+        self.found[query] = kept
+        for entry in kept.entries:
             self._queries.setdefault(entry, []).append(query)
-
-    def start_over(self) -> None:
-        self.found.clear()
-        self._queries.clear()
-        self._size = 0
 
     def forget(self, entry: Entry) -> None:
         for query in self._queries.pop(entry, ()):
             self.found.pop(query, None)
+
+
+class Shelf:
+    """Cached results of one kind, up to a total weight.
+
+    A result that is asked for a second time moves from the first segment to the second. When the
+    first is full it starts over; when the second is, its results have to be asked for once more
+    before it is full again.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most_once, self._most_again = most // 2, most // 4
+        self.start_over()
+
+    def start_over(self) -> None:
+        self._once, self._again, self._before = Segment(), Segment(), Segment()
+
+    def __len__(self) -> int:
+        return sum(len(segment.found) for segment in self._segments())
+
+    def _segments(self) -> tuple[Segment, ...]:
+        return self._once, self._again, self._before
+
+    def get(self, query: Hashable) -> Kept | None:
+        """A result that was asked for more than once; of others ``ask_again`` knows."""
+        return self._again.found.get(query)
+
+    def keep(self, query: Hashable, kept: Kept) -> None:
+        if kept.weight > self._most_again:
+            return
+        if self._once.size + kept.weight > self._most_once:
+            self._once = Segment()
+        self._once.put(query, kept)
+
+    def ask_again(self, query: Hashable) -> Kept | None:
+        """Moves a result to those that were asked for more than once."""
+        kept = self._once.found.pop(query, None) or self._before.found.pop(query, None)
+        if kept is None:
+            return self._again.found.get(query)
+        if self._again.size + kept.weight > self._most_again:
+            self._again, self._before = Segment(), self._again
+        self._again.put(query, kept)
+        return kept
+
+    def forget(self, entry: Entry) -> None:
+        for segment in self._segments():
+            segment.forget(entry)
 
 
 class QueryCache:
@@ -122,8 +169,11 @@ class QueryCache:
 
     def recall(self, shelf: Shelf, query: Hashable, generation: int) -> Any:
         """The result of a query in a view of this generation; None: unknown."""
-        found = shelf.found.get(query)
-        return found if generation == self.generation else None
+        kept = shelf.get(query)
+        if kept is None:
+            with self._lock:
+                kept = shelf.ask_again(query)
+        return None if kept is None or generation != self.generation else kept.answer
 
     def keep(  # noqa: PLR0917
         self,
@@ -137,7 +187,8 @@ class QueryCache:
         """Caches ``answer``, of ``size`` bytes, which depends on ``entries``."""
         with self._lock:
             if generation == self.generation:
-                shelf.keep(query, answer, entries, len(entries) + size // OBJECT_BYTES)
+                weight = len(entries) + size // OBJECT_BYTES
+                shelf.keep(query, Kept(answer, entries, weight))
 
     def _forget(self, commits: Iterable[CommitChanges]) -> None:
         """Drops the results that these commits have made wrong.
