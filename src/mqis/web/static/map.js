@@ -246,6 +246,7 @@
   function importance(element) {
     if (element.hasClass("on") || element.hasClass("found")) return element.isEdge() ? 1 : 0;
     if (element.isEdge()) return 9;
+    if (element.hasClass("bad-inside") || element.hasClass("late-inside")) return 1;
     if (element.hasClass("region")) return 2;
     return element.hasClass("bad") || element.hasClass("late") ? 3 : 4;
   }
@@ -270,6 +271,11 @@
     };
     // Every name comes before the lines below any name.
     for (const part of captioned) take(part, part.element.data("label").split("\n")[0]);
+    // A region that has no room for its name keeps the mark of its state.
+    for (const part of captioned) {
+      const mark = /^[■▲]/.exec(part.element.data("label"));
+      if (mark && !given.has(part)) take(part, mark[0]);
+    }
     for (const part of [...given.keys()]) take(part, part.element.data("label"));
     cy.batch(() => {
       for (const part of captioned) {
