@@ -54,6 +54,12 @@ def write_whole(path: Path, content: str | bytes, mode: int = FILE_MODE) -> None
         file.write(content.encode() if isinstance(content, str) else content)
 
 
+def open_log(path: Path) -> BinaryIO:
+    """Opens a file that grows, for its owner alone."""
+    number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    return os.fdopen(number, "ab")
+
+
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
     """Opens a file for what a user wants written; a device or a pipe is written to directly.

@@ -19,6 +19,7 @@ from mqis.views.presentation.records import moment
 
 #: The most rows of the plan on a terminal; --json has all.
 _MOST_ROWS = 50
+_HINT = "; say which objects: TYPE PATH_OR_GUID, --at, --deleted-by or --under"
 
 
 @spread
@@ -90,15 +91,10 @@ def undelete(
     elif outcome is not None:
         _tell(plan, outcome)
     else:
-        say("nothing was changed" + (" (--dry-run)" if dry_run else _hint(plan)))
+        hint = _HINT if plan.entries and listing else ""
+        say("nothing was changed" + (" (--dry-run)" if dry_run else hint))
     if (outcome is not None and outcome.failed) or (outcome is None and not listing):
         raise typer.Exit(1)
-
-
-def _hint(plan: UndeletePlan) -> str:
-    if not plan.entries:
-        return ""
-    return "; say which objects: TYPE PATH_OR_GUID, --at, --deleted-by or --under"
 
 
 def _request(

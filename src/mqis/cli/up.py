@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -37,6 +38,7 @@ from mqis.enterprise.launch import Launch, launch, make_run_directory
 from mqis.enterprise.plan import DEFAULT_NAME, RunPlan, load_plan
 from mqis.enterprise.setup import password_of
 from mqis.enterprise.states import ProcessState, load_states
+from mqis.files import open_log
 
 LOG = "supervisor.log"
 _LOOK_S = 0.1
@@ -158,7 +160,7 @@ def _stay(what: Launch, *, json: bool) -> None:
 
 def _log_of(run: Path) -> TextIO:
     make_run_directory(run)
-    return (run / LOG).open("a", encoding="utf-8", buffering=1)
+    return TextIOWrapper(open_log(run / LOG), encoding="utf-8", line_buffering=True)
 
 
 async def _launch(
@@ -278,7 +280,8 @@ def _detach(what: Launch, path: Path, wait: int, *, json: bool) -> None:
     if what.own_addresses is False:
         command.append("--one-address")
     began = time.monotonic()
-    with (run / "up.out").open("wb") as out:
+    with open_log(run / "up.out") as out:
+        out.truncate(0)
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

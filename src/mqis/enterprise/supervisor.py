@@ -29,6 +29,7 @@ from mqis.config.logs import details
 from mqis.config.nodes import NodePlace, Nodes, NodesError, save_nodes
 from mqis.config.processlocks import ProcessLock
 from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
+from mqis.files import open_log
 
 log = logging.getLogger(__name__)
 
@@ -368,7 +369,7 @@ class Supervisor:
         if log_path.exists() and log_path.stat().st_size > MAX_LOG_BYTES:
             log_path.replace(log_path.with_name(f"{log_path.name}.1"))
         try:
-            with log_path.open("ab") as sink:
+            with open_log(log_path) as sink:
                 process = await asyncio.create_subprocess_exec(
                     *self._command,
                     place.config,
