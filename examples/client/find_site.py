@@ -5,15 +5,17 @@ Usage: python -m examples.client.find_site --server HOST MACHINE...
 
 from __future__ import annotations
 
-import asyncio
 
-from examples.client.connecting import connect, parser
-from mqis.client import DirectoryClient, QueueManager, Site
+from examples.client.connecting import connect, parser, run
+from mqis.client import DirectoryClient, DirectoryError, QueueManager, Site
 
 
 async def sites_of(directory: DirectoryClient, machine: str) -> list[str]:
     """The names of the sites that a machine belongs to."""
-    found = await directory.read(QueueManager, computer_name=machine)
+    try:
+        found = await directory.read(QueueManager, computer_name=machine)
+    except DirectoryError as error:
+        raise ValueError(f"{machine}: {error}") from error
     names = []
     for identifier in found.site_identifier_list or ():
         site = await directory.read(Site, identifier=identifier)
@@ -36,4 +38,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    run(main())

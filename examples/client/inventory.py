@@ -5,12 +5,11 @@ Usage: python -m examples.client.inventory --server HOST > queues.csv
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import sys
 from typing import TextIO
 
-from examples.client.connecting import connect, parser
+from examples.client.connecting import connect, parser, run
 from mqis.client import DirectoryClient, Queue, QueueManager, Site
 
 
@@ -42,4 +41,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    run(main())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from examples.client.connecting import connect, parser
+from examples.client.connecting import connect, parser, run
 from mqis.client import DirectoryClient, Guid, Queue
 
 Known = dict[Guid | None, Queue]
@@ -51,4 +51,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    run(main())
