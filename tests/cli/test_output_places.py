@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from mqis.admin.backup import archive, taking
 from mqis.admin.backup.archive import Archive
 from mqis.admin.backup.manifest import BackupError, Manifest
+from mqis.config.stores import open_store
+from mqis.wire.mqds.objecttype import ObjectType
 from tests.cli.commands import process, run
 from tests.server.enterprises import Site
 
@@ -53,15 +56,46 @@ def test_backups_of_several_servers_get_names_of_their_own(home: Path, tmp_path:
     assert len(ids) == 3
 
 
-def test_a_file_that_exists_is_replaced_by_force_alone(home: Path, tmp_path: Path) -> None:
-    notes = tmp_path / "notes.txt"
-    notes.write_text("mine")
-    with pytest.raises(BackupError, match=r"notes\.txt: this file exists already.* --force"):
-        backup(home, notes)
-    assert notes.read_text() == "mine"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "pec1"]
-    assert backup(home, notes, "--force") == notes
-    assert Archive(notes).manifest.server == "pec1"
+def test_a_backup_that_exists_is_replaced_by_force_alone(home: Path, tmp_path: Path) -> None:
+    other = founded(tmp_path / "two", "psc2")
+    earlier = backup(other, tmp_path / "earlier")
+    before = earlier.read_bytes()
+    with pytest.raises(BackupError, match=r"earlier: this backup exists already.* --force"):
+        backup(home, earlier)
+    assert earlier.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["earlier", "pec1", "two"]
+    assert backup(home, earlier, "--force") == earlier
+    assert Archive(earlier).manifest.server == "pec1"
+
+
+@pytest.mark.parametrize("name", ["d.db", "d.db-wal", "d.db-shm", "mqis.toml", "signing.key"])
+@pytest.mark.parametrize("options", [(), ("--force",)])
+def test_no_backup_replaces_a_file_of_the_server(
+    home: Path, name: str, options: tuple[str, ...]
+) -> None:
+    """``mqis backup d.db --force`` put the backup in the place of the live store."""
+    with closing(open_store(str(home / "d.db"), claim=True)) as live:
+        with live.read() as view:
+            assert view.find(ObjectType.MACHINE, "pec1") is not None
+        before = {path.name: path.read_bytes() for path in home.iterdir()}
+        with pytest.raises(BackupError, match="not an intact backup") as refused:
+            backup(home, home / name, *options)
+        assert "--force" not in str(refused.value)
+        assert "name another file or a directory" in str(refused.value)
+        assert {path.name: path.read_bytes() for path in home.iterdir()} == before
+
+
+def test_half_a_backup_and_a_link_to_a_store_are_not_replaced(home: Path, tmp_path: Path) -> None:
+    whole = backup(home, tmp_path / "b").read_bytes()
+    (tmp_path / "b").write_bytes(whole[:100])
+    (tmp_path / "link").symlink_to(home / "d.db")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
+    for name in ("b", "link", "nowhere"):
+        with pytest.raises(BackupError, match="not an intact backup"):
+            backup(home, tmp_path / name, "--force")
+    assert (tmp_path / "b").read_bytes() == whole[:100]
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "nowhere").is_symlink()
 
 
 def test_a_backup_replaces_no_earlier_backup(home: Path, tmp_path: Path) -> None:
@@ -73,8 +107,13 @@ def test_a_backup_replaces_no_earlier_backup(home: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("options", [(), ("--force",)])
 def test_a_file_that_appears_meanwhile_is_not_replaced(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    links: bool,
+    options: tuple[str, ...],
 ) -> None:
     """With hard links the last step itself refuses; without them, a look just before it."""
     target = tmp_path / "b"
@@ -92,7 +131,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
 
         monkeypatch.setattr(os, "link", refused)
     with pytest.raises(BackupError, match="exists already"):
-        backup(home, target)
+        backup(home, target, *options)
     assert target.read_text() == "mine"
     monkeypatch.setattr(taking, "write_archive", write)
     target.unlink()

@@ -50,7 +50,7 @@ def backup(
             "--check", help="Only read all backups in DIR; exit status 1 if one is damaged."
         ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing backup.")] = False,
     config: ConfigOption = None,
     without_keys: Annotated[
         bool,
@@ -64,9 +64,9 @@ def backup(
     """Back up one server while it runs, or all of 'mqis up': store, configuration, accounts and
     signing key.
 
-    The copy is consistent. It is checked and read back before the file gets its final name. A file
-    that exists is not replaced without --force. Anyone who can read the backup can act as this
-    server and log on as its users: keep its mode at 0600.
+    The copy is consistent. It is checked and read back before the file gets its final name. An
+    earlier backup is replaced with --force only, another file never. Anyone who can read the backup
+    can act as this server and log on as its users: keep its mode at 0600.
     """
     if list_ or check:
         _list(Path(target), verify=check, json=json)

@@ -18,16 +18,17 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 
 from mqis.admin.backup.archive import Archive, explained
 from mqis.admin.backup.journal import begin_journal, draft_of, last_lsn
 from mqis.admin.backup.manifest import BackupError, Content, Manifest
 from mqis.admin.backup.taking import numbers_of
 from mqis.config.claims import claimed_file, claimed_store
-from mqis.config.file import DEFAULT_NAME, load, parse, relative
-from mqis.config.nodes import ACCOUNTS, NodePlace, supervised_place
+from mqis.config.file import DEFAULT_NAME, ConfigError, load, parse, relative
+from mqis.config.nodes import ACCOUNTS, NodePlace, load_nodes, supervised_place
 from mqis.config.sections import Config, ConfiguredRole
-from mqis.config.stores import file_of
+from mqis.config.stores import StoreUrlError, file_of
 from mqis.files import flush_directory, make_private_directory
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.keyring import KeyRing
@@ -113,7 +114,8 @@ def plan_restore(archive: Path, request: RestoreRequest) -> RestorePlan:
         del files[Content.KEY]
     written = _written_paths(config, files)
     occupied = tuple(path for path in written if path.exists())
-    _refuse(opened, config, request, files, occupied, shared=shared)
+    _refuse_another_server(opened, config, request)
+    _refuse(config, request, files, occupied, shared=shared)
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     return RestorePlan(opened, config, request, files, occupied, stamp, place, kept, kept_key)
 
@@ -177,16 +179,9 @@ def _written_paths(config: Config, files: dict[Content, Path]) -> list[Path]:
     return [*files.values(), *([Path(journal)] if journal else [])]
 
 
-def _refuse(
-    archive: Archive,
-    config: Config,
-    request: RestoreRequest,
-    files: dict[Content, Path],
-    occupied: tuple[Path, ...],
-    *,
-    shared: Path | None,
-) -> None:
-    manifest, home = archive.manifest, request.config.absolute().parent
+def _refuse_another_server(archive: Archive, config: Config, request: RestoreRequest) -> None:
+    """Refuses a configuration or a place of another server; ``force`` does not change that."""
+    manifest = archive.manifest
     archived = (manifest.server.lower(), manifest.role)
     if archived != (server_name(config).lower(), config.server.role.value):
         raise BackupError(
@@ -194,6 +189,38 @@ def _refuse(
             f"configuration is of {server_name(config)} ({config.server.role.value}); to rebuild "
             "a server from another one's copy, use mqis promote --rebuild"
         )
+    run, place = supervised_place(request.config) or (None, None)
+    there = _server_at(request.config) if place is None else place.name
+    if there is None or there.lower() == manifest.server.lower():
+        return
+    file = quote(str(archive.path))
+    way = f"mqis restore {file} --config DIRECTORY/mqis.toml, of another directory"
+    if run is not None and any(n.name.lower() == manifest.server.lower() for n in load_nodes(run)):
+        force = " --force" if request.force else ""
+        way = f"mqis restore {file} --run {quote(str(run))}{force}"
+    raise BackupError(
+        f"{archive.path}: this backup is of {manifest.server}, but {request.config} is the place "
+        f"of {there}; run: {way}"
+    )
+
+
+def _server_at(config: Path) -> str | None:
+    """The server whose configuration is there; None if there is none that can be read."""
+    try:
+        return server_name(load(config))
+    except (ConfigError, StoreUrlError):
+        return None
+
+
+def _refuse(
+    config: Config,
+    request: RestoreRequest,
+    files: dict[Content, Path],
+    occupied: tuple[Path, ...],
+    *,
+    shared: Path | None,
+) -> None:
+    home = request.config.absolute().parent
     allowed = [] if shared is None else [_plain(shared)]
     plain = [_plain(path) for path in _written_paths(config, files)]
     plain = [path for path in plain if path not in allowed]

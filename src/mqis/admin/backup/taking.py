@@ -2,7 +2,7 @@
 
 The database makes a consistent copy of the store. The copy is checked, and packed with
 configuration, accounts and key. The file is read back before it gets its final name, which is a
-new one: only ``force`` replaces a file that exists.
+new one: only ``force`` replaces a file that exists, and only if that is a backup too.
 """
 
 from __future__ import annotations
@@ -107,16 +107,24 @@ def _refuse_occupied(target: Path, *, force: bool) -> None:
         return
     if target.exists() and not target.is_file():
         raise BackupError(f"{target}: is neither a file nor a directory; name another place")
+    try:
+        Archive(target)
+    except BackupError as error:
+        raise BackupError(
+            f"{target}: this file exists already and is not an intact backup, so nothing replaces "
+            "it; name another file or a directory"
+        ) from error
     if not force:
         raise BackupError(
-            f"{target}: this file exists already; name another file or a directory, or replace it "
-            "with --force"
+            f"{target}: this backup exists already; name another file or a directory, or replace "
+            "it with --force"
         )
 
 
 def _publish(draft: Path, target: Path, *, force: bool) -> None:
     """Gives the draft its final name; a file that came to be there meanwhile is not replaced."""
     if force:
+        _refuse_occupied(target, force=True)
         draft.replace(target)
         return
     try:
