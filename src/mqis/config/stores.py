@@ -64,8 +64,8 @@ def open_store(
         return MemoryStore()
     if kind in _LDAP:
         raise StoreUrlError(
-            f"{without_account(url)} is an Active Directory, which this command does not read; ask the server that "
-            "serves it, or copy it first: mqis import URL --store FILE"
+            f"{without_account(url)} is an Active Directory, which this command does not read; ask "
+            "the server that serves it, or copy it first: mqis import URL --store FILE"
         )
     POSTGRES.require("a store in PostgreSQL")
     from mqis.storage.postgres import PostgresStore  # noqa: PLC0415
