@@ -5,7 +5,6 @@ Usage: python -m examples.client.find_site --server HOST MACHINE...
 
 from __future__ import annotations
 
-
 from examples.client.connecting import connect, parser, run
 from mqis.client import DirectoryClient, DirectoryError, QueueManager, Site
 

@@ -138,6 +138,86 @@ def test_permissions_are_added_once_and_to_one_machine(server: Running) -> None:
     assert example(server, "permissions", "ams-app1", sid) == ""
 
 
+# --- faults ---------------------------------------------------------------------------------------
+
+
+def failed(
+    server: Running, name: str, *arguments: str | Path, status: int = 1, **changed: str
+) -> tuple[str, str]:
+    """Runs a program that fails; returns its output and the one line that it says."""
+    at = changed.pop("address", server.address)
+    done = subprocess.run(
+        [sys.executable, "-m", f"examples.client.{name}", "--server", at, *map(str, arguments)],
+        cwd=ROOT,
+        env={**environment(server), **changed},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith(f"{name}: ")
+    return done.stdout, done.stderr.removeprefix(f"{name}: ").rstrip()
+
+
+def test_faults_of_the_connection_are_one_line(server: Running, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_text("wrong\n")
+    _, text = failed(server, "inventory", MQIS_PASSWORD_FILE=str(wrong))
+    assert "refused the logon: check the name and the password" in text
+    _, text = failed(server, "watch", MQIS_USER="LAB\\nobody")
+    assert "refused the logon" in text
+    _, text = failed(server, "inventory", address="127.0.0.1:1")
+    assert text.startswith("no directory server answers; 127.0.0.1:1: ")
+    _, text = failed(server, "inventory", address="localhost:many")
+    assert text == "'many' is not a port (1 to 65535)"
+    _, text = failed(server, "inventory", MQIS_PASSWORD_FILE=str(tmp_path / "none"))
+    assert "No such file or directory" in text
+    _, text = failed(server, "inventory", MQIS_PASSWORD_FILE="")
+    assert text.startswith("MQIS_PASSWORD_FILE is not set")
+
+
+def test_faults_of_what_is_asked_are_one_line(server: Running, tmp_path: Path) -> None:
+    _, text = failed(server, "create_queues", tmp_path / "none.txt")
+    assert "No such file or directory" in text
+    out, text = failed(server, "find_site", "ber-app1", "nosuch")
+    assert out.startswith("ber-app1: Berlin, ")
+    assert text.startswith("nosuch: ")
+    assert failed(server, "permissions", "nosuch", "S-1-5-21-1-2-3-9") == (
+        "",
+        "nosuch has no queue in the directory",
+    )
+    _, text = failed(server, "permissions", "ams-app1", "alice")
+    assert text == "'alice' is not a SID (S-1-authority-number-number-...)"
+
+
+def test_what_was_created_before_a_bad_line_is_told(server: Running, tmp_path: Path) -> None:
+    listed = tmp_path / "queues.txt"
+    listed.write_text("ams-app1\\good\nnosuch\\bad\nams-app1\\never\n", "utf-8")
+    out, text = failed(server, "create_queues", listed)
+    assert out == "ams-app1\\good: created\n"
+    assert text.startswith("nosuch\\bad: ")
+    asked(server, "delete", "queue", "ams-app1\\good", "--yes")
+
+
+def test_a_reader_that_has_enough_sees_no_traceback(server: Running) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "examples.client.find_site", "--server", server.address]
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [*command, "ber-app1"],
+            cwd=ROOT,
+            env=environment(server),
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
 def test_the_notebook_runs(server: Running, tmp_path: Path) -> None:
     notebook = nbformat.read(EXAMPLES / "directory.ipynb", as_version=4)  # type: ignore[no-untyped-call]
     client = NotebookClient(notebook, timeout=int(DEADLINE_S), kernel_name="python3")

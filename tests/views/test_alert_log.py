@@ -13,7 +13,8 @@ from mqis.server.monitoring.alerting import alert_rules
 from mqis.server.monitoring.replicas import ReplicaStatus
 from mqis.views.console.alerts import FILE, MOST_ENDED, AlertLog, SeenAlert
 
-COPY = ReplicaStatus("p1", "Delft", "a", True, "normal", "0" * 16, "0" * 16, 0, 0)
+_REST = "a", True, "normal", "0" * 16, "0" * 16, 0, 0
+COPY = ReplicaStatus("p1", "Delft", *_REST)
 GOOD = MemberStatus("a", "pec", "Delft", "127.0.0.1", 1, 0, MemberState.READY, 1.0, "", (COPY,))
 
 
@@ -107,6 +108,39 @@ def test_counters_that_grow_within_the_window() -> None:
     assert told(200.0, 1021.0) == [("MqisLogonsFail", "a")]
     assert told(200.0 + 901.0, 1021.0) == []
     assert told(1200.0, 3.0) == [], "it has restarted"
+
+
+def test_a_full_resync_of_each_of_many_partitions_is_no_repeat() -> None:
+    log = AlertLog()
+    joined = replace(
+        GOOD, partitions=tuple(ReplicaStatus(f"p{n}", f"Site{n}", *_REST) for n in range(20))
+    )
+
+    def told(at: float, rounds: float) -> list[tuple[str, str]]:
+        log.observe(taken(at, replace(joined, counters={"sync0_rounds": rounds})))
+        return names(log.page().firing)
+
+    assert told(0.0, 0.0) == []
+    assert told(100.0, 20.0) == [], "it has joined"
+    assert told(200.0, 60.0) == [], "it was promoted, and exchanged its role"
+    assert told(300.0, 61.0) == [("MqisFullResyncRepeats", "a")]
+    alone = AlertLog()
+    for at, rounds in ((0.0, 0.0), (100.0, 4.0)):
+        alone.observe(taken(at, replace(GOOD, counters={"sync0_rounds": rounds})))
+    assert names(alone.page().firing) == [("MqisFullResyncRepeats", "a")]
+
+
+@pytest.mark.parametrize("name", ["MqisFullResyncRepeats", "MqisReplicationRefused"])
+def test_what_planned_work_causes_is_told(name: str) -> None:
+    text = alert_rules()[name].text
+    assert "promoted, exchanges its role" in text
+    assert "ends by itself" in text
+
+
+def test_an_old_key_is_rotated_while_the_server_runs() -> None:
+    text = alert_rules()["MqisSigningKeyOld"].text
+    assert "mqis key rotate NAME" in text
+    assert "docs/keys.md" in text
 
 
 def test_two_authorities() -> None:

@@ -69,7 +69,9 @@ def _values(given: Any) -> Iterator[Any]:
 
 
 def refuse_secret(text: str) -> None:
-    """Refuses the URI of a store of objects that has a credential in it."""
+    """Refuses the URI of a store of objects, or of a domain controller, with a credential in it."""
+    if "@" in text:
+        _refuse_account(text)
     if _SECRET_URI.match(text) is not None:
         scheme, _, rest = text.partition("://")
         place = rest.partition("?")[0].rpartition("@")[2]
@@ -78,6 +80,21 @@ def refuse_secret(text: str) -> None:
             "computer; leave the credential out of the URI, and set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN) in the environment. Choose another "
             "secret: this one has been seen"
+        )
+
+
+def _refuse_account(text: str) -> None:
+    # Loads the codec of filters, which few commands need.
+    from mqis.protocol.ldap.urls import (  # noqa: PLC0415
+        ACCOUNT_PLACE,
+        holds_account,
+        without_account,
+    )
+
+    if holds_account(text):
+        raise typer.BadParameter(
+            f"{without_account(text)}: a password on the command line is shown to everybody on "
+            f"this computer; {ACCOUNT_PLACE}. Choose another password: this one has been seen"
         )
 
 

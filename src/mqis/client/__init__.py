@@ -41,6 +41,7 @@ from mqis.protocol.security.information import SecurityInformation
 from mqis.protocol.security.masks import QueueRights
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.rpc.client import Credentials
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -76,6 +77,7 @@ __all__ = [
     "LogonCredentials",
     "LogonRefusedError",
     "LookupEntry",
+    "MqisError",
     "NetworkProtocol",
     "NoServerError",
     "ObjectType",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from mqis.client.directory import DirectoryClient
-from mqis.client.servers import NoServerError, ServerAddress, is_logon_refused
+from mqis.client.servers import LogonRefusedError, NoServerError, ServerAddress
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.directory.lookup_query import SortKey
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
@@ -15,7 +15,6 @@ from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.directory.sources import Record, as_guid
 from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.protocol.sessions import SessionsReply, SessionsRequest, SessionVerb
 from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
 from mqis.runtime.authentication.credentials import LogonCredentials
@@ -89,12 +88,10 @@ async def _connect_to(
         return await DirectoryClient.connect(
             [server], credentials=credentials, gss=gss, timeout_s=timeout_s
         )
-    except (RpcFault, RpcConnectionError) as error:
-        if not is_logon_refused(error):
-            raise
-        cause = error.errors[0] if isinstance(error, NoServerError) else error
-        hint = f"check the name and the password; its audit log says more ({cause})"
-        raise LogonError(f"{server} refused the logon of {user}: {hint}") from error
+    except LogonRefusedError as error:
+        cause = error.__cause__
+        assert isinstance(cause, Exception)
+        raise LogonError(str(LogonRefusedError.by(server, cause, user))) from error
     except DirectoryError as error:
         if error.hresult != HResult.MQDS_E_CANT_INIT_SERVER_AUTH:
             raise

@@ -44,6 +44,15 @@ def located(server: object, error: Exception) -> str:
 class LogonRefusedError(RpcConnectionError):
     """The server does not accept the caller's credentials."""
 
+    @classmethod
+    def by(cls, server: object, error: Exception, user: object = "") -> LogonRefusedError:
+        """The error of a server that refused a logon, with advice and the fault that it sent."""
+        whose = f" of {user}" if user else ""
+        hint = "check the name and the password; its audit log says more"
+        made = cls(f"{server} refused the logon{whose}: {hint} ({error})")
+        made.names_peer = True
+        return made
+
 
 #: The faults by which a server says that it does not accept the caller's credentials.
 _LOGON_FAULTS = (

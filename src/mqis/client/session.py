@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -257,7 +257,10 @@ class DirectoryConnection:
         return self._session is not None and self._session.usable
 
     async def session(self) -> ServerSession:
-        """The current or a new session; ``NoServerError`` if no server answers."""
+        """The current or a new session; ``NoServerError`` if no server answers.
+
+        ``LogonRefusedError`` if one of them answers, and does not accept the credentials.
+        """
         if self._session is not None and self._session.usable:
             return self._session
         async with self._initialising:
@@ -281,11 +284,22 @@ class DirectoryConnection:
             self.known.use(server)
             try:
                 await session.validate(self.known.enterprise)
-            except BaseException:
+            except BaseException as error:
                 await session.close()
+                if isinstance(error, RpcFault):
+                    self._tell_refused([(server, error)])
                 raise
             return session
+        self._tell_refused(errors)
         raise NoServerError.of(errors)
+
+    def _tell_refused(self, errors: Sequence[tuple[ServerAddress, Exception]]) -> None:
+        """Raises ``LogonRefusedError`` if there are credentials and a server refused them."""
+        if self.settings.credentials is None:
+            return
+        for server, error in errors:
+            if is_logon_refused(error):
+                raise LogonRefusedError.by(server, error) from error
 
     async def close(self) -> None:
         """Ends the connection for good."""

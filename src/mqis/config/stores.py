@@ -17,7 +17,13 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from mqis.extras import POSTGRES
-from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.protocol.ldap.urls import (
+    ACCOUNT_PLACE,
+    LdapUrl,
+    LdapUrlError,
+    holds_account,
+    without_account,
+)
 from mqis.protocol.ports import Store
 from mqis.wire.errors import MqisError
 
@@ -58,8 +64,8 @@ def open_store(
         return MemoryStore()
     if kind in _LDAP:
         raise StoreUrlError(
-            f"{url} is an Active Directory, which this command does not read; ask the server that "
-            "serves it, or copy it first: mqis import URL --store FILE"
+            f"{without_account(url)} is an Active Directory, which this command does not read; ask "
+            "the server that serves it, or copy it first: mqis import URL --store FILE"
         )
     POSTGRES.require("a store in PostgreSQL")
     from mqis.storage.postgres import PostgresStore  # noqa: PLC0415
@@ -80,6 +86,8 @@ def directory_urls(url: str) -> tuple[LdapUrl, ...]:
     try:
         return tuple(LdapUrl.parse(word) for word in url.split())
     except LdapUrlError as error:
+        if holds_account(url):  # also of a password with a space in it
+            raise StoreUrlError(f"{without_account(url)}: {ACCOUNT_PLACE}") from None
         raise StoreUrlError(str(error)) from error
 
 

@@ -54,9 +54,14 @@ from mqis.enterprise.setup import (
 )
 from mqis.enterprise.supervisor import Child, Patience, Supervisor
 from mqis.files import make_private_directory
+from mqis.protocol.errors import DirectoryError
 from mqis.wire.errors import MqisError
+from mqis.wire.hresult import HResult
 
 log = logging.getLogger(__name__)
+
+#: The longest time that an authority is restored, and the pauses between two attempts to join.
+_RESTORING_S, _PAUSE_S = 180, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +314,7 @@ class RunningEnterprise:
             try:
                 if pec.name in self.supervisor.failed:
                     raise NodesError(f"the PEC {pec.name} is down, so {server.name} cannot join")
-                await asyncio.to_thread(self._join, server, pec, account)
+                await self._let_join(server, pec, account)
             except (MqisError, OSError) as error:
                 if not before:
                     raise
@@ -321,6 +326,20 @@ class RunningEnterprise:
         number = self.launch.plan.servers.index(server) + 1
         values = f'name = "{server.name}", site = "{server.site}", role = "{server.role}"'
         return f"{self.launch.source}: server[{number}] ({values}): {error}"
+
+    async def _let_join(self, server: ServerPlan, pec: NodePlace, account: Administrator) -> None:
+        """Lets a server join; waits while the authority of its site is being restored."""
+        patience = _RESTORING_S
+        while True:
+            try:
+                return await asyncio.to_thread(self._join, server, pec, account)
+            except DirectoryError as error:
+                if error.hresult != HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE or patience <= 0:
+                    raise
+                if patience == _RESTORING_S:
+                    self._report(f"{server.name} joins when {server.site} is restored: {error}")
+            patience -= _PAUSE_S
+            await asyncio.sleep(_PAUSE_S)
 
     def _join(self, server: ServerPlan, pec: NodePlace, account: Administrator) -> None:
         with self.launch.connect(pec, account) as directory:

@@ -49,7 +49,7 @@ def test_urls(text: str, url: LdapUrl, shown: str | None) -> None:
     [
         ("dc1", "is not an LDAP URL, such as ldaps://dc1.corp.example"),
         ("http://dc1", "is not an LDAP URL"),
-        ("ldap://user@dc1", "is not an LDAP URL"),
+        ("ldap://user@dc1", "^ldap://dc1: leave the account out of the URL; give its name with"),
         ("ldap://dc1/" + "a" * (MAXIMUM_URL - 10), "is not an LDAP URL"),
         ("ldap://dc1:0", "0 is not a port"),
         ("ldap://dc1:70000", "70000 is not a port"),

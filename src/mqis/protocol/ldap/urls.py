@@ -34,10 +34,29 @@ _SCOPES: Final = {
     "sub": SearchScope.SUBTREE,
 }
 _PERCENT = re.compile(rb"%(.?.?)", re.DOTALL)
+#: An account before the host, which a message must not repeat: there may be a password in it.
+_ACCOUNT = re.compile(r"(?P<scheme>\bldaps?:/+)[^/?#]*@", re.IGNORECASE)
+#: The same, if the password has characters that end a host.
+_ANY_ACCOUNT = re.compile(r"(?P<scheme>\bldaps?:/+).*@", re.IGNORECASE | re.DOTALL)
+#: Where the account belongs instead.
+ACCOUNT_PLACE: Final = (
+    "leave the account out of the URL; give its name with --user (a server: store.user), and its "
+    "password in a file with --password-file (store.password_file, MQIS_LDAP_PASSWORD_FILE)"
+)
 
 
 class LdapUrlError(MqisError):
     """A text is not the address of an LDAP server."""
+
+
+def holds_account(text: str) -> bool:
+    """Returns whether an LDAP URL in ``text`` has a user before its host."""
+    return _ACCOUNT.search(text) is not None
+
+
+def without_account(text: str) -> str:
+    """Removes what stands before an @ in LDAP URLs."""
+    return _ANY_ACCOUNT.sub(r"\g<scheme>", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +74,12 @@ class LdapUrl:
     def parse(cls, text: str) -> LdapUrl:
         match = _URL.fullmatch(text.strip()) if len(text) <= MAXIMUM_URL else None
         if match is None:
-            shown = text[:80]
-            raise LdapUrlError(f"{shown!r} is not an LDAP URL, such as ldaps://dc1.corp.example")
+            shown = without_account(text)
+            if shown != text:
+                raise LdapUrlError(f"{shown[:80]}: {ACCOUNT_PLACE}")
+            raise LdapUrlError(
+                f"{text[:80]!r} is not an LDAP URL, such as ldaps://dc1.corp.example"
+            )
         tls = match["scheme"].lower() == "ldaps"
         port = int(match["port"] or (LDAPS_PORT if tls else LDAP_PORT))
         if not 0 < port < 65536:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 FILE = Path(__file__).with_name("alerts.toml")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)#]*)[^)]*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,20 @@ class AlertRule:
 
     @property
     def text(self) -> str:
-        """The meaning without the marks of links and code."""
-        return " ".join(_LINK.sub(r"\1", self.meaning).replace("`", "").split())
+        """The meaning without the marks of code; a link to a page names it."""
+        return "".join(text for text, _ in self.spans)
+
+    @property
+    def spans(self) -> tuple[tuple[str, bool], ...]:
+        """The parts of ``text``, each with whether it is code."""
+        plain = " ".join(_LINK.sub(_named, self.meaning).split())
+        return tuple((part, bool(turn % 2)) for turn, part in enumerate(plain.split("`")))
+
+
+def _named(link: re.Match[str]) -> str:
+    """A link in words: a reader of text cannot follow it. One within the page names an alert."""
+    words, page = link.groups()
+    return f"{words} (`docs/{page}`)" if page else words
 
 
 @cache

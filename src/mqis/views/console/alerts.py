@@ -122,7 +122,8 @@ class AlertLog:
         for name, (counter, window_s, most) in _INCREASES.items():
             for server in status.servers:
                 grown = self._grown(server, counter, window_s, status.taken)
-                if grown > most:
+                held = len(server.replicas) if name in _FOR_EACH_PARTITION else 1
+                if grown > most * max(1, held):
                     text = f"{counter.replace('_', ' ')}: {grown:,.0f} within {window_s // 60} min"
                     yield name, server.name, text
 
@@ -284,4 +285,6 @@ _INCREASES = {
     "MqisConnectionsRefused": ("refused_connections", 900, 50),
     "MqisSignaturesRefused": ("messages_refused", 900, 20),
 }
+#: The increases whose limit is for each partition that the server holds.
+_FOR_EACH_PARTITION = {"MqisFullResyncRepeats"}
 _WATCHED = _WATCHES.keys() | _INCREASES.keys()
