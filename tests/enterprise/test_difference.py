@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mqis.config.file import ConfigError
 from mqis.enterprise.adopting import adopt
 from mqis.enterprise.difference import (
     Action,
@@ -16,6 +17,7 @@ from mqis.enterprise.difference import (
     PresentEntry,
     compare,
     impossible,
+    without_gates,
 )
 from mqis.enterprise.kept import LEFT, PLAN, carried_out, keep
 from mqis.enterprise.plan import EntryKind, RunPlan, entries_of, parse_plan
@@ -300,6 +302,23 @@ def test_only_a_backup_can_be_removed_whatever_its_role_was_in_the_file() -> Non
     assert said.startswith("server lei-dir2: only a backup can be removed")
 
 
+def test_a_site_that_loses_its_last_gate_is_told() -> None:
+    routing = FILE.replace('role = "bsc"', 'role = "bsc"\nrouting = true')
+    before = plan_of(routing)
+    warning = "Leiden has no gate any more: give another server routing = true"
+
+    def warnings(text: str, *, remove: bool) -> list[str]:
+        plan = plan_of(text)
+        return without_gates(plan, compare(plan, before, present_of(before), remove=remove).steps)
+
+    assert warnings(FILE.replace(SERVER2, ""), remove=True) == [warning]
+    assert warnings(FILE.replace(SERVER2, ""), remove=False) == []  # it is left alone
+    assert warnings(FILE, remove=False) == [warning]
+    assert warnings(routing, remove=True) == []
+    other = FILE.replace('role = "psc"', 'role = "psc"\nrouting = true')
+    assert warnings(other.replace(SERVER2, ""), remove=True) == []
+
+
 # --- the file, and what a run directory keeps of it ----------------------------------------------
 
 
@@ -336,6 +355,17 @@ def test_drift_is_written_into_the_file_and_the_rest_of_it_stays(tmp_path: Path)
     assert not after.steps
     assert adopt(path, after) == []
     assert path.read_text("utf-8") == text
+
+
+def test_drift_that_makes_no_plan_is_not_written(tmp_path: Path) -> None:
+    """Two PSCs of a site were written, and no 'mqis up' would read the file."""
+    path = tmp_path / "enterprise.toml"
+    path.write_text(FILE, "utf-8")
+    present = present_of(BEFORE)
+    present[EntryKind.SERVER]["lei-dir2"] = PresentEntry("lei-dir2", {"role": "psc"})
+    with pytest.raises(ConfigError, match=r"lei-dir1, lei-dir2; .*nothing was written: server"):
+        adopt(path, compare(BEFORE, BEFORE, present))
+    assert path.read_text("utf-8") == FILE
 
 
 def test_a_link_that_a_command_has_made_is_written_too(tmp_path: Path) -> None:

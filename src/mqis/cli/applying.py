@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,22 +16,50 @@ from mqis.config.nodes import FILE, NodePlace, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
 from mqis.enterprise.adopting import adopt
+from mqis.enterprise.configs import is_member
 from mqis.enterprise.control import LOCK, ask
-from mqis.enterprise.difference import Action, PlanDifference, compare, impossible
+from mqis.enterprise.difference import (
+    Action,
+    PlanDifference,
+    compare,
+    impossible,
+    removed_servers,
+    without_gates,
+)
 from mqis.enterprise.kept import carried_out
 from mqis.enterprise.launch import Launch
-from mqis.enterprise.plan import ServerRole
+from mqis.enterprise.loss import fault_of
+from mqis.enterprise.plan import EntryKind, ServerRole
 from mqis.enterprise.present import read_present
+from mqis.enterprise.roles import replaced_by
 from mqis.enterprise.setup import administrator
 from mqis.enterprise.states import ProcessState, load_states
+from mqis.protocol.directory.objects import name_key
 from mqis.protocol.directory.sources import Source, StoreSource
 from mqis.wire.errors import MqisError
 
 _STYLES = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "red"}
+_RUNNING = (ProcessState.READY, ProcessState.STARTING, ProcessState.PAUSING)
 
 
-def planned_change(what: Launch) -> PlanDifference | None:
-    """The difference that the file makes; None before the enterprise is founded, or if its PEC
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """The difference that a file makes, and what 'mqis up' does besides."""
+
+    difference: PlanDifference
+    #: Servers that were replaced as PSC and become backups, with the details; steps like others.
+    follows: Mapping[str, str]
+    #: Servers that do not run, or have lost their directories, each in words.
+    starts: Mapping[str, str]
+    warnings: Sequence[str]
+
+    @property
+    def steps(self) -> int:
+        return len(self.difference.steps) + len(self.follows)
+
+
+def planned_change(what: Launch) -> PlannedChange | None:
+    """The change that the file makes; None before the enterprise is founded, or if its PEC
     cannot be read (which is told when that starts)."""
     before = carried_out(what.run)
     if before is None or not (what.run / FILE).exists():
@@ -41,7 +70,36 @@ def planned_change(what: Launch) -> PlanDifference | None:
         return None
     with _directory(what, pec) as source:
         present = read_present(what.plan, before, nodes, what.run, source)
-    return compare(what.plan, before, present, remove=what.remove)
+    difference = compare(what.plan, before, present, remove=what.remove)
+    there = [node for node in nodes if node.name not in removed_servers(difference.steps)]
+    replaced = {n.name: replaced_by(n, nodes) for n in there if fault_of(n) is None}
+    follows = {
+        name: f"follows {psc.name}, the PSC of {psc.site} now"
+        for name, psc in replaced.items()
+        if psc is not None
+    }
+    backups = {
+        key
+        for key, entry in present[EntryKind.SERVER].items()
+        if entry.attributes["role"] is ServerRole.BSC
+    }
+    joining = {n.name for n in there if name_key(n.name) in backups and not is_member(n)}
+    starts = _starts(what.run, there, joining)
+    return PlannedChange(difference, follows, starts, without_gates(what.plan, difference.steps))
+
+
+def _starts(run: Path, nodes: Sequence[NodePlace], joining: Set[str]) -> dict[str, str]:
+    """The servers that do not run while the supervisor does, and those that join again."""
+    alive, states = holder(run / LOCK) is not None, load_states(run)
+    known = states.servers if states is not None and alive else {}
+    found = {}
+    for name in (node.name for node in nodes):
+        idle = name in known and known[name].state not in _RUNNING
+        if idle or name in joining:
+            now = f"is {known[name].state.value}" if idle else "has lost its directory"
+            then = "joins again" if name in joining else "is started"
+            found[name] = f"{name} {now} and {then}"
+    return found
 
 
 @contextmanager
@@ -60,9 +118,9 @@ def _directory(what: Launch, pec: NodePlace) -> Iterator[Source]:
         store.close()
 
 
-def write_adopted(path: Path, change: PlanDifference | None, *, json: bool) -> None:
+def write_adopted(path: Path, change: PlannedChange | None, *, json: bool) -> None:
     """Writes what commands have changed into the file."""
-    told = [] if change is None else adopt(path, change)
+    told = [] if change is None else adopt(path, change.difference)
     if json:
         print_json({"file": str(path), "adopted": told})
         return
@@ -71,11 +129,9 @@ def write_adopted(path: Path, change: PlanDifference | None, *, json: bool) -> N
     say(f"{path}: {counted(len(told), 'change')} written" if told else f"{path}: nothing to adopt")
 
 
-def agreed_to(
-    change: PlanDifference, what: Launch, *, yes: bool, dry_run: bool, json: bool
-) -> bool:
-    """Shows a difference and asks; returns False if that was all that was wanted."""
-    bad = impossible(change)
+def agreed_to(change: PlannedChange, what: Launch, *, yes: bool, dry_run: bool, json: bool) -> bool:
+    """Shows a change and asks; returns False if that was all that was wanted."""
+    bad = impossible(change.difference)
     if json and dry_run:
         print_json({"impossible": bad, **_as_json(change)})
     elif not json:
@@ -86,19 +142,16 @@ def agreed_to(
         if not json:
             say("nothing was changed (--dry-run)")
         return False
-    if change.needs_consent:
+    if change.difference.needs_consent:
         confirm("Carry this out?", yes=yes)
     return True
 
 
-def apply_live(change: PlanDifference, what: Launch, path: Path, *, json: bool) -> None:
+def apply_live(change: PlannedChange, what: Launch, path: Path, *, json: bool) -> None:
     """Lets the supervisor carry out the file; returns when it is done."""
     refused: list[str] = []
-    idle = _idle(what.run)
-    if not json:
-        for name, state in idle.items():
-            say(f"{name} is {state} and is started", "yellow")
-    if change.steps or idle:
+    failed: dict[str, str] = {}
+    if change.steps or change.starts:
         answer = ask(
             what.run,
             "apply",
@@ -107,54 +160,71 @@ def apply_live(change: PlanDifference, what: Launch, path: Path, *, json: bool) 
             source=what.source,
             remove=what.remove,
         )
-        refused = answer["refused"]
+        refused, failed = answer["refused"], answer["failed"]
+    lines = [*refused, *(f"{name}: {reason}" for name, reason in failed.items())]
     if json:
-        print_json({**_as_json(change), "refused": refused})
+        print_json({**_as_json(change), "refused": lines})
     else:
-        for line in refused:
+        for line in lines:
             print_warning(f"refused: {line}")
-        name = what.plan.enterprise.name
-        steps = counted(len(change.steps), "step")
-        started = f"{counted(len(idle), 'server')} started"
-        done = f"{steps} carried out" if change.steps else started if idle else "no change"
-        done += f", {len(refused)} of them refused" if refused else ""
-        say(f"{name} is up: {done}")
-    if refused:
+        say(f"{what.plan.enterprise.name} is up: {_outcome(change, refused, failed.keys())}")
+    if lines:
         raise typer.Exit(1)
 
 
-def _idle(run: Path) -> dict[str, str]:
-    """The servers that do not run, each with its state."""
-    states = load_states(run)
-    known = {} if states is None else states.servers
-    running = (ProcessState.READY, ProcessState.STARTING, ProcessState.PAUSING)
-    return {name: s.state.value for name, s in known.items() if s.state not in running}
+def _outcome(change: PlannedChange, refused: Sequence[str], failed: Set[str]) -> str:
+    """What was done, each thing with its own number of failures."""
+    steps = {f"{step.kind} {step.name}: ": step for step in change.difference.steps}
+    servers = {s.name for s in steps.values() if s.kind is EntryKind.SERVER} | change.follows.keys()
+    bad = sum(any(line.startswith(text) for line in refused) for text in steps)
+    bad += len(servers & failed)
+    told = []
+    if change.steps:
+        told.append(f"{counted(change.steps, 'step')} carried out")
+        told += [f"{bad} of them refused"] if bad else []
+    if idle := change.starts.keys() - servers:
+        of = f"{len(idle - failed)} of " if idle & failed else ""
+        told.append(f"{of}{counted(len(idle), 'server')} started")
+    if others := failed - servers - idle:
+        told.append(f"{counted(len(others), 'server')} given up")
+    if others_refused := sum(not line.startswith(tuple(steps)) for line in refused):
+        told.append(f"{counted(others_refused, 'other change')} refused")
+    return ", ".join(told) or "no change"
 
 
 # --- output ---------------------------------------------------------------------------------------
 
 
-def _show(change: PlanDifference, what: Launch) -> None:
-    if change.steps:
+def _rows(change: PlannedChange) -> list[tuple[Action, str, str, str]]:
+    steps = [(s.action, s.kind.value, s.name, s.detail) for s in change.difference.steps]
+    server = EntryKind.SERVER.value
+    return [*((Action.CHANGE, server, *row) for row in change.follows.items()), *steps]
+
+
+def _show(change: PlannedChange, what: Launch) -> None:
+    if rows := _rows(change):
         made = table("", "what", "name", "detail")
-        for step in change.steps:
-            texts = step.kind.value, step.name, step.detail
-            made.add_row(cell(step.action.value, _STYLES[step.action]), *map(cell, texts))
+        for action, *texts in rows:
+            made.add_row(cell(action.value, _STYLES[action]), *map(cell, texts))
         console().print(made)
-    for step in change.left:
+    for line in (*change.starts.values(), *change.warnings):
+        say(line, "yellow")
+    difference = change.difference
+    for step in difference.left:
         say(f"left alone: {step.kind} {step.name} is not in the file any more; --remove deletes it")
-    for drift in change.drift:
+    for drift in difference.drift:
         say(f"left alone: {drift.kind} {drift.name}: {drift.detail}", "yellow")
-    if any(drift.adoptable for drift in change.drift):
+    if any(drift.adoptable for drift in difference.drift):
         say(f"'mqis up --adopt' writes into {what.source} what commands have changed", "dim")
 
 
-def _as_json(change: PlanDifference) -> dict[str, object]:
+def _as_json(change: PlannedChange) -> dict[str, object]:
+    keys = "action", "kind", "name", "detail"
+    difference = change.difference
     return {
-        "steps": [
-            {"action": s.action, "kind": s.kind, "name": s.name, "detail": s.detail}
-            for s in change.steps
-        ],
-        "left": [{"kind": s.kind, "name": s.name} for s in change.left],
-        "drift": [{"kind": d.kind, "name": d.name, "detail": d.detail} for d in change.drift],
+        "steps": [dict(zip(keys, row, strict=True)) for row in _rows(change)],
+        "starts": list(change.starts),
+        "warnings": list(change.warnings),
+        "left": [{"kind": s.kind, "name": s.name} for s in difference.left],
+        "drift": [{"kind": d.kind, "name": d.name, "detail": d.detail} for d in difference.drift],
     }

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
 import tomlkit
 from tomlkit.items import AoT, Table
 
+from mqis.config.file import ConfigError
 from mqis.enterprise.difference import Drift, PlanDifference
 from mqis.enterprise.kept import as_toml
-from mqis.enterprise.plan import EntryKind, link_key
+from mqis.enterprise.plan import EntryKind, link_key, parse_plan
 from mqis.files import write_whole
 from mqis.protocol.directory.objects import name_key
 
 
 def adopt(path: Path, difference: PlanDifference) -> list[str]:
-    """Changes the file; returns what was written, one line each."""
+    """Changes the file; returns what was written, one line each.
+
+    Raises ``ConfigError`` and writes nothing if the result would be no plan.
+    """
     document = tomlkit.parse(path.read_text(encoding="utf-8-sig"))
     told = [_take(document, drift) for drift in difference.drift if drift.adoptable]
     deleted = (step for step in difference.steps if step.deleted)
     told += (_drop(document, step.kind, step.entry.key, step.name) for step in deleted)
     if told:
-        write_whole(path, tomlkit.dumps(document), mode=path.stat().st_mode & 0o777)
+        text = tomlkit.dumps(document)
+        try:
+            parse_plan(tomllib.loads(text), str(path))
+        except ConfigError as error:
+            raise ConfigError(
+                f"{error}; so this cannot be adopted, and nothing was written: {'; '.join(told)}"
+            ) from None
+        write_whole(path, text, mode=path.stat().st_mode & 0o777)
     return told
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from types import MappingProxyType
 
@@ -55,12 +56,9 @@ def write_config(
 
 
 def _usual(keys: Options) -> dict[str, dict[str, object]]:
-    """The values that a new server has for these keys."""
-    usual = override(Config(), DEFAULT_OPTIONS, "mqis up")
-    return {
-        section: {key: getattr(getattr(usual, section), key) for key in given}
-        for section, given in keys.items()
-    }
+    """The values that a new server has for these keys, as its file has them."""
+    usual = tomllib.loads(default_toml(override(Config(), DEFAULT_OPTIONS, "mqis up")))
+    return {section: {key: usual[section][key] for key in given} for section, given in keys.items()}
 
 
 def _own_keys(plan: RunPlan, nodes: Nodes, place: NodePlace) -> dict[str, dict[str, object]]:

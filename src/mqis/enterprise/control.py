@@ -35,8 +35,8 @@ _TIMEOUT_S, _START_TIMEOUT_S = 60.0, 180.0
 _PATIENCE_S = {"start": _START_TIMEOUT_S, "follow": _START_TIMEOUT_S, "apply": 1800.0}
 
 
-#: Carries out a changed plan; returns what servers have refused.
-Apply = Callable[[Mapping[str, Any]], Awaitable[list[str]]]
+#: Carries out a changed plan; returns what servers have refused, and those that do not run.
+Apply = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class ControlServer:
@@ -100,7 +100,7 @@ class ControlServer:
         if supervisor is None:
             raise NodesError("the servers are not set up yet; try again in a moment")
         if what == "apply":
-            return {"refused": await self._apply(request)}
+            return await self._apply(request)
         child = supervisor.child(server)
         name = child.place.name
         async with self._turns[name]:

@@ -7,11 +7,12 @@ the cost of a link) is drift: it stays as it is, and 'mqis up --adopt' writes it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from mqis.enterprise.plan import Entry, EntryKind, RunPlan, entries_of
+from mqis.protocol.directory.objects import name_key
 
 #: The value of each attribute of an entry, as the file would have it.
 Attributes = Mapping[str, object]
@@ -100,6 +101,41 @@ class PlanDifference:
             step.action is not Action.ADD or step.deleted or step.kind is EntryKind.OPTIONS
             for step in self.steps
         )
+
+
+def removed_servers(steps: Sequence[Step]) -> frozenset[str]:
+    """The names of the servers that these steps take away."""
+    return frozenset(
+        step.name
+        for step in steps
+        if step.kind is EntryKind.SERVER and step.action is Action.REMOVE
+    )
+
+
+def former_gates(steps: Sequence[Step]) -> dict[str, str]:
+    """The servers that are gates no more after these steps, each with its site."""
+    gone = removed_servers(steps)
+    return {
+        step.name: str(step.entry.attributes["site"])
+        for step in steps
+        if step.kind is EntryKind.SERVER
+        and (
+            step.entry.attributes.get("routing")
+            if step.name in gone
+            else step.before.get("routing") and not step.entry.attributes["routing"]
+        )
+    }
+
+
+def without_gates(plan: RunPlan, steps: Sequence[Step]) -> list[str]:
+    """Tells which sites lose their last gate by these steps, a line each."""
+    left = {name_key(server.site) for server in plan.servers if server.routing}
+    sites = {name_key(site): site for site in former_gates(steps).values()}
+    return [
+        f"{site} has no gate any more: give another server routing = true"
+        for key, site in sites.items()
+        if key not in left
+    ]
 
 
 #: Attributes that no server can change, and what to do instead.

@@ -6,12 +6,12 @@ object that a server refuses stops no other one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mqis.config.nodes import NodePlace, Nodes, NodesError
-from mqis.enterprise.difference import Action, Step
+from mqis.enterprise.difference import Action, Step, former_gates
 from mqis.enterprise.plan import (
     EntryKind,
     LinkPlan,
@@ -69,8 +69,13 @@ class Filling:
     connect: Connect
     refused: Refused
 
-    def fill(self) -> None:
-        """Creates missing objects; leaves existing ones as they are."""
+    def fill(self, steps: Sequence[Step] = ()) -> None:
+        """Creates missing objects; leaves existing ones as they are.
+
+        The gates of a site are the routing servers of the plan; servers that ``steps`` take out, or
+        let route no more, are none.
+        """
+        former = frozenset(former_gates(steps))
         for site in self.plan.sites:
             with self.connect(_authority(self.nodes, site.name), self.administrator) as authority:
                 self._fill_site(site.name, authority)
@@ -78,7 +83,7 @@ class Filling:
             self._links(pec)
             for site in self.plan.sites:
                 with self._told(f"site {site.name}: gates"):
-                    _gates(self.plan, site.name, pec)
+                    _gates(self.plan, site.name, former, pec)
 
     @contextmanager
     def _told(self, name: str) -> Iterator[None]:
@@ -209,18 +214,28 @@ def _link(link: LinkPlan, ends: Sequence[Guid], pec: Changing) -> None:
     pec.create(LINK, path, properties, None)
 
 
-def _gates(plan: RunPlan, site: str, pec: Changing) -> None:
+def _gates(plan: RunPlan, site: str, former: Set[str], pec: Changing) -> None:
     routing = [s.name for s in plan.servers if s.routing and name_key(s.site) == name_key(site)]
-    if not routing:
-        return
-    ids = tuple(found for name in routing if (found := pec.id_of(MACHINE, name)) is not None)
-    if len(ids) < len(routing):
-        raise NodesError(
-            f"{plan.pec.name} does not know all of {', '.join(routing)} yet; run 'mqis up' again"
-        )
-    held = pec.get(SITE, site, [PropId.S_GATES]).values.get(PropId.S_GATES)
-    if held is None or held.value != ids:
+    value = pec.get(SITE, site, [PropId.S_GATES]).values.get(PropId.S_GATES)
+    listed = value.value if value is not None and isinstance(value.value, tuple) else ()
+    held = tuple(gate for gate in listed if isinstance(gate, Guid))
+    if routing:
+        ids = tuple(found for name in routing if (found := pec.id_of(MACHINE, name)) is not None)
+        if len(ids) < len(routing):
+            raise NodesError(
+                f"{plan.pec.name} does not know all of {', '.join(routing)} yet; run 'mqis up' "
+                "again"
+            )
+    else:  # commands may have made others gates; machines that are deleted have no names
+        gone = {None, *map(name_key, former)}
+        ids = tuple(gate for gate in held if _machine_key(pec, gate) not in gone)
+    if held != ids:
         pec.set(SITE, site, props({PropId.S_GATES: ids}))
+
+
+def _machine_key(pec: Changing, machine: Guid) -> str | None:
+    name = pec.name_of(MACHINE, machine)
+    return None if name is None else name_key(name)
 
 
 # --- changes --------------------------------------------------------------------------------------

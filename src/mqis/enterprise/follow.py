@@ -25,11 +25,12 @@ async def let_follow(supervisor: Supervisor, names: Iterable[str], psc: str) -> 
         place = supervisor.child(name).place
         await supervisor.stop(place.name)
         try:
-            await asyncio.to_thread(_follow, place, psc)
+            await asyncio.to_thread(follow, place, psc)
         finally:
             supervisor.start(place.name)
         await supervisor.settled([place.name])
 
 
-def _follow(place: NodePlace, psc: str) -> None:
+def follow(place: NodePlace, psc: str) -> None:
+    """Makes a server that is stopped a backup which follows ``psc``."""
     plan_follow(Path(place.config), psc).carry_out()

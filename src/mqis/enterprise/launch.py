@@ -27,12 +27,13 @@ from mqis.config.nodes import NodePlace, Nodes, NodesError
 from mqis.config.processlocks import ProcessLock, holder
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.control import LOCK, ControlServer
-from mqis.enterprise.difference import Action, Step, compare
+from mqis.enterprise.difference import Action, Step, compare, removed_servers
 from mqis.enterprise.exchanging import Exchange
 from mqis.enterprise.filling import Filling
 from mqis.enterprise.first import found_pec
+from mqis.enterprise.follow import follow
 from mqis.enterprise.kept import PLAN, carried_out, keep
-from mqis.enterprise.loss import fault_of
+from mqis.enterprise.loss import fault_of, replacement_of
 from mqis.enterprise.placing import place_servers
 from mqis.enterprise.plan import (
     EntryKind,
@@ -44,6 +45,7 @@ from mqis.enterprise.plan import (
 )
 from mqis.enterprise.present import read_present
 from mqis.enterprise.recovery import recover
+from mqis.enterprise.roles import replaced_by
 from mqis.enterprise.setup import (
     Administrator,
     Connect,
@@ -146,7 +148,7 @@ class RunningEnterprise:
             self._report,
             patience=self.launch.patience,
             control=str(self._control.path),
-            fault_of=fault_of,
+            fault_of=lambda place: replacement_of(place, self.nodes) or fault_of(place),
         )
 
     def _placed(self, before: RunPlan | None, running: Set[str] = frozenset()) -> Nodes:
@@ -217,6 +219,8 @@ class RunningEnterprise:
         for node in nodes:
             changed = None
             if fault_of(node) is None:
+                if not await self._follows(node):
+                    continue
                 changed = write_config(self.launch.plan, self.nodes, node, dropped=self._dropped)
             if not self.supervisor.child(node.name).running or changed is None:
                 self.supervisor.start(node.name)  # which reports the fault
@@ -227,6 +231,23 @@ class RunningEnterprise:
             elif changed.applied:
                 self.supervisor.reread(node.name)
         await self.supervisor.settled(names)
+
+    async def _follows(self, node: NodePlace) -> bool:
+        """Makes a PSC that was replaced while it was down a backup of the new one.
+
+        Returns False if that cannot be done; the server is given up then.
+        """
+        psc = await asyncio.to_thread(replaced_by, node, self.nodes)
+        if psc is None:
+            return True
+        self._report(f"{node.name} becomes a backup: {psc.name} is the PSC of {node.site} now")
+        await self.supervisor.stop(node.name)
+        try:
+            await asyncio.to_thread(follow, node, psc.name)
+        except MqisError as error:
+            self.supervisor.give_up(node.name, str(error))
+            return False
+        return True
 
     async def _set_up(
         self, account: Administrator, before: RunPlan | None
@@ -242,7 +263,7 @@ class RunningEnterprise:
             raise NodesError(f"{pec.name} did not start: {self.supervisor.failed[pec.name]}")
         steps = await self._steps(pec, account, before)
         for role in (ServerRole.PSC, ServerRole.BSC):
-            await self._set_up_role(role, pec, account, names)
+            await self._set_up_role(role, pec, account, names, removed_servers(steps))
         if pec.name in self.supervisor.failed:
             return None
         try:
@@ -276,7 +297,7 @@ class RunningEnterprise:
         """Brings the objects of the plan into the directory, and carries out the other steps."""
         launch = self.launch
         filling = Filling(launch.plan, self.nodes, account, launch.connect, self._refuse)
-        await asyncio.to_thread(filling.fill)
+        await asyncio.to_thread(filling.fill, steps)
         await asyncio.to_thread(filling.carry_out, steps)
         change_accounts(self.run, steps)
         if exchange := Exchange.among(steps, self.nodes):
@@ -302,10 +323,16 @@ class RunningEnterprise:
         self._report(f"{self.launch.source}: {name} is refused: {error}")
 
     async def _set_up_role(
-        self, role: ServerRole, pec: NodePlace, account: Administrator, before: Set[str]
+        self,
+        role: ServerRole,
+        pec: NodePlace,
+        account: Administrator,
+        before: Set[str],
+        leaving: Set[str],
     ) -> None:
-        """Lets the new servers of a role join, and starts all servers of the role."""
-        of_role = {node.name: node for node in self.nodes if node.role == role}
+        """Lets the new servers of a role join, and starts all that do not leave."""
+        staying = [node for node in self.nodes if node.name not in leaving]
+        of_role = {node.name: node for node in staying if node.role == role}
         new = [s for s in self.launch.plan.servers if s.name in of_role]
         new = [s for s in new if not is_member(of_role[s.name])]
         for server in new:
@@ -345,8 +372,9 @@ class RunningEnterprise:
         with self.launch.connect(pec, account) as directory:
             join_server(self.launch.plan, self.nodes, server, directory)
 
-    async def _apply_file(self, request: Mapping[str, Any]) -> list[str]:
-        """Applies the plan that a command names; returns what servers have refused.
+    async def _apply_file(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Applies the plan that a command names; returns what servers have refused, and the
+        reasons of those that do not run.
 
         The digest is that of the plan that somebody has seen and agreed to.
         """
@@ -365,7 +393,7 @@ class RunningEnterprise:
                 remove=bool(request["remove"]),
             )
         )
-        return [*self._refused, *(f"{n}: {r}" for n, r in self.supervisor.failed.items())]
+        return {"refused": self._refused, "failed": self.supervisor.failed}
 
     # --- down -------------------------------------------------------------------------------------
 

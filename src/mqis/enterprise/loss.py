@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from mqis.config.file import ConfigError, load
-from mqis.config.nodes import NodePlace
+from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import StoreUrlError, file_of
+from mqis.enterprise.plan import ServerRole
+from mqis.enterprise.roles import replaced_by
 from mqis.server.loss import ways_back
 
 
@@ -26,6 +29,19 @@ def fault_of(place: NodePlace) -> str | None:
     if store is not None and not store.stat().st_size:
         return f"{store}: the server's store is empty (0 bytes); {_ways_back(place)}"
     return None
+
+
+def replacement_of(place: NodePlace, nodes: Nodes) -> str | None:
+    """The reason for which a PSC that was replaced does not start, and what to do; else None."""
+    psc = replaced_by(place, nodes)
+    if psc is None:
+        return None
+    now = f"{psc.name} is the PSC of {place.site} now"
+    fault = fault_of(replace(place, role=ServerRole.BSC))
+    if fault is not None and Path(place.home).exists():
+        return f"{now}; {fault}"
+    how = "follow it as a backup" if fault is None else "join again as a backup"
+    return f"{now}; 'mqis up' lets {place.name} {how}"
 
 
 def _ways_back(place: NodePlace) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from contextlib import suppress
 from pathlib import Path
 
-from mqis.config.file import ConfigError, read
 from mqis.config.nodes import FILE, NodePlace, Nodes, load_nodes
 from mqis.enterprise.addresses import Ports, ServerPorts, assign
 from mqis.enterprise.plan import PORTS, RunPlan, ServerPlan, ServerRole
+from mqis.enterprise.roles import configured_role, present_psc
 from mqis.protocol.directory.objects import name_key
 
-SERVERS = "servers"
+SERVERS, STORE = "servers", "directory.db"
 
 
 def place_servers(
@@ -54,17 +53,20 @@ def _fixed_ports(server: ServerPlan) -> dict[str, int]:
 
 def present_roles(run: Path, servers: Sequence[ServerPlan]) -> dict[str, ServerRole]:
     """The present roles: a server may have been promoted since the plan was written."""
-    present: dict[str, ServerRole] = {}
+    configured = {s.name: configured_role(_config_of(run, s)) for s in servers}
+    authority_first = sorted(servers, key=lambda server: server.role is not ServerRole.PEC)
+    stores = [_config_of(run, server).with_name(STORE) for server in authority_first]
+    claims: dict[str, list[str]] = {}
     for server in servers:
-        with suppress(ConfigError, ValueError):  # reported when the server starts
-            present[server.name] = ServerRole(read(_config_of(run, server)).server.role.value)
-    led = {s.site for s in servers if present.get(s.name) is ServerRole.PSC}
+        if configured[server.name] is ServerRole.PSC:
+            claims.setdefault(name_key(server.site), []).append(server.name)
+    leaders = {site: present_psc(site, names, stores) for site, names in claims.items()}
 
     def role_of(server: ServerPlan) -> ServerRole:
-        if server.name in present:
-            return present[server.name]
-        replaced = server.role is ServerRole.PSC and server.site in led
-        return ServerRole.BSC if replaced else server.role
+        role = configured[server.name] or server.role
+        leader = leaders.get(name_key(server.site))
+        replaced = role is ServerRole.PSC and leader not in (None, server.name)
+        return ServerRole.BSC if replaced else role
 
     return {server.name: role_of(server) for server in servers}
 
@@ -88,7 +90,7 @@ def _node(run: Path, server: ServerPlan, role: ServerRole, place: ServerPorts) -
         monitor_port=ports.monitor,
         home=str(home),
         config=str(config),
-        store=str(home / "directory.db"),
+        store=str(home / STORE),
         journal=str(home / "journal"),
         log=str(home / "log"),
     )
