@@ -371,7 +371,7 @@ def kept(store: SqliteStore) -> int:
 
 
 def test_full_it_drops_what_was_asked_for_once(store: SqliteStore) -> None:
-    store.cache_at_most(32)  # objects: eight that were asked for once, four again, four before
+    store.cache_at_most(32)  # 16 of them objects
     insert(store, *(labelled(number, str(number)) for number in range(1, 41)))
     for number in range(1, 41):
         assert get(store, number) == labelled(number, str(number))
@@ -416,11 +416,11 @@ def test_what_is_asked_for_no_more_goes_in_the_end(store: SqliteStore) -> None:
     store.cache_at_most(32)
     insert(store, *(queue(number) for number in range(1, 41)))
     with read_through() as read:
-        for number in range(1, 13):
+        for number in range(1, 41):
             for _ in range(2):
                 get(store, number)
         read.clear()
-        get(store, 12)
+        get(store, 40)
         get(store, 1)
         assert read == [guid(1)]
 

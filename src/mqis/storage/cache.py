@@ -64,7 +64,7 @@ class Segment:
     def __init__(self) -> None:
         self.found: dict[Hashable, Kept] = {}
         #: The queries whose results depend on an entry of ``CommitChanges``.
-        self._queries: dict[Entry, list[Hashable]] = {}
+        self.queries: dict[Entry, list[Hashable]] = {}
         #: The weight of all that came, those included that went since.
         self.size = 0
 
@@ -72,10 +72,10 @@ class Segment:
         self.size += kept.weight
         self.found[query] = kept
         for entry in kept.entries:
-            self._queries.setdefault(entry, []).append(query)
+            self.queries.setdefault(entry, []).append(query)
 
     def forget(self, entry: Entry) -> None:
-        for query in self._queries.pop(entry, ()):
+        for query in self.queries.pop(entry, ()):
             self.found.pop(query, None)
 
 
@@ -83,21 +83,21 @@ class Shelf:
     """Cached results of one kind, up to a total weight.
 
     A result that is asked for a second time moves from the first segment to the second. When the
-    first is full it starts over; when the second is, its results have to be asked for once more
-    before it is full again.
+    shelf is full, the first makes room, if it has at least a quarter. Else the second does: what it
+    holds has to be asked for once more before the shelf is full again.
     """
 
     def __init__(self, most: int) -> None:
-        self._most_once, self._most_again = most // 2, most // 4
+        self._most = most
         self.start_over()
 
     def start_over(self) -> None:
         self._once, self._again, self._before = Segment(), Segment(), Segment()
 
     def __len__(self) -> int:
-        return sum(len(segment.found) for segment in self._segments())
+        return sum(len(segment.found) for segment in self.segments())
 
-    def _segments(self) -> tuple[Segment, ...]:
+    def segments(self) -> tuple[Segment, ...]:
         return self._once, self._again, self._before
 
     def get(self, query: Hashable) -> Kept | None:
@@ -105,25 +105,25 @@ class Shelf:
         return self._again.found.get(query)
 
     def keep(self, query: Hashable, kept: Kept) -> None:
-        if kept.weight > self._most_again:
-            return
-        if self._once.size + kept.weight > self._most_once:
-            self._once = Segment()
-        self._once.put(query, kept)
+        if kept.weight <= self._most // 4:
+            self._make_room(kept.weight)
+            self._once.put(query, kept)
 
     def ask_again(self, query: Hashable) -> Kept | None:
         """Moves a result to those that were asked for more than once."""
         kept = self._once.found.pop(query, None) or self._before.found.pop(query, None)
         if kept is None:
             return self._again.found.get(query)
-        if self._again.size + kept.weight > self._most_again:
-            self._again, self._before = Segment(), self._again
+        self._make_room(kept.weight)
         self._again.put(query, kept)
         return kept
 
-    def forget(self, entry: Entry) -> None:
-        for segment in self._segments():
-            segment.forget(entry)
+    def _make_room(self, weight: int) -> None:
+        while sum(segment.size for segment in self.segments()) + weight > self._most:
+            if self._once.size >= self._most // 4:
+                self._once = Segment()
+            else:
+                self._again, self._before = Segment(), self._again
 
 
 class QueryCache:
@@ -197,10 +197,12 @@ class QueryCache:
         one of its keys. The queries of the other objects in a dropped result stay listed; they are
         dropped as well when the cache starts over.
         """
+        segments = [segment for shelf in self._shelves for segment in shelf.segments()]
+        segments = [segment for segment in segments if segment.queries]
         for changed in commits:
             for entry in changed.entries:
-                for shelf in self._shelves:
-                    shelf.forget(entry)
+                for segment in segments:
+                    segment.forget(entry)
 
 
 def _is_small(obj: DirectoryObject) -> bool:
