@@ -93,6 +93,7 @@ class Shelf:
 
     def start_over(self) -> None:
         self._once, self._again, self._before = Segment(), Segment(), Segment()
+        self._size = 0
 
     def __len__(self) -> int:
         return sum(len(segment.found) for segment in self.segments())
@@ -119,11 +120,13 @@ class Shelf:
         return kept
 
     def _make_room(self, weight: int) -> None:
-        while sum(segment.size for segment in self.segments()) + weight > self._most:
+        self._size += weight
+        while self._size > self._most:
             if self._once.size >= self._most // 4:
                 self._once = Segment()
             else:
                 self._again, self._before = Segment(), self._again
+            self._size = weight + sum(segment.size for segment in self.segments())
 
 
 class QueryCache:
