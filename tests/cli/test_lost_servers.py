@@ -6,13 +6,20 @@ The tests share one enterprise, and each goes on where the one before has left i
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
+import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from mqis.config.file import load
 from mqis.config.nodes import load_nodes
 from mqis.enterprise.states import load_states
 from tests.cli.commands import run
@@ -60,8 +67,25 @@ def test_a_server_without_its_directory_is_told_at_once(acme: Acme) -> None:
     told = started(acme, "lei-dir1")
     assert f"{home}: the server's directory is gone" in told
     assert f"mqis restore FILE --config {home / 'mqis.toml'}" in told
-    assert "mqis promote --rebuild lei-dir1 --to DIRECTORY" in told
+    other = home_of(acme, "lei-dir2") / "mqis.toml"
+    assert f"mqis promote --rebuild lei-dir1 --to {home} --config {other} && mqis up; or " in told
+    assert "put a backup of its site in its place: mqis promote lei-dir2\n" in told
     assert states(acme) == {"del-dir1": "ready", "lei-dir1": "failed", "lei-dir2": "ready"}
+
+
+def test_nobody_is_sent_to_found_a_second_enterprise(acme: Acme) -> None:
+    """Both commands said that 'mqis init' writes the configuration that is gone."""
+    home = home_of(acme, "lei-dir1")
+    examined = json.loads(acme.mqis("doctor", "--json", status=1))
+    (faults,) = (s["findings"] for s in examined["servers"] if s["server"] == "lei-dir1")
+    (listed,) = json.loads(acme.mqis("key", "list", "lei-dir1", "--json"))
+    for told in (json.dumps(faults), listed["problem"]):
+        assert f"{home}: the server's directory is gone" in told
+        assert f"mqis restore FILE --config {home / 'mqis.toml'}, then " in told
+        assert "mqis init" not in told
+    told = acme.mqis("backup", f"{acme.directory / 'never'}/", status=1)
+    assert f"that of lei-dir1, a server of 'mqis up': 'mqis doctor --run {acme.run}'" in told
+    assert "mqis init" not in told
 
 
 def test_after_a_promotion_all_come_up_again(acme: Acme, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +115,21 @@ def test_a_server_without_its_store_is_told_at_once(acme: Acme) -> None:
     assert "import" not in told
     (home / "directory.db").touch()
     assert "the server's store is empty (0 bytes); restore a backup" in started(acme, "lei-dir2")
+
+
+def test_a_file_that_is_no_store_is_told_at_once(acme: Acme) -> None:
+    """The server was started six times, and no way back was named."""
+    store = home_of(acme, "lei-dir2") / "directory.db"
+    store.write_text("these are my notes\n" * 100)
+    told = started(acme, "lei-dir2")
+    assert f"{store}: is not an mqis store, or its beginning is damaged: " in told
+    assert "; restore a backup of it: mqis restore FILE --config " in told
+    store.unlink()
+    with closing(sqlite3.connect(store)) as other:
+        other.execute("CREATE TABLE notes (text)")
+    told = started(acme, "lei-dir2")
+    assert f"{store}: is an SQLite file, but not an mqis store; restore a backup of it" in told
+    assert sorted(path.name for path in store.parent.glob("*.db-*")) == []
 
 
 def test_servers_that_cannot_start_stop_no_other(acme: Acme) -> None:
@@ -127,6 +166,68 @@ def test_a_server_comes_back_from_its_own_backup_without_a_switch(acme: Acme) ->
     assert accounts.read_text().endswith("# newer than the backup\n")
     assert list(acme.run.glob("accounts.toml.before-*")) == []
     assert "lei-dir2 is ready" in acme.mqis("start", "lei-dir2")
+    acme.until(agreed)
+
+
+def as_told(acme: Acme, command: str) -> str:
+    """What a shell prints that is given a command of a message as it is."""
+    mqis = f'mqis() {{ {shlex.quote(sys.executable)} -m mqis.cli.main "$@"; }}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{mqis}; {command}"],
+        cwd=acme.directory,
+        env={**os.environ, "MQIS_RUN": str(acme.run)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.decode()
+
+
+def way(told: str, begin: str) -> str:
+    """The command of a way back."""
+    return told.partition(f"{begin}: ")[2].partition("; ")[0].partition(", then ")[0].strip()
+
+
+def test_a_backup_is_restored_over_the_other_files_as_told(acme: Acme) -> None:
+    """The command that the message had was refused, because other files are there."""
+    acme.mqis("stop", "lei-dir2")
+    (home_of(acme, "lei-dir2") / "directory.db").unlink()
+    command = way(started(acme, "lei-dir2"), "restore a backup of it")
+    (backup,) = (acme.directory / "backups").iterdir()
+    as_told(acme, f"{command.replace('FILE', shlex.quote(str(backup)))} && mqis start lei-dir2")
+    acme.until(agreed)
+
+
+def test_a_lost_authority_is_rebuilt_as_told(acme: Acme) -> None:
+    """The message named no configuration, and a directory that is not the server's."""
+    home = home_of(acme, "lei-dir2")
+    acme.mqis("stop", "lei-dir2")
+    (home / "directory.db").unlink()
+    command = way(started(acme, "lei-dir2"), "rebuild it from the copy of lei-dir1")
+    assert command.endswith(f"--key {home}.lost1/signing.key && mqis up")
+    assert "lei-dir2 is failed and is started" in as_told(acme, command)
+    acme.until(agreed)
+    before = (home.with_name("lei-dir2.lost1") / "signing.key").read_bytes()
+    assert (home / "signing.key").read_bytes() == before
+    assert Path(load(home / "mqis.toml").security.accounts).samefile(acme.run / "accounts.toml")
+    assert not (home / "accounts.toml").exists()
+
+
+def test_a_lost_backup_joins_again_as_told(acme: Acme) -> None:
+    """Everything was to be stopped for it."""
+    home = home_of(acme, "lei-dir1")
+    acme.mqis("stop", "lei-dir1")
+    (home / "directory.db").unlink()
+    command = way(started(acme, "lei-dir1"), "let it join again")
+    assert command == f"mv {home} {home}.lost1 && mqis up"
+    as_told(acme, command)
+    acme.until(agreed)
+    acme.mqis("stop", "lei-dir1")
+    shutil.rmtree(home)
+    assert way(started(acme, "lei-dir1"), "let it join again") == "mqis up"
+    as_told(acme, "mqis up")
     acme.until(agreed)
 
 

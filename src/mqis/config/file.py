@@ -12,9 +12,11 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from textwrap import wrap
 from typing import Any
 
+from mqis.config.nodes import supervised_place
 from mqis.config.sections import Config, HostsSection
 from mqis.config.stores import holds_password, relative_to
 from mqis.files import is_open_to_others
@@ -52,7 +54,10 @@ def read(path: Path) -> Config:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         reason = error.strerror or error
-        raise ConfigError(f"{path}: cannot be read: {reason}; 'mqis init' writes one") from error
+        missing = isinstance(error, FileNotFoundError)
+        raise ConfigError(
+            f"{path}: cannot be read: {reason}; {_way_back(path, missing=missing)}"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: this file is not valid TOML: {error}") from error
     config = parse(content, str(path))
@@ -67,6 +72,17 @@ def read(path: Path) -> Config:
             f"file; run: chmod 600 {path}, or put the credential into the server's environment"
         )
     return config
+
+
+def _way_back(path: Path, *, missing: bool) -> str:
+    """'mqis init' would found a second enterprise where a server of a run directory was lost."""
+    if missing and (found := supervised_place(path)) is not None:
+        run, place = found
+        return (
+            f"it is that of {place.name}, a server of 'mqis up': 'mqis doctor --run "
+            f"{quote(str(run))}' names the ways back"
+        )
+    return "'mqis init' writes one"
 
 
 def relative(config: Config, path: Path) -> Config:

@@ -2,33 +2,69 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from dataclasses import replace
+=======
+from collections.abc import Iterator
+from itertools import count
+>>>>>>> lane-backup
 from pathlib import Path
+from shlex import quote
 
 from mqis.config.file import ConfigError, load
+<<<<<<< HEAD
 from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import StoreUrlError, file_of
 from mqis.enterprise.plan import ServerRole
 from mqis.enterprise.roles import replaced_by
 from mqis.server.loss import ways_back
+=======
+from mqis.config.nodes import NodePlace, load_nodes, supervised_place
+from mqis.config.sections import ConfiguredRole
+from mqis.config.stores import StoreUrlError, file_of
+from mqis.server.loss import restore_way
+from mqis.storage.sqlite import fault_at
+
+_KEY = "signing.key"
+>>>>>>> lane-backup
 
 
 def fault_of(place: NodePlace) -> str | None:
     """The reason for which a server cannot start, and what to do; None if its files are there."""
+    try:
+        fault = _loss(place)
+    except (ConfigError, StoreUrlError) as error:
+        return str(error)
+    return None if fault is None else f"{fault}; {_ways_back(place)}"
+
+
+def loss_at(config: Path) -> tuple[str, str] | None:
+    """What the server of a configuration has lost, and its ways back.
+
+    None if it has lost nothing, or is not in a run directory.
+    """
+    found = supervised_place(config)
+    try:
+        fault = None if found is None else _loss(found[1])
+    except (ConfigError, StoreUrlError):
+        return None
+    return None if found is None or fault is None else (fault, _ways_back(found[1]))
+
+
+def _loss(place: NodePlace) -> str | None:
     home, config = Path(place.home), Path(place.config)
     for path, what in ((home, "the server's directory"), (config, "the server's configuration")):
         if not path.exists():
-            return f"{path}: {what} is gone; {_ways_back(place)}"
-    try:
-        store = file_of(load(config).store.url)
-    except (ConfigError, StoreUrlError) as error:
-        return str(error)
-    if store is not None and not store.exists():
-        return f"{store}: the server's store is gone; {_ways_back(place)}"
-    if store is not None and not store.stat().st_size:
-        return f"{store}: the server's store is empty (0 bytes); {_ways_back(place)}"
-    return None
+            return f"{path}: {what} is gone"
+    store = file_of(load(config).store.url)
+    if store is None:
+        return None
+    if not store.exists():
+        return f"{store}: the server's store is gone"
+    if not store.stat().st_size:
+        return f"{store}: the server's store is empty (0 bytes)"
+    return fault_at(store)
 
 
 def replacement_of(place: NodePlace, nodes: Nodes) -> str | None:
@@ -45,13 +81,35 @@ def replacement_of(place: NodePlace, nodes: Nodes) -> str | None:
 
 
 def _ways_back(place: NodePlace) -> str:
-    """The ways back of a server of ``mqis up``, which lets a backup without a directory join."""
-    role = ConfiguredRole(place.role)
-    ways = ways_back(role, place.name, place.config)
-    if role is not ConfiguredRole.BSC:
-        return f"{ways}; then 'mqis start {place.name}'"
-    again = "'mqis down' and 'mqis up'"
-    if Path(place.home).exists():
-        again = f"move {place.home} away, then {again}"
-    restore = ways.partition("; ")[0]
-    return f"{restore}, then 'mqis start {place.name}'; or let it join again: {again}"
+    """The ways back of a server of ``mqis up``, as commands that can be given."""
+    return "; or ".join(_ways(place))
+
+
+def _ways(place: NodePlace) -> Iterator[str]:
+    home, role = Path(place.home), ConfiguredRole(place.role)
+    others = home.is_dir() and any(home.iterdir())
+    aside = next(p for n in count(1) if not (p := Path(f"{home}.lost{n}")).exists())
+    move = f"mv {quote(str(home))} {quote(str(aside))} && " if others else ""
+    yield f"{restore_way(Path(place.config), others=others)}, then 'mqis start {place.name}'"
+    if role is ConfiguredRole.BSC:
+        yield f"let it join again: {move}mqis up"
+        return
+    others_there = _others(place)
+    if others_there:
+        other = others_there[0]
+        key = f" --key {quote(str(aside / _KEY))}" if (home / _KEY).exists() else ""
+        yield (
+            f"rebuild it from the copy of {other.name}: {move}mqis promote --rebuild {place.name} "
+            f"--to {quote(str(home))} --config {quote(other.config)}{key} && mqis up"
+        )
+    backup = next((o for o in others_there if (o.role, o.site) == ("bsc", place.site)), None)
+    if role is ConfiguredRole.PSC and backup is not None:
+        yield f"put a backup of its site in its place: mqis promote {backup.name}"
+
+
+def _others(place: NodePlace) -> list[NodePlace]:
+    """The other servers of the run directory that have a store, those of the same site first."""
+    found = supervised_place(Path(place.config))
+    others = () if found is None else load_nodes(found[0])
+    there = [o for o in others if o.name != place.name and Path(o.store).exists()]
+    return sorted(there, key=lambda other: other.site != place.site)

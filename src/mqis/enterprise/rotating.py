@@ -23,6 +23,7 @@ from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.processlocks import ProcessLock
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
+from mqis.enterprise.loss import loss_at
 from mqis.files import write_whole
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.directory.service import ServiceAttributes
@@ -146,7 +147,8 @@ def _held(testimony: Testimony, all_: Sequence[Testimony]) -> HeldKey:
             path = Path(load(testimony.witness.config).replication.key)
             own = OwnKey.of(KeyRing.open(path, create=False))
         except MqisError as error:
-            problem = str(error)
+            lost = loss_at(testimony.witness.config)
+            problem = str(error) if lost is None else "; ".join(lost)
     if own is None:
         return HeldKey(testimony.name, None, (), problem)
     name, wanted = testimony.name, (own.signs_with,)

@@ -59,7 +59,7 @@ _STEPS = 10_000
 class _SqliteSession(DatabaseSession):
     """A connection to the file that explains sqlite3's errors."""
 
-    def __init__(self, path: Path, mode: str) -> None:
+    def __init__(self, path: Path, mode: str, timeout_s: float = BUSY_TIMEOUT_S) -> None:
         super().__init__()
         self._path = path
         self._version = self._rows_before = 0
@@ -68,7 +68,7 @@ class _SqliteSession(DatabaseSession):
             self._database = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode={mode}",
                 uri=True,
-                timeout=BUSY_TIMEOUT_S,
+                timeout=timeout_s,
                 isolation_level=None,  # Session begins and ends transactions, sqlite3 does not
                 check_same_thread=False,  # the pool lends each connection to one user at a time
                 cached_statements=256,
@@ -248,7 +248,7 @@ class SqliteStore(DatabaseStore):
     def _connect(self) -> DatabaseSession:
         session = _SqliteSession(self.path, self._mode())
         try:
-            self._recognise(session)
+            _recognise(session, self.path, create=self._create)
             for pragma in _READING if self._read_only else _PRAGMAS:
                 session.run(pragma)
         except BaseException:
@@ -274,16 +274,6 @@ class SqliteStore(DatabaseStore):
             return "ro" if has_log(self.path) else "rw"
         beside = (self.path.with_name(f"{self.path.name}{end}") for end in ("-wal", "-shm"))
         return "ro" if any(file.exists() for file in beside) else "ro&immutable=1"
-
-    def _recognise(self, session: DatabaseSession) -> None:
-        """Checks that the file is a store, before a pragma changes somebody else's file."""
-        with session.transaction(self.BEGIN_READ):
-            application: int = session.run("PRAGMA application_id")[0][0]
-            tables = session.run("SELECT 1 FROM sqlite_master LIMIT 1")
-        if application != APPLICATION_ID and tables:
-            raise StorageError(f"{self.path}: is an SQLite file, but not an mqis store")
-        if application != APPLICATION_ID and not self._create:
-            raise MissingStore(f"{self.path}: this file is empty, there is no store in it")
 
     @property
     def _place(self) -> str:
@@ -314,6 +304,34 @@ class SqliteStore(DatabaseStore):
         found = session.run("PRAGMA integrity_check(20)")
         damage = [row[0] for row in found if row[0] != "ok"]
         return [*(f"{row[0]} is not part of a store" for row in foreign), *damage]
+
+
+def _recognise(session: DatabaseSession, path: Path, *, create: bool) -> None:
+    """Checks that the file is a store, before a pragma changes somebody else's file."""
+    with session.transaction(SqliteStore.BEGIN_READ):
+        application: int = session.run("PRAGMA application_id")[0][0]
+        tables = session.run("SELECT 1 FROM sqlite_master LIMIT 1")
+    if application != APPLICATION_ID and tables:
+        raise MissingStore(f"{path}: is an SQLite file, but not an mqis store")
+    if application != APPLICATION_ID and not create:
+        raise MissingStore(f"{path}: this file is empty, there is no store in it")
+
+
+def fault_at(path: Path) -> str | None:
+    """What is wrong with a file that is no store, or is cut off; None if that cannot be known.
+
+    It reads the beginning, changes nothing and waits for nobody. A file without a log is in use by
+    nobody, and is opened without making one.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        with closing(_SqliteSession(path, "ro" if log.exists() else "ro&immutable=1", 0.0)) as file:
+            _recognise(file, path, create=False)
+    except (MissingStore, DamagedStore) as error:
+        return error.detail
+    except StorageError:  # a process works at it, or it may not be read: the server will tell
+        return None
+    return None
 
 
 def has_log(path: Path) -> bool:

@@ -28,6 +28,7 @@ from mqis.admin.promote.plan import (
     text_of,
 )
 from mqis.config.file import DEFAULT_NAME, default_toml, load, override, read
+from mqis.config.nodes import ACCOUNTS, supervised_place
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.files import flush_directory, write_whole
@@ -107,7 +108,7 @@ class Rebuilding:
             home / _KEY
         )  # makes a key if there is none; refuses a file that is not a key
         accounts = Path(here.security.accounts)
-        if accounts.exists():
+        if accounts.exists() and self.values["security"]["accounts"] == _ACCOUNTS:
             write_whole(home / _ACCOUNTS, accounts.read_bytes())
         config = override(read(self.file), self.values, "promote")
         write_whole(home / DEFAULT_NAME, default_toml(config))
@@ -205,7 +206,7 @@ def _values(
             "listen": request.listen or config.rpc.listen,
             "port": config.rpc.port if request.port is None else request.port,
         },
-        "security": {"accounts": _ACCOUNTS, "keytab": ""},
+        "security": {"accounts": _accounts(config, request.to), "keytab": ""},
         "replication": {
             "listen": "" if request.listen else config.replication.listen,
             "port": config.replication.port if request.queue_port is None else request.queue_port,
@@ -220,6 +221,14 @@ def _values(
         },
         "hosts": hosts,
     }
+
+
+def _accounts(config: Config, to: Path) -> str:
+    """The accounts file: a copy, but in a run directory the one that all its servers share."""
+    run, _ = supervised_place(to / DEFAULT_NAME) or (None, None)
+    if run is not None and Path(config.security.accounts).resolve() == run.resolve() / ACCOUNTS:
+        return f"../../{ACCOUNTS}"
+    return _ACCOUNTS
 
 
 def _plan(

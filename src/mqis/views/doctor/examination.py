@@ -14,6 +14,7 @@ from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of, open_store
+from mqis.enterprise.loss import loss_at
 from mqis.extras import PIPELINE
 from mqis.findings import Area, CheckReport, Finding
 from mqis.protocol.errors import MissingStore, StorageError
@@ -34,9 +35,12 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
     try:
         config = load(file)
     except ConfigError as error:
+        missing = isinstance(error.__cause__, FileNotFoundError)
+        if missing and (lost := loss_at(file)) is not None:
+            return [_CONFIGURATION.error(*lost)]
         return [_CONFIGURATION.error(str(error), "docs/configuration.md has every key")]
     running = _runs(config)
-    store, found = _opened(config)
+    store, found = _opened(file, config)
     patient = Patient(file, config, store, running, rpc_ports or {})
     try:
         found += files.check(patient)
@@ -59,7 +63,7 @@ def examine_server(file: Path) -> list[Finding]:
     return found
 
 
-def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
+def _opened(file: Path, config: Config) -> tuple[Store | None, list[Finding]]:
     """Opens the store, unless it is of an earlier version: opening would change it.
 
     An Active Directory has checks of its own.
@@ -73,12 +77,11 @@ def _opened(config: Config) -> tuple[Store | None, list[Finding]]:
         return None, [_STORE.warning(f"schema version {version}, this mqis has {VERSION}", todo)]
     try:
         return open_store(config.store.url), []
-    except MissingStore as error:
-        return None, [
-            _STORE.error(error.detail, ways_back(config.server.role, server_name(config)))
-        ]
     except StorageError as error:
-        return None, [_STORE.error(str(error), "'mqis restore' restores a backup")]
+        lost = loss_at(file)
+        if lost is None and isinstance(error, MissingStore):
+            lost = error.detail, ways_back(config.server.role, server_name(config), file)
+        return None, [_STORE.error(*(lost or (str(error), "'mqis restore' restores a backup")))]
 
 
 def _runs(config: Config) -> bool | None:
