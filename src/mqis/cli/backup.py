@@ -119,7 +119,7 @@ def _list(directory: Path, *, verify: bool, json: bool) -> None:
 
 
 def _print_stored(found: list[StoredBackup]) -> None:
-    """Prints a line for each file, under its server; nothing is broken, so that it can be copied."""
+    """Prints a line for each file, under its server; no name is broken, so it can be copied."""
     width = max((len(f"{backup.size:,}") for backup in found), default=0)
     for title, backups in groupby(found, _owner):
         say(title, "bold")
