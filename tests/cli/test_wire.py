@@ -208,8 +208,7 @@ def test_how_to_name_a_link_is_told(server: Running, demo_store: Path) -> None:
         assert f"a link has no path name; {advice}" in str(result.exception)
     stored = run("get", "link", "Amsterdam - Berlin", "--store", demo_store)
     assert advice in str(stored.exception)
-    rows = told(server, *command)
-    (row,) = (r for r in rows if (r["neighbor1"], r["neighbor2"]) == ("Amsterdam", "Berlin"))
+    (row,) = told(server, *command, "--where", "neighbor1=Amsterdam", "--where", "neighbor2=Berlin")
     done(server, "set", "link", row["id"], "actual_cost=77")
     (row,) = told(server, "lookup", "link", "--where", "actual_cost=77")
     assert row["cost"] == 77
