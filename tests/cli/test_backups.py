@@ -10,7 +10,7 @@ import pytest
 
 from mqis.admin.backup.collection import backups_in
 from mqis.config.nodes import load_nodes
-from tests.cli.commands import run
+from tests.cli.commands import process, run
 from tests.cli.test_up import SERVERS, Acme, agreed
 
 
@@ -49,7 +49,14 @@ def test_the_directory_is_listed_by_server_and_the_newest_first(directory: Path)
         assert (first["created"], first["file"]) > (second["created"], second["file"])
     shown = run("backup", directory, "--list").stdout
     assert "6 backups there" in shown
-    assert "lei-dir1   psc" in shown
+    assert "lei-dir1 (psc)\n" in shown
+
+
+def test_no_file_name_is_broken_in_a_narrow_terminal(directory: Path) -> None:
+    shown = process("backup", directory, "--list", env={"COLUMNS": "80"}).stdout.decode()
+    for path in directory.iterdir():
+        (line,) = (line for line in shown.splitlines() if path.name in line)
+        assert len(line) <= 80
 
 
 def test_a_damaged_file_is_found_and_never_deleted(directory: Path, tmp_path: Path) -> None:

@@ -200,6 +200,21 @@ def test_create_a_site_a_machine_and_a_link(server: Running) -> None:
     assert (row["id"], row["cost"]) == (link["id"], 7)
 
 
+def test_how_to_name_a_link_is_told(server: Running, demo_store: Path) -> None:
+    command = "lookup", "link", "--columns", "id,neighbor1,neighbor2"
+    advice = f"name it by its GUID, which 'mqis {' '.join(command)}' shows"
+    for words in (("set", "link", "Amsterdam - Berlin", "cost=77"), ("get", "link", "x")):
+        result = asked(server, *words, user=ALICE)
+        assert f"a link has no path name; {advice}" in str(result.exception)
+    stored = run("get", "link", "Amsterdam - Berlin", "--store", demo_store)
+    assert advice in str(stored.exception)
+    (row,) = told(server, *command, "--where", "neighbor1=Amsterdam", "--where", "neighbor2=Berlin")
+    done(server, "set", "link", row["id"], "actual_cost=77")
+    (row,) = told(server, "lookup", "link", "--where", "actual_cost=77")
+    assert row["cost"] == 77
+    done(server, "set", "link", row["id"], "actual_cost=10")
+
+
 def test_a_certificate_from_a_file(server: Running, tmp_path: Path) -> None:
     certificate = bytes.fromhex("30053003020101")
     (tmp_path / "c.der").write_bytes(certificate)

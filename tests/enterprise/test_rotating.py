@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -23,7 +26,7 @@ from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
-from tests.cli.commands import run
+from tests.cli.commands import process, run
 
 NAMES = ("pec1", "psc2")
 
@@ -31,8 +34,8 @@ NAMES = ("pec1", "psc2")
 class Homes:
     """Two servers that have the same directory, with the PEC's machine."""
 
-    def __init__(self, directory: Path) -> None:
-        self.homes = {name: directory / "servers" / name for name in NAMES}
+    def __init__(self, directory: Path, names: Sequence[str] = NAMES) -> None:
+        self.homes = {name: directory / "servers" / name for name in names}
         for name, home in self.homes.items():
             home.mkdir(parents=True)
             ring = KeyRing.open(home / "signing.key")
@@ -45,7 +48,7 @@ class Homes:
             self.config(name).write_text(default_toml(override(Config(), values, "test")))
             if name == "pec1":
                 self.key = ring.signing.public
-        for name in NAMES:
+        for name in names:
             self.publish(name, self.key)
 
     def config(self, name: str) -> Path:
@@ -63,7 +66,7 @@ class Homes:
 
     @property
     def nodes(self) -> Nodes:
-        return Nodes("Acme", tuple(self.place(name) for name in NAMES))
+        return Nodes("Acme", tuple(self.place(name) for name in self.homes))
 
     def place(self, name: str) -> NodePlace:
         home = self.homes[name]
@@ -142,6 +145,21 @@ def test_a_server_that_is_left_out_finds_the_new_key_in_its_seeds(homes: Homes) 
     assert read(homes.config("pec1")).replication.seeds == ()
 
 
+def test_the_list_fits_a_narrow_terminal(tmp_path: Path) -> None:
+    names = ("pec1", "frankfurt-dir1", "frankfurt-dir2", "frankfurt-dir3", "frankfurt-dir4")
+    homes = Homes(tmp_path, names)
+    save_nodes(tmp_path, homes.nodes)
+    shown = process("key", "list", "--run", tmp_path, env={"COLUMNS": "80"}).stdout.decode()
+    told = json.loads(run("key", "list", "--run", tmp_path, "--json").stdout)
+    for held in told:
+        since = time.strftime("%Y-%m-%d %H:%M", time.gmtime(held["since"]))
+        assert f" {held['key'][:12]}   {since}" in shown, "neither is broken"
+        others = [] if held["server"] == "pec1" else list(names)
+        assert (len(held["key"]), held["accepted_otherwise_by"]) == (16, others)
+    shortened = ": 5 servers accept other keys: pec1, frankfurt-dir1, frankfurt-dir2, ..."
+    assert shown.count(shortened) == 4
+
+
 @pytest.mark.req("SEC-26-04")
 def test_a_restored_server_learns_the_keys_of_the_others(homes: Homes) -> None:
     assert learn_keys(homes.place("psc2"), homes.nodes) == []
@@ -163,8 +181,8 @@ def test_the_list_tells_who_accepts_another_key(homes: Homes, tmp_path: Path) ->
     assert psc.differing == NAMES, "the directory has no machine of it"
     save_nodes(tmp_path, homes.nodes)
     shown = run("key", "list", "PEC1", "--run", tmp_path).stdout
-    assert pec.own.signs_with in shown
-    assert "psc2" in shown
+    assert f" {pec.own.signs_with[:12]} " in shown
+    assert "pec1: 1 server accepts other keys: psc2\n" in shown
     assert "no such server" in run("key", "list", "pec9", "--run", tmp_path).output
     told = run("key", "rotate", "pec1", "--run", tmp_path, "--wait", "0")
     assert told.exit_code == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from mqis.enterprise.status import EnterpriseStatus, MemberState, MemberStatus
 from mqis.server.monitoring.alerting import alert_rules
 from mqis.server.monitoring.replicas import ReplicaStatus
 from mqis.views.console.alerts import FILE, MOST_ENDED, AlertLog, SeenAlert
+
+ROOT = Path(__file__).parents[2]
 
 _REST = "a", True, "normal", "0" * 16, "0" * 16, 0, 0
 COPY = ReplicaStatus("p1", "Delft", *_REST)
@@ -141,6 +144,19 @@ def test_an_old_key_is_rotated_while_the_server_runs() -> None:
     text = alert_rules()["MqisSigningKeyOld"].text
     assert "mqis key rotate NAME" in text
     assert "docs/keys.md" in text
+
+
+def test_the_text_of_a_rule_names_the_pages_that_its_links_lead_to() -> None:
+    rules = alert_rules()
+    text = rules["MqisServerDown"].text
+    assert "replacing a lost server (docs/operations.md)" in text
+    assert "(docs/stores.md)" in rules["MqisCommitsFail"].text
+    for rule in rules.values():
+        assert "`" not in rule.text, rule.name
+        assert "](" not in rule.text, rule.name
+        pages = set(re.findall(r"docs/[\w-]+\.md", rule.text))
+        assert all((ROOT / page).exists() for page in pages), rule.name
+        assert len(pages) == len(set(re.findall(r"\]\(([\w-]+\.md)", rule.meaning))), rule.name
 
 
 def test_two_authorities() -> None:

@@ -54,6 +54,7 @@ def test_administrators_see_log_lines_and_sessions(administrator: Visitor) -> No
     assert "&lt;script&gt;alert(&#34;log&#34;)" in page.html, "a log line is text"
     assert "{{7*7}}" in page.html
     assert "unfinished" not in page.text, "a line is shown when it is whole"
+    assert page.html.index("7*7") < page.html.index(SECRET), "the newest first"
     sessions = page.html.partition('id="sessions"')[2].partition("</section>")[0]
     assert ALICE in sessions
     # The login is at the other server: this one is not asked in the visitor's name.
@@ -100,7 +101,9 @@ def test_a_log_that_is_long_is_read_from_its_end(
     with running_console(guest) as url:
         html = Visitor(url).get(f"/servers/{PEC}").html
     lines = re.findall(r'<li class="info">(.*?)</li>', html)
-    assert [line.rpartition(" ")[2] for line in lines] == [str(n) for n in range(19_960, 20_000)]
+    assert [line.rpartition(" ")[2] for line in lines] == [
+        str(n) for n in reversed(range(19_960, 20_000))
+    ]
 
 
 def test_a_pipeline_that_has_not_run_names_a_command_that_works(

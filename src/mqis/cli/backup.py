@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -109,19 +110,34 @@ def _list(directory: Path, *, verify: bool, json: bool) -> None:
     if json:
         print_json([_stored_as_json(backup) for backup in found])
     else:
-        made = table("server", "role", "taken", "bytes", "file")
-        for backup in found:
-            manifest = backup.manifest
-            texts = ("?", "", backup.fault)
-            if manifest is not None:
-                texts = manifest.server, manifest.role, manifest.created
-            made.add_row(*map(cell, texts), f"{backup.size:,}", cell(backup.path.name))
-        console().print(made)
+        _print_stored(found)
         intact = "intact" if verify else "there"
         text = f"{counted(len(found) - len(damaged), 'backup')} {intact}"
         say(f"{text}, {len(damaged)} damaged" if damaged else text, "red" if damaged else "green")
     if damaged:
         raise typer.Exit(1)
+
+
+def _print_stored(found: list[StoredBackup]) -> None:
+    """Prints a line for each file, under its server; no name is broken, so it can be copied."""
+    width = max((len(f"{backup.size:,}") for backup in found), default=0)
+    for title, backups in groupby(found, _owner):
+        say(title, "bold")
+        for backup in backups:
+            taken = "" if backup.manifest is None else _minute(backup.manifest.created)
+            say(f"  {taken:16}  {backup.size:>{width},} bytes  {backup.path.name}")
+            if backup.fault:
+                say(f"    {backup.fault}", "red")
+
+
+def _owner(backup: StoredBackup) -> str:
+    manifest = backup.manifest
+    return "unknown server" if manifest is None else f"{manifest.server} ({manifest.role})"
+
+
+def _minute(created: str) -> str:
+    """``2026-01-31 12:59`` of the time in a manifest."""
+    return created[:16].replace("T", " ")
 
 
 def _stored_as_json(backup: StoredBackup) -> dict[str, object]:

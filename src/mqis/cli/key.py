@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,8 @@ from mqis.server.identity import server_name
 app = typer.Typer(help="List and rotate the signing keys of servers.", no_args_is_help=True)
 
 _LOOK_S = 0.5
+#: The hexadecimal digits of a key's identifier, and the names of servers, that a table shows.
+_SHORT_KEY, _MOST_NAMES = 12, 3
 _STAGES = {
     KeyStage.NEXT: "the new key is made known; the old one signs",
     KeyStage.FORMER: "the new key signs; the old one is still valid",
@@ -65,20 +68,32 @@ def list_(
     if json:
         print_json([_as_json(held) for held in found])
         return
-    shown = table("server", "key", "signs since (UTC)", "days", "rotation", "accepted otherwise by")
+    shown = table("server", "key", "signs since (UTC)", "days", "rotation")
+    for column in shown.columns[:4]:
+        column.no_wrap = True
     for held in found:
         shown.add_row(*map(cell, _row(held)))
     console().print(shown)
+    for held in found:
+        if held.differing:
+            say(f"{held.server}: {_differing(held.differing)}", "yellow")
 
 
 def _row(held: HeldKey) -> tuple[str, ...]:
     own = held.own
     if own is None:
-        return held.server, "?", "", "", held.problem, ""
+        return held.server, "?", "", "", held.problem
     since = time.strftime("%Y-%m-%d %H:%M", time.gmtime(own.made))
     days = str(int((time.time() - own.made) // 86400))
     stage = "" if own.stage == KeyStage.STEADY.value else own.stage
-    return held.server, own.signs_with, since, days, stage, ", ".join(held.differing)
+    return held.server, own.signs_with[:_SHORT_KEY], since, days, stage
+
+
+def _differing(names: Sequence[str]) -> str:
+    """The number of servers that accept something else than the key, and the first names."""
+    accept = "1 server accepts" if len(names) == 1 else f"{len(names)} servers accept"
+    more = ", ..." if len(names) > _MOST_NAMES else ""
+    return f"{accept} other keys: {', '.join(names[:_MOST_NAMES])}{more}"
 
 
 def _as_json(held: HeldKey) -> dict[str, object]:

@@ -55,8 +55,8 @@ def server(
 
 def _print(found: ServerPage, log: list[LogLine]) -> None:
     say(found.member.name, "bold")
-    if found.member.reason:
-        say(found.member.reason, "red")
+    if found.member.absence_text:
+        say(found.member.absence_text, "red")
     for finding in found.findings:
         say(f"{finding.what}{f': {finding.todo}' if finding.todo else ''}", STYLES[finding.gravity])
     facts = table("", "")
@@ -64,6 +64,15 @@ def _print(found: ServerPage, log: list[LogLine]) -> None:
     for word, value in found.facts:
         facts.add_row(cell(word), cell(value))
     console().print(facts)
+    if found.partitions.rows:
+        _print_partitions(found)
+    if found.neighbours.rows:
+        _print_neighbours(found)
+    for line in log:
+        print(plain(line.text))
+
+
+def _print_partitions(found: ServerPage) -> None:
     partitions = table("partition", "authority", "state", "last")
     for each in found.partitions.rows:
         style = "green" if each.lag in (Lag.AUTHORITY, Lag.IN_STEP) else "yellow"
@@ -71,15 +80,15 @@ def _print(found: ServerPage, log: list[LogLine]) -> None:
         partitions.add_row(*texts, number_text(each.last_seq))
     console().print(partitions)
     _rest(found.partitions.total - len(found.partitions.rows), "partition")
-    if found.neighbours.rows:
-        neighbours = table("neighbour", "session", "waiting")
-        for row in found.neighbours.rows:
-            session = "open" if row.neighbour.connected else "none"
-            neighbours.add_row(cell(row.neighbour.name), session, f"{row.neighbour.queued:,}")
-        console().print(neighbours)
-        _rest(found.neighbours.total - len(found.neighbours.rows), "neighbour")
-    for line in log:
-        print(plain(line.text))
+
+
+def _print_neighbours(found: ServerPage) -> None:
+    neighbours = table("neighbour", "session", "waiting")
+    for row in found.neighbours.rows:
+        session = "open" if row.neighbour.connected else "none"
+        neighbours.add_row(cell(row.neighbour.name), session, f"{row.neighbour.queued:,}")
+    console().print(neighbours)
+    _rest(found.neighbours.total - len(found.neighbours.rows), "neighbour")
 
 
 def _rest(number: int, noun: str) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from mqis.client.session import SIGNATURE_SIZE, ServerSession
 from mqis.protocol.directory import signature
 from mqis.protocol.directory.locate import Target
-from mqis.protocol.directory.objects import NAME_PROPERTY
+from mqis.protocol.directory.objects import NAME_PROPERTY, without_path_name
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
@@ -44,7 +44,7 @@ def checked(target: Target, *, creating: bool = False) -> Target:
     # That a new link does have a name is the more specific rule (3.2.6.1.4).
     has_path = kind in NAME_PROPERTY or (creating and kind is ObjectType.ROUTINGLINK)
     if target.path is not None and not has_path:
-        raise _refused(f"a {kind.label} has no path name")
+        raise _refused(without_path_name(kind))
     return target
 
 

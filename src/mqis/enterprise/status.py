@@ -122,6 +122,15 @@ class MemberStatus:
         return self.state.absence
 
     @property
+    def absence_text(self) -> str:
+        """Why it is not up, as a sentence: "It is stopped: it was killed."; empty if it is up."""
+        if self.absence is None:
+            return ""
+        subject = "Its" if self.state is MemberState.UNREADABLE else "It"
+        reason = f": {self.reason}" if self.reason and self.reason != self.state.text else ""
+        return f"{subject}{self.absence.one.replace(':', '')}{reason.rstrip('.')}."
+
+    @property
     def at_rest(self) -> bool:
         return self.state is MemberState.STORED
 

@@ -236,9 +236,9 @@ class Supervisor:
         await process.wait()
         if stay and child.task is not None:
             await child.task
-            self._enter(child, ProcessState.STOPPED, "killed")
+            self._enter(child, ProcessState.STOPPED, "it was killed")
         elif child.state is ProcessState.READY:
-            self._enter(child, ProcessState.PAUSING, "killed")  # its task is about to notice
+            self._enter(child, ProcessState.PAUSING, "it was killed")  # its task is about to notice
         return process.pid
 
     def give_up(self, name: str, reason: str) -> None:

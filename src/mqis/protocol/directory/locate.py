@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject
+from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject, without_path_name
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
@@ -68,9 +68,7 @@ def _by_path(view: View, object_type: ObjectType, path: str) -> DirectoryObject 
     if object_type is ObjectType.ROUTINGLINK:
         return _link_by_path(view, path) or view.find(object_type, path)
     if object_type not in NAME_PROPERTY:
-        raise DirectoryError(
-            HResult.MQ_ERROR_INVALID_PARAMETER, f"a {object_type.label} has no path name"
-        )
+        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, without_path_name(object_type))
     found = view.find(object_type, path)
     if found is None and object_type is ObjectType.MACHINE:
         found = view.find(object_type, path.partition(".")[0])  # QualifiedComputerName

@@ -28,6 +28,18 @@ ENTERPRISE_PARTITION = Guid.NULL
 IDENTIFIER_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.IDENTIFIER)
 NAME_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.NAME)
 SECURITY_PROPERTY: dict[ObjectType, PropId] = by_role(PropertyRole.SECURITY)
+#: What a list shows beside the identifiers of objects that have no name.
+_TOLD_APART = {ObjectType.ROUTINGLINK: "neighbor1,neighbor2", ObjectType.USER: "sid"}
+
+
+def without_path_name(object_type: ObjectType) -> str:
+    """Says that objects of a type have no name, and how one is named instead."""
+    label = object_type.label
+    text = f"a {label} has no path name"
+    if object_type not in _TOLD_APART:
+        return text
+    command = f"mqis lookup {label} --columns id,{_TOLD_APART[object_type]}"
+    return f"{text}; name it by its GUID, which '{command}' shows"
 
 
 def object_type_of(propid: int) -> ObjectType | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mqis.protocol.directory.lookup_query import Query, SortKey
-from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject
+from mqis.protocol.directory.objects import NAME_PROPERTY, DirectoryObject, without_path_name
 from mqis.protocol.directory.read_mapping import read_property
 from mqis.protocol.directory.restrictions import Restriction
 from mqis.protocol.errors import DirectoryError
@@ -78,7 +78,10 @@ class NoSuchObject(DirectoryError):
 
 def no_such_object(object_type: ObjectType, name: str) -> NoSuchObject:
     code = _NOT_FOUND.get(object_type, HResult.MQ_ERROR_INVALID_PARAMETER)
-    return NoSuchObject(code, f"there is no {object_type.label} {name!r} in the store")
+    text = f"there is no {object_type.label} {name!r} in the store"
+    if object_type not in NAME_PROPERTY and as_guid(name) is None:
+        text = f"{text}: {without_path_name(object_type)}"
+    return NoSuchObject(code, text)
 
 
 class StoreSource:

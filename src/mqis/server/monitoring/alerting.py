@@ -57,7 +57,9 @@ class AlertRule:
 def _named(link: re.Match[str]) -> str:
     """A link in words: a reader of text cannot follow it. One within the page names an alert."""
     words, page = link.groups()
-    return f"{words} (`docs/{page}`)" if page else words
+    if not page:
+        return words
+    return f"`docs/{page}`" if words == page else f"{words} (`docs/{page}`)"
 
 
 @cache
