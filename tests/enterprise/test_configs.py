@@ -30,7 +30,8 @@ KEYS = [
 
 @pytest.fixture
 def place(tmp_path: Path) -> NodePlace:
-    files = [str(tmp_path / name) for name in ("", "mqis.toml", "directory.db", "journal", "log")]
+    store, journal, log = (str(tmp_path / name) for name in ("directory.db", "journal", "log"))
+    files = (str(tmp_path), str(tmp_path / "mqis.toml"), store, journal, log)
     return NodePlace("del-dir1", "pec", "Delft", "127.0.0.1", 1, 2, 3, 4, 5, *files)
 
 
