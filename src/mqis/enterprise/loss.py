@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from dataclasses import replace
-=======
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
->>>>>>> lane-backup
 from pathlib import Path
 from shlex import quote
 
 from mqis.config.file import ConfigError, load
-<<<<<<< HEAD
-from mqis.config.nodes import NodePlace, Nodes
+from mqis.config.nodes import NodePlace, Nodes, load_nodes, supervised_place
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import StoreUrlError, file_of
 from mqis.enterprise.plan import ServerRole
 from mqis.enterprise.roles import replaced_by
-from mqis.server.loss import ways_back
-=======
-from mqis.config.nodes import NodePlace, load_nodes, supervised_place
-from mqis.config.sections import ConfiguredRole
-from mqis.config.stores import StoreUrlError, file_of
 from mqis.server.loss import restore_way
 from mqis.storage.sqlite import fault_at
 
 _KEY = "signing.key"
->>>>>>> lane-backup
 
 
 def fault_of(place: NodePlace) -> str | None:
