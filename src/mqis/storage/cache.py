@@ -58,7 +58,7 @@ class Kept(NamedTuple):
     weight: int
 
 
-class Segment:
+class Tier:
     """Some results, which go together."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Segment:
 class Shelf:
     """Cached results of one kind, up to a total weight.
 
-    A result that is asked for a second time moves from the first segment to the second. When the
+    A result that is asked for a second time moves from the first tier to the second. When the
     shelf is full, the first makes room, if it has at least a quarter. Else the second does: what it
     holds has to be asked for once more before the shelf is full again.
     """
@@ -92,13 +92,13 @@ class Shelf:
         self.start_over()
 
     def start_over(self) -> None:
-        self._once, self._again, self._before = Segment(), Segment(), Segment()
+        self._once, self._again, self._before = Tier(), Tier(), Tier()
         self._size = 0
 
     def __len__(self) -> int:
-        return sum(len(segment.found) for segment in self.segments())
+        return sum(len(tier.found) for tier in self.tiers())
 
-    def segments(self) -> tuple[Segment, ...]:
+    def tiers(self) -> tuple[Tier, ...]:
         return self._once, self._again, self._before
 
     def get(self, query: Hashable) -> Kept | None:
@@ -123,10 +123,10 @@ class Shelf:
         self._size += weight
         while self._size > self._most:
             if self._once.size >= self._most // 4:
-                self._once = Segment()
+                self._once = Tier()
             else:
-                self._again, self._before = Segment(), self._again
-            self._size = weight + sum(segment.size for segment in self.segments())
+                self._again, self._before = Tier(), self._again
+            self._size = weight + sum(tier.size for tier in self.tiers())
 
 
 class QueryCache:
@@ -200,12 +200,12 @@ class QueryCache:
         one of its keys. The queries of the other objects in a dropped result stay listed; they are
         dropped as well when the cache starts over.
         """
-        segments = [segment for shelf in self._shelves for segment in shelf.segments()]
-        segments = [segment for segment in segments if segment.queries]
+        tiers = [tier for shelf in self._shelves for tier in shelf.tiers()]
+        tiers = [tier for tier in tiers if tier.queries]
         for changed in commits:
             for entry in changed.entries:
-                for segment in segments:
-                    segment.forget(entry)
+                for tier in tiers:
+                    tier.forget(entry)
 
 
 def _is_small(obj: DirectoryObject) -> bool:
