@@ -58,7 +58,7 @@ class StoreCondition:
             return f"the store does not answer since {at}: {self.outage.reason}"
         if self.damage is not None:
             at = time.strftime("%H:%M:%S UTC", time.gmtime(self.damage.since))
-            return f"the store is damaged (found at {at}): {_REPAIR}"
+            return f"the store is {self.damage.reason} (found at {at}): {_REPAIR}"
         return None
 
     # --- admitting calls --------------------------------------------------------------------------
@@ -110,10 +110,10 @@ class StoreCondition:
         else:
             self.report(f"the store was slow: {outage.reason}")
 
-    def report_damage(self, detail: str) -> None:
-        """Records that the store is damaged; only the report contains ``detail``."""
+    def report_damage(self, detail: str, reason: str = "damaged") -> None:
+        """Records that the store is damaged, or gone; only the report contains ``detail``."""
         with self._lock:
             if self.damage is not None:
                 return
-            self.damage = Trouble("damaged")
-        self.report(f"the store is damaged: {detail}; {_REPAIR}")
+            self.damage = Trouble(reason)
+        self.report(f"the store is {reason}: {detail}; {_REPAIR}")

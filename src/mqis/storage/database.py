@@ -120,6 +120,10 @@ class DatabaseStore(ABC):
         with self.read() as view:
             view.partitions()
 
+    def trouble(self) -> str | None:
+        """The reason why the store cannot be used, in words that anybody may read."""
+        return self.condition.trouble
+
     def close(self) -> None:
         """Waits for the writer, then closes every connection."""
         with self._write_lock:

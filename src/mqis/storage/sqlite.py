@@ -171,6 +171,8 @@ class SqliteStore(DatabaseStore):
         super().__init__(create=create, read_only=read_only)
         self._create = False  # a file that vanishes later is an error; do not create a new store
         self._cache = QueryCache(self._commits)
+        #: The file that is open; another one may get its name.
+        self._file = _file_at(self.path)
 
     def cache_at_most(self, objects: int) -> None:
         """Sets the number of objects that the cache holds."""
@@ -232,7 +234,23 @@ class SqliteStore(DatabaseStore):
         """Counts the commit unless it is empty: a number would have to be written and flushed."""
         assert isinstance(session, _SqliteSession)
         if session.has_changed:
+            self._look_for_file()
+            self.condition.admit_writer()
             commit.count(session)
+
+    def trouble(self) -> str | None:
+        self._look_for_file()
+        return super().trouble()
+
+    def _look_for_file(self) -> None:
+        """Ends all writing if the file was removed or replaced: commits to it would be lost."""
+        try:
+            there = _file_at(self.path)
+        except OSError:  # it may not be looked for any more, but it may be there
+            return
+        if self._file is not None and there != self._file:
+            what = "removed" if there is None else "replaced by another one"
+            self.condition.report_damage(f"{self.path}: the file was {what}", f"gone ({what})")
 
     def copy_to(self, path: Path) -> None:
         """Copies the current store to a new file, without blocking others."""
@@ -304,6 +322,15 @@ class SqliteStore(DatabaseStore):
         found = session.run("PRAGMA integrity_check(20)")
         damage = [row[0] for row in found if row[0] != "ok"]
         return [*(f"{row[0]} is not part of a store" for row in foreign), *damage]
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Tells the file apart from every other one; None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _recognise(session: DatabaseSession, path: Path, *, create: bool) -> None:

@@ -25,7 +25,7 @@ NOT_SERVING = Absence(" does not serve clients yet", " do not serve clients yet"
 
 def trouble_of(store: Store) -> str | None:
     """The known trouble of a store, without accessing it; None if there is none."""
-    return store.condition.trouble if isinstance(store, DatabaseStore) else None
+    return store.trouble() if isinstance(store, DatabaseStore) else None
 
 
 def _store_problems(store: Store) -> list[str]:
