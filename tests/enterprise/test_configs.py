@@ -24,7 +24,7 @@ KEYS = [
     (section.name, key.name)
     for section in fields(Config)
     if section.name != "hosts"
-    for key in fields(section.default)
+    for key in fields(type(getattr(Config(), section.name)))
 ]
 
 

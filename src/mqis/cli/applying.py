@@ -43,7 +43,7 @@ _RUNNING = (ProcessState.READY, ProcessState.STARTING, ProcessState.PAUSING)
 
 
 @dataclass(frozen=True, slots=True)
-class ShownChange:
+class PlannedChange:
     """The difference that a file makes, and what 'mqis up' does besides."""
 
     difference: PlanDifference
@@ -58,7 +58,7 @@ class ShownChange:
         return len(self.difference.steps) + len(self.follows)
 
 
-def planned_change(what: Launch) -> ShownChange | None:
+def planned_change(what: Launch) -> PlannedChange | None:
     """The change that the file makes; None before the enterprise is founded, or if its PEC
     cannot be read (which is told when that starts)."""
     before = carried_out(what.run)
@@ -85,7 +85,7 @@ def planned_change(what: Launch) -> ShownChange | None:
     }
     joining = {n.name for n in there if name_key(n.name) in backups and not is_member(n)}
     starts = _starts(what.run, there, joining)
-    return ShownChange(difference, follows, starts, without_gates(what.plan, difference.steps))
+    return PlannedChange(difference, follows, starts, without_gates(what.plan, difference.steps))
 
 
 def _starts(run: Path, nodes: Sequence[NodePlace], joining: Set[str]) -> dict[str, str]:
@@ -118,7 +118,7 @@ def _directory(what: Launch, pec: NodePlace) -> Iterator[Source]:
         store.close()
 
 
-def write_adopted(path: Path, change: ShownChange | None, *, json: bool) -> None:
+def write_adopted(path: Path, change: PlannedChange | None, *, json: bool) -> None:
     """Writes what commands have changed into the file."""
     told = [] if change is None else adopt(path, change.difference)
     if json:
@@ -129,7 +129,7 @@ def write_adopted(path: Path, change: ShownChange | None, *, json: bool) -> None
     say(f"{path}: {counted(len(told), 'change')} written" if told else f"{path}: nothing to adopt")
 
 
-def agreed_to(change: ShownChange, what: Launch, *, yes: bool, dry_run: bool, json: bool) -> bool:
+def agreed_to(change: PlannedChange, what: Launch, *, yes: bool, dry_run: bool, json: bool) -> bool:
     """Shows a change and asks; returns False if that was all that was wanted."""
     bad = impossible(change.difference)
     if json and dry_run:
@@ -147,7 +147,7 @@ def agreed_to(change: ShownChange, what: Launch, *, yes: bool, dry_run: bool, js
     return True
 
 
-def apply_live(change: ShownChange, what: Launch, path: Path, *, json: bool) -> None:
+def apply_live(change: PlannedChange, what: Launch, path: Path, *, json: bool) -> None:
     """Lets the supervisor carry out the file; returns when it is done."""
     refused: list[str] = []
     failed: dict[str, str] = {}
@@ -172,7 +172,7 @@ def apply_live(change: ShownChange, what: Launch, path: Path, *, json: bool) -> 
         raise typer.Exit(1)
 
 
-def _outcome(change: ShownChange, refused: Sequence[str], failed: Set[str]) -> str:
+def _outcome(change: PlannedChange, refused: Sequence[str], failed: Set[str]) -> str:
     """What was done, each thing with its own number of failures."""
     steps = {f"{step.kind} {step.name}: ": step for step in change.difference.steps}
     servers = {s.name for s in steps.values() if s.kind is EntryKind.SERVER} | change.follows.keys()
@@ -195,13 +195,13 @@ def _outcome(change: ShownChange, refused: Sequence[str], failed: Set[str]) -> s
 # --- output ---------------------------------------------------------------------------------------
 
 
-def _rows(change: ShownChange) -> list[tuple[Action, str, str, str]]:
+def _rows(change: PlannedChange) -> list[tuple[Action, str, str, str]]:
     steps = [(s.action, s.kind.value, s.name, s.detail) for s in change.difference.steps]
     server = EntryKind.SERVER.value
     return [*((Action.CHANGE, server, *row) for row in change.follows.items()), *steps]
 
 
-def _show(change: ShownChange, what: Launch) -> None:
+def _show(change: PlannedChange, what: Launch) -> None:
     if rows := _rows(change):
         made = table("", "what", "name", "detail")
         for action, *texts in rows:
@@ -218,7 +218,7 @@ def _show(change: ShownChange, what: Launch) -> None:
         say(f"'mqis up --adopt' writes into {what.source} what commands have changed", "dim")
 
 
-def _as_json(change: ShownChange) -> dict[str, object]:
+def _as_json(change: PlannedChange) -> dict[str, object]:
     keys = "action", "kind", "name", "detail"
     difference = change.difference
     return {
