@@ -167,9 +167,9 @@ def test_haste_does_not_wait_for_one_that_does_not_end(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-async def applied(request: Mapping[str, Any]) -> list[str]:
+async def applied(request: Mapping[str, Any]) -> dict[str, Any]:
     """Stands for what carries out a plan."""
-    return [str(request["file"]), str(request["remove"])]
+    return {"refused": [str(request["file"]), str(request["remove"])]}
 
 
 def test_commands_over_the_socket(tmp_path: Path) -> None:
