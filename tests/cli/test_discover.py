@@ -207,10 +207,6 @@ def test_the_ready_line_names_the_port(demo_store: Path, tmp_path: Path) -> None
 
 def test_a_wrong_place_to_listen(demo_store: Path, tmp_path: Path) -> None:
     prepare(tmp_path, demo_store, CONFIG)
-    for option, reason in (
-        ("localhost", b"discovery.listen: 'localhost' is not an IP address"),
-        ("127.0.0.1:x", b"discovery.port: must be a number from 0 to 65535, not 'x'"),
-    ):
-        done = process("serve", "--discovery", option, directory=tmp_path, env=dict(os.environ))
-        assert done.returncode == 1
-        assert reason in done.stderr
+    done = process("serve", "--discovery", "localhost", directory=tmp_path, env=dict(os.environ))
+    assert done.returncode == 1
+    assert b"discovery.listen: 'localhost' is not an IP address" in done.stderr
