@@ -93,20 +93,6 @@ def test_a_promoted_backup_answers_nobody_before_the_directory_names_it(
     assert len(answers(enterprise)) == 1
 
 
-def test_a_promoted_backup_answers_the_pec_about_its_site_at_once(enterprise: Enterprise) -> None:
-    """The PEC asks who it has named; without an answer it would wait for its next attempt."""
-    enterprise.crash("psc")
-    becomes(enterprise, "bsc", Role.PSC)
-    enterprise.sent.clear()
-    end, none = SequenceNumber.MAX, SequenceNumber.MIN
-    request = SyncRequest(SITE_A, SITE_B, none, end, none, False, 1, "pec")
-    enterprise.inject("pec", "bsc", request)
-    found = [
-        enterprise.messages(kind, to="pec", sender="bsc") for kind in (SyncReply, AlreadyPurged)
-    ]
-    assert sum(map(len, found)) == 1
-
-
 def test_a_psc_that_became_a_backup_asks_first_when_it_is_promoted_again(
     enterprise: Enterprise,
 ) -> None:

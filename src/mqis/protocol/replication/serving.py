@@ -54,20 +54,11 @@ def _has_no_office(work: Work, request: SyncRequest, state: Partition) -> bool:
 
     Its copies are those of a backup. That of the enterprise names the former PSC: others of the
     site would take that from it, and turn to the former one for good. A server that is promoted
-    after it would take its copies for the newest (E75). The PEC, which has named it, gets the copy
-    of its site, or it would wait for its own next attempt.
+    after it would take its copies for the newest (E75).
     """
     if work.me.is_pec or _restores(work, request, state):
         return False
-    if state.id == work.me.site and name_key(request.requester) == _pec(work, state):
-        return False
     return not recovery.has_served(work.tx, work.me.site)
-
-
-def _pec(work: Work, state: Partition) -> str:
-    """The key of the PEC's name; of the partition's authority, while no PEC is known."""
-    enterprise = work.partition(ENTERPRISE_PARTITION)
-    return name_key(state.owner if enterprise is None else enterprise.owner)
 
 
 def _answer(work: Work, state: Partition, request: SyncRequest) -> None:
@@ -105,8 +96,10 @@ def _restores(work: Work, request: SyncRequest, state: Partition) -> bool:
 
     So does the PEC where it stands in for a PSC (``standing_in``).
     """
+    enterprise = work.partition(ENTERPRISE_PARTITION)
+    pec = state.owner if enterprise is None else enterprise.owner
     requester = name_key(request.requester)
-    return request.is_sync0 and requester in (name_key(state.owner), _pec(work, state))
+    return request.is_sync0 and requester in (name_key(state.owner), name_key(pec))
 
 
 def is_purged(request: SyncRequest, state: Partition) -> bool:
