@@ -21,7 +21,7 @@ from mqis.config.nodes import load_nodes, save_nodes
 from mqis.config.processlocks import holder
 from mqis.enterprise.control import LOCK
 from tests.cli.commands import process, run
-from tests.cli.test_up import Acme, agreed
+from tests.cli.test_up import Acme, agreed, running_acme
 from tests.waiting import wait_until
 
 LEI_DIR3 = """
@@ -34,13 +34,8 @@ role = "bsc"
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acme]:
-    made = Acme(tmp_path_factory.mktemp("applied"))
-    try:
-        made.mqis("up", "--detach")
-        made.until(agreed)
+    with running_acme(tmp_path_factory.mktemp("applied")) as made:
         yield made
-    finally:
-        run("down", "--run", made.run)
 
 
 def change(acme: Acme, old: str, new: str) -> None:

@@ -11,18 +11,13 @@ import pytest
 from mqis.admin.backup.collection import backups_in
 from mqis.config.nodes import load_nodes
 from tests.cli.commands import process, run
-from tests.cli.test_up import SERVERS, Acme, agreed
+from tests.cli.test_up import SERVERS, Acme, agreed, running_acme
 
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acme]:
-    made = Acme(tmp_path_factory.mktemp("backups"))
-    try:
-        made.mqis("up", "--detach")
-        made.until(agreed)
+    with running_acme(tmp_path_factory.mktemp("backups")) as made:
         yield made
-    finally:
-        run("down", "--run", made.run)
 
 
 @pytest.fixture(scope="module")

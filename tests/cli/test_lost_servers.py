@@ -20,10 +20,9 @@ from pathlib import Path
 import pytest
 
 from mqis.config.file import load
-from mqis.config.nodes import load_nodes
 from mqis.enterprise.states import load_states
 from tests.cli.commands import run
-from tests.cli.test_up import PLAN, Acme, agreed
+from tests.cli.test_up import PLAN, Acme, agreed, running_acme
 from tests.waiting import DEADLINE_S
 
 #: Far below the minute after which a command gives the supervisor up.
@@ -32,17 +31,8 @@ SOON_S = DEADLINE_S / 6
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acme]:
-    made = Acme(tmp_path_factory.mktemp("lost"))
-    try:
-        made.mqis("up", "--detach")
-        made.until(agreed)
+    with running_acme(tmp_path_factory.mktemp("lost")) as made:
         yield made
-    finally:
-        run("down", "--run", made.run)
-
-
-def home_of(acme: Acme, server: str) -> Path:
-    return Path(load_nodes(acme.run).named(server).home)
 
 
 def states(acme: Acme) -> dict[str, str]:
@@ -62,12 +52,12 @@ def started(acme: Acme, server: str) -> str:
 def test_a_server_without_its_directory_is_told_at_once(acme: Acme) -> None:
     """It was "lock file cannot be made", after six tries."""
     acme.mqis("stop", "lei-dir1")
-    home = home_of(acme, "lei-dir1")
+    home = acme.home("lei-dir1")
     shutil.rmtree(home)
     told = started(acme, "lei-dir1")
     assert f"{home}: the server's directory is gone" in told
     assert f"mqis restore FILE --config {home / 'mqis.toml'}" in told
-    other = home_of(acme, "lei-dir2") / "mqis.toml"
+    other = acme.home("lei-dir2") / "mqis.toml"
     assert f"mqis promote --rebuild lei-dir1 --to {home} --config {other} && mqis up; or " in told
     assert "put a backup of its site in its place: mqis promote lei-dir2\n" in told
     assert states(acme) == {"del-dir1": "ready", "lei-dir1": "failed", "lei-dir2": "ready"}
@@ -75,7 +65,7 @@ def test_a_server_without_its_directory_is_told_at_once(acme: Acme) -> None:
 
 def test_nobody_is_sent_to_found_a_second_enterprise(acme: Acme) -> None:
     """Both commands said that 'mqis init' writes the configuration that is gone."""
-    home = home_of(acme, "lei-dir1")
+    home = acme.home("lei-dir1")
     examined = json.loads(acme.mqis("doctor", "--json", status=1))
     (faults,) = (s["findings"] for s in examined["servers"] if s["server"] == "lei-dir1")
     (listed,) = json.loads(acme.mqis("key", "list", "lei-dir1", "--json"))
@@ -100,13 +90,13 @@ def test_after_a_promotion_all_come_up_again(acme: Acme, monkeypatch: pytest.Mon
     assert "Acme is up: 3 servers ready" in told
     roles = [(s["name"], s["role"]) for s in acme.until(agreed)["servers"]]
     assert roles == [("del-dir1", "pec"), ("lei-dir1", "bsc"), ("lei-dir2", "psc")]
-    shown = run("get", "machine", "lei-dir1", "-s", home_of(acme, "lei-dir2") / "directory.db")
+    shown = run("get", "machine", "lei-dir1", "-s", acme.home("lei-dir2") / "directory.db")
     assert "routing, BSC" in shown.stdout  # the plan still has another role
 
 
 def test_a_server_without_its_store_is_told_at_once(acme: Acme) -> None:
     """The command waited for a minute, and said that the supervisor did not answer."""
-    home = home_of(acme, "lei-dir2")
+    home = acme.home("lei-dir2")
     acme.mqis("backup", f"{acme.directory / 'backups'}/", "--config", str(home / "mqis.toml"))
     acme.mqis("stop", "lei-dir2")
     (home / "directory.db").unlink()
@@ -119,7 +109,7 @@ def test_a_server_without_its_store_is_told_at_once(acme: Acme) -> None:
 
 def test_a_file_that_is_no_store_is_told_at_once(acme: Acme) -> None:
     """The server was started six times, and no way back was named."""
-    store = home_of(acme, "lei-dir2") / "directory.db"
+    store = acme.home("lei-dir2") / "directory.db"
     store.write_text("these are my notes\n" * 100)
     told = started(acme, "lei-dir2")
     assert f"{store}: is not an mqis store, or its beginning is damaged: " in told
@@ -134,7 +124,7 @@ def test_a_file_that_is_no_store_is_told_at_once(acme: Acme) -> None:
 
 def test_servers_that_cannot_start_stop_no_other(acme: Acme) -> None:
     acme.mqis("down")
-    config = home_of(acme, "lei-dir1") / "mqis.toml"
+    config = acme.home("lei-dir1") / "mqis.toml"
     sound = config.read_text()
     wrong = "\n".join(
         "port = 99999" if line.startswith("port = 2879") else line for line in sound.splitlines()
@@ -153,7 +143,7 @@ def test_servers_that_cannot_start_stop_no_other(acme: Acme) -> None:
 
 def test_a_server_comes_back_from_its_own_backup_without_a_switch(acme: Acme) -> None:
     """The accounts belong to all servers: those of the backup do not replace them."""
-    home, accounts = home_of(acme, "lei-dir2"), acme.run / "accounts.toml"
+    home, accounts = acme.home("lei-dir2"), acme.run / "accounts.toml"
     accounts.write_text(f"{accounts.read_text()}\n# newer than the backup\n")
     (backup,) = (acme.directory / "backups").iterdir()
     (home / "directory.db").unlink()
@@ -193,7 +183,7 @@ def way(told: str, begin: str) -> str:
 def test_a_backup_is_restored_over_the_other_files_as_told(acme: Acme) -> None:
     """The command that the message had was refused, because other files are there."""
     acme.mqis("stop", "lei-dir2")
-    (home_of(acme, "lei-dir2") / "directory.db").unlink()
+    (acme.home("lei-dir2") / "directory.db").unlink()
     command = way(started(acme, "lei-dir2"), "restore a backup of it")
     (backup,) = (acme.directory / "backups").iterdir()
     as_told(acme, f"{command.replace('FILE', shlex.quote(str(backup)))} && mqis start lei-dir2")
@@ -202,7 +192,7 @@ def test_a_backup_is_restored_over_the_other_files_as_told(acme: Acme) -> None:
 
 def test_a_lost_authority_is_rebuilt_as_told(acme: Acme) -> None:
     """The message named no configuration, and a directory that is not the server's."""
-    home = home_of(acme, "lei-dir2")
+    home = acme.home("lei-dir2")
     acme.mqis("stop", "lei-dir2")
     (home / "directory.db").unlink()
     command = way(started(acme, "lei-dir2"), "rebuild it from the copy of lei-dir1")
@@ -217,7 +207,7 @@ def test_a_lost_authority_is_rebuilt_as_told(acme: Acme) -> None:
 
 def test_a_lost_backup_joins_again_as_told(acme: Acme) -> None:
     """Everything was to be stopped for it."""
-    home = home_of(acme, "lei-dir1")
+    home = acme.home("lei-dir1")
     acme.mqis("stop", "lei-dir1")
     (home / "directory.db").unlink()
     command = way(started(acme, "lei-dir1"), "let it join again")
@@ -234,7 +224,7 @@ def test_a_lost_backup_joins_again_as_told(acme: Acme) -> None:
 def test_no_second_enterprise_is_founded_where_the_pec_was_lost(acme: Acme) -> None:
     """A changed plan would have had one founded under the old name."""
     acme.mqis("down")
-    home = home_of(acme, "del-dir1")
+    home = acme.home("del-dir1")
     kept = shutil.move(home, home.with_name("del-dir1.kept"))
     acme.file.write_text(f"{PLAN}\n[[queue]]\npath = 'app1\\new'\n", encoding="utf-8")
     told = acme.mqis("up", "--detach", status=1)

@@ -18,24 +18,15 @@ from mqis.config.nodes import load_nodes
 from mqis.enterprise.plan import load_plan
 from mqis.protocol.queueing.signing import SigningPolicy
 from tests.cli.commands import run
-from tests.cli.test_up import Acme, agreed
+from tests.cli.test_up import Acme, agreed, running_acme
 
 PROMOTED = {"del-dir1": "pec", "lei-dir1": "bsc", "lei-dir2": "psc"}
 
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acme]:
-    made = Acme(tmp_path_factory.mktemp("replaced"))
-    try:
-        made.mqis("up", "--detach")
-        made.until(agreed)
+    with running_acme(tmp_path_factory.mktemp("replaced")) as made:
         yield made
-    finally:
-        run("down", "--run", made.run)
-
-
-def home_of(acme: Acme, server: str) -> Path:
-    return Path(load_nodes(acme.run).named(server).home)
 
 
 def roles(acme: Acme) -> dict[str, str]:
@@ -110,7 +101,7 @@ def test_it_follows_also_while_the_others_run(acme: Acme, monkeypatch: pytest.Mo
 
 def test_servers_that_start_and_those_that_do_not_are_counted_apart(acme: Acme) -> None:
     """It was "2 servers started, 1 of them refused", and 3 of 2 if more was wrong."""
-    store = home_of(acme, "lei-dir2") / "directory.db"
+    store = acme.home("lei-dir2") / "directory.db"
     for server in ("lei-dir1", "lei-dir2"):
         acme.mqis("stop", server)
     store.rename(store.with_suffix(".away"))
@@ -144,13 +135,13 @@ def test_a_lost_psc_that_was_replaced_is_told_how_it_comes_back(
     monkeypatch.setenv("MQIS_PASSWORD_FILE", str(acme.run / "passwords" / "admin"))
     assert len(gates(acme)) == 1
     acme.mqis("kill", "lei-dir1", "--stay-down")
-    shutil.rmtree(home_of(acme, "lei-dir1"))
+    shutil.rmtree(acme.home("lei-dir1"))
     assert run("promote", "lei-dir2", "--run", acme.run).exit_code == 0
     told = acme.mqis("start", "lei-dir1", status=1)
     assert "lei-dir2 is the PSC of Leiden now; 'mqis up' lets lei-dir1 join again" in told
     assert "restore" not in told
     assert "lei-dir1 is failed and joins again" in acme.mqis("up", "--dry-run")
-    assert not home_of(acme, "lei-dir1").exists()
+    assert not acme.home("lei-dir1").exists()
 
 
 def test_the_last_gate_of_a_site_goes_with_its_server(acme: Acme) -> None:

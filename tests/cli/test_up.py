@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,9 @@ class Acme:
 
         return wait_until(look, "the status that is waited for")
 
+    def home(self, server: str) -> Path:
+        return Path(load_nodes(self.run).named(server).home)
+
     def address(self, server: str) -> str:
         node = load_nodes(self.run).named(server)
         return f"{node.address}:{node.rpc_port}"
@@ -114,6 +118,19 @@ class Acme:
 def agreed(status: dict[str, Any]) -> bool:
     """Every server is up and has every partition."""
     return bool(status["converged"]) and all(len(s["partitions"]) == 3 for s in status["servers"])
+
+
+@contextmanager
+def running_acme(directory: Path, more: str = "") -> Iterator[Acme]:
+    """The enterprise, up and agreed; ``more`` is added to its plan."""
+    made = Acme(directory)
+    made.file.write_text(PLAN + more, encoding="utf-8")
+    try:
+        made.mqis("up", "--detach")
+        made.until(agreed)
+        yield made
+    finally:
+        run("down", "--run", made.run)
 
 
 @pytest.fixture(scope="module")

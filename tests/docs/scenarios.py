@@ -12,6 +12,11 @@ from tests.estate.planted import OU
 
 #: Ends the servers of a session, however it ends.
 _ENDED = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT"
+#: The PEC asks a new PSC again within a minute, and then knows its role.
+_NAMED = (
+    "until mqis doctor --config ../delft/mqis.toml --all | grep -q 'lei-dir2 (psc)'; "
+    "do sleep 1; done"
+)
 _DOWN = "trap 'mqis down > /dev/null 2>&1 || true' EXIT"
 _RPC_PORTS = ("2879", "1135")
 #: The files of the account that reads, and the controller by the address that the certificate has.
@@ -288,6 +293,7 @@ SCENARIOS = (
         [
             ("docs/operations.md", "mkdir delft"),
             ("docs/operations.md", "cd ../utrecht"),
+            ("", _NAMED),
             ("docs/operations.md", "mqis doctor"),
         ],
         before=_ENDED,
@@ -301,7 +307,7 @@ SCENARIOS = (
             "nothing was changed (--dry-run)",
             "created queue lei-dir2\\new (",
             "lei-dir1 (bsc) at ",
-            "lei-dir2 (",  # the PEC asks it again within a minute, and then knows its new role
+            "lei-dir2 (psc) at ",
         ],
         logged=[
             "this store was restored, asking the other servers first: backup of lei-dir1, ",
