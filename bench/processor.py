@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, closing
 from cProfile import Profile
 from dataclasses import replace
 from itertools import cycle
+from math import inf
 from pathlib import Path
 from pstats import SortKey, Stats
 from tempfile import TemporaryDirectory
@@ -214,7 +215,7 @@ async def serving(path: Path, level: int) -> AsyncIterator[list[Client]]:
             DscommService(DirectoryContext(store, writer, entropy, SETTINGS)),
             ManagementService(lambda: server.endpoint),
         ]
-        server = RpcServer(services, entropy, authenticator=authenticator())
+        server = RpcServer(services, entropy, authenticator=authenticator(), turn_s=inf)
         clients = [Client(server, level) for _ in range(CLIENTS)]
         await together(clients, lambda peer: peer.validate())
         yield clients

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache, lru_cache
+from math import inf
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -138,6 +139,7 @@ class _Side:
             _Numbers(1 << 50),
             authenticator=SharedSecret(),
             budgets=self.context.budgets,
+            turn_s=inf,
         )
 
     def connect(self) -> _End:

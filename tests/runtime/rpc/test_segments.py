@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 import pytest
 
@@ -45,7 +46,7 @@ class Side:
 
     def __init__(self) -> None:
         self.transport = Kept()
-        self.server = RpcServer([Desk()], SystemEntropy())
+        self.server = RpcServer([Desk()], SystemEntropy(), turn_s=inf)  # the loop does not turn
         self.protocol = ServerProtocol(self.server)
         self.protocol.connection_made(self.transport)
         self.machine = ClientConnection()

@@ -100,6 +100,8 @@ _ENDED = {
     LogonEnd.EXPIRED: FaultStatus.CONTEXT_EXPIRED,
 }
 
+#: The PDUs that ``receive`` handles in one call: no stranger may send so many that others wait.
+PDUS_AT_ONCE = 8
 #: The PDU types of all DCE/RPC transports; others are not answered.
 _KNOWN_TYPES = range(21)
 
@@ -157,9 +159,10 @@ class ServerConnection:
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Takes bytes from the peer; returns the events for the driver.
 
-        PDUs after one that causes an event are left for later, and so are all while the maximum of
-        calls is open. If that leaves it ``stalled``, the driver calls it again with no data, after
-        it has handled the events and while it ``wants_data``.
+        PDUs after one that causes an event are left for later, and so are those after
+        ``PDUS_AT_ONCE``, and all while the maximum of calls is open. If that leaves it ``stalled``,
+        the driver calls it again with no data, after it has handled the events and while it
+        ``wants_data``.
         """
         events: list[Event] = []
         if self.closing:
@@ -176,9 +179,10 @@ class ServerConnection:
         if data:
             buffer += data
             self._last_activity = now
-        self.stalled = progress = False
+        self.stalled = False
+        taken = 0
         while not self.closing and len(buffer) >= HEADER_SIZE:
-            if events or not self.wants_data:
+            if events or taken == PDUS_AT_ONCE or not self.wants_data:
                 self.stalled = True
                 break
             header = Header.decode(buffer)
@@ -190,15 +194,21 @@ class ServerConnection:
                 break
             pdu = bytes(buffer[:size])
             del buffer[:size]
-            progress = True
+            taken += 1
             if not self._take_whole(pdu, now, events):
                 self._statistics.packets_in += 1
                 self._handle(pdu, header, now, events)
         if not buffer or not self.wants_data:
             self._pdu_began = None
-        elif progress or self._pdu_began is None:
+        elif taken or self._pdu_began is None:
             self._pdu_began = now
         return events
+
+    def keep(self, data: bytes, now: float) -> None:
+        """Takes bytes for later: it is ``stalled`` then."""
+        self._buffer += data
+        self._last_activity = now
+        self.stalled = True
 
     def at_once(self, data: bytes, now: float) -> Call | None:
         """The call that ``data`` is, if nothing else is under way: the driver may answer it alone.

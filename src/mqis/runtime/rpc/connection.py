@@ -93,6 +93,9 @@ class ConnectionOwner(Protocol):
     def waits(self, connection: ServerProtocol) -> None:
         """Notes that a stranger's connection waits for its client."""
 
+    def must_wait(self, connection: ServerProtocol) -> bool:
+        """Returns whether a stranger's connection must wait for its turn, when it works."""
+
     def charge(self, connection: ServerProtocol, name: Identity | None = None) -> Charge:
         """A charge for a connection's memory; ``name``: the caller that has logged on over it."""
 
@@ -153,12 +156,16 @@ class ServerProtocol(asyncio.Protocol):
         if machine is None or self._ending:
             return
         now = self._loop.time()
+        if not self._named and self._server.must_wait(self):
+            machine.keep(data, now)
+            self._flush()
+            return
         call = machine.at_once(data, now) if self._is_quiet() else None
         if call is not None and self._answered_alone(machine, call, now):
             return
         if call is None:
             self._events.extend(machine.receive(data, now))
-        self._work()
+        self.work()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
@@ -189,24 +196,27 @@ class ServerProtocol(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._blocked = False
-        self._work()
+        self.work()
 
     # --- the machine ------------------------------------------------------------------------------
 
-    def _work(self) -> None:
-        """Handles new and held-back events, as long as the client reads its answers."""
+    def work(self) -> None:
+        """Handles new and held-back events, as long as the client reads its answers.
+
+        A stranger's are handled in its turns.
+        """
         machine = self._machine
         if machine is None or self._working:
             return
         self._working = True
         try:
-            while not self._blocked:
+            while not self._blocked and (self._events or (machine.stalled and machine.wants_data)):
+                if not self._named and self._server.must_wait(self):
+                    break
                 if self._events:
                     self._handle(self._events.popleft())
-                elif machine.stalled and machine.wants_data:
-                    self._events.extend(machine.receive(b"", self._loop.time()))
                 else:
-                    break
+                    self._events.extend(machine.receive(b"", self._loop.time()))
                 if machine.unsent >= WRITE_AT:
                     self._flush()
         finally:
@@ -335,7 +345,7 @@ class ServerProtocol(asyncio.Protocol):
         else:
             events = machine.respond(call, task.result(), now)
         self._events.extend(events)
-        self._work()
+        self.work()
 
     def _status_of(self, error: BaseException, call: Call) -> int:
         if isinstance(error, RpcFault):
@@ -354,7 +364,7 @@ class ServerProtocol(asyncio.Protocol):
         future: asyncio.Future[tuple[bytes, bool]] = self._loop.create_future()
         self._answers[call] = future
         self._update_state()
-        self._work()
+        self.work()
         limit_s = self._server.endpoint.limits.call_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -439,11 +449,11 @@ class ServerProtocol(asyncio.Protocol):
         return True
 
     def _regulate(self) -> None:
-        """Pauses reading while there is no room for calls, or the client does not read answers."""
+        """Pauses reading while something waits, or the client does not read its answers."""
         transport, machine = self._transport, self._machine
         if transport is None or machine is None or self._ending:
             return
-        pause = self._blocked or not machine.wants_data
+        pause = self._blocked or not machine.wants_data or machine.stalled
         if pause is self._paused or transport.is_closing():
             return
         if pause:
@@ -466,7 +476,11 @@ class ServerProtocol(asyncio.Protocol):
         self._cancel_timer()
         if self._paused:
             transport.resume_reading()
-        transport.write_eof()
+        try:
+            transport.write_eof()
+        except OSError:  # the client has reset the connection meanwhile
+            transport.abort()
+            return
         self._timer = self._loop.call_later(LINGER_S, transport.abort)
 
     # --- time -------------------------------------------------------------------------------------

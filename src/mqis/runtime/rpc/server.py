@@ -22,6 +22,7 @@ from mqis.runtime.peers import source_of
 from mqis.runtime.rpc.connection import RpcSession, ServerProtocol
 from mqis.runtime.rpc.incoming import Service
 from mqis.runtime.rpc.statistics import Served
+from mqis.runtime.turns import TURN_S, Turns
 
 log = logging.getLogger(__name__)
 
@@ -55,11 +56,13 @@ class RpcServer:
         rate: RateLimit | None = None,
         exempt: Callable[[str], bool] = lambda _peer: False,
         budgets: Budgets | None = None,
+        turn_s: float = TURN_S,
     ) -> None:
         """``rate`` limits the new connections of each address; ``exempt`` addresses are free of
         that limit and of ``max_connections_per_peer``, but not of ``budgets``. Without these the
         handles are limited by the default of ``AssociationGroups``. Callers that are protected
-        below ``min_level`` are anonymous."""
+        below ``min_level`` are anonymous. ``turn_s`` seconds of each turn of the event loop are for
+        strangers."""
         self._memory = memory_budget() if budgets is None else budgets.memory
         handles = None if budgets is None else budgets.handles
         #: The time of the last log line of each kind.
@@ -79,6 +82,7 @@ class RpcServer:
             spares_busy=False,
             exempt=exempt,
         )
+        self._turns = Turns(turn_s)
         self._listener: asyncio.Server | None = None
         self.endpoint = ServerEndpoint(
             tuple(service.interface for service in services),
@@ -174,6 +178,9 @@ class RpcServer:
 
     def waits(self, connection: ServerProtocol) -> None:
         self._crowd.waits(connection)
+
+    def must_wait(self, connection: ServerProtocol) -> bool:
+        return self._turns.must_wait(connection)
 
     def charge(self, connection: ServerProtocol, name: Identity | None = None) -> Charge:
         """A charge for a connection's memory."""

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from http import HTTPStatus
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mqis.config.logs import details
 from mqis.config.monitoring import MonitoringSection
@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 #: asked at a time, so the load does not grow with their number.
 LOOK_S = 1.0
 COMPARE_S = 2.0
+#: The rest after a document has been made, in the time that this took. Python runs one thread at a
+#: time, so whoever asks again and again would take much of the server.
+REST = 3.0
 
 
 async def start_monitoring(
@@ -61,7 +64,11 @@ class MonitoringService:
         #: Verifies the store, checks the journal and asks peers, which all take long.
         self._slow = ThreadPoolExecutor(3, "mqis-contents")
         self._exposition: Exposition | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+        #: Documents that have been asked for and are not begun.
+        self._making: dict[Callable[[], HttpAnswer], asyncio.Task[HttpAnswer]] = {}
+        self._turn = asyncio.Lock()
+        self._rests_until = 0.0
         documents = {
             "/status": self._status,
             "/metrics": self._metrics,
@@ -76,11 +83,11 @@ class MonitoringService:
     async def listen(self, address: str, port: int) -> int:
         bound = await self._server.listen(address, port)
         section = self._section
-        self._tasks.append(asyncio.create_task(self._observe_lag()))
+        self._tasks.add(asyncio.create_task(self._observe_lag()))
         if section.verify_s:
-            self._tasks.append(asyncio.create_task(self._verify(section.verify_s)))
-            self._tasks.append(asyncio.create_task(self._check_journal(section.verify_s)))
-        self._tasks.append(asyncio.create_task(self._compare()))
+            self._tasks.add(asyncio.create_task(self._verify(section.verify_s)))
+            self._tasks.add(asyncio.create_task(self._check_journal(section.verify_s)))
+        self._tasks.add(asyncio.create_task(self._compare()))
         return bound
 
     def reread(self, section: MonitoringSection) -> None:
@@ -97,9 +104,28 @@ class MonitoringService:
             await asyncio.to_thread(thread.shutdown, cancel_futures=True)
 
     async def _answer(self, document: Callable[[], HttpAnswer]) -> HttpAnswer:
-        self._sources.sample_traffic()
+        """Requests that wait share one answer: what they cost does not grow with their number."""
+        making = self._making.get(document)
+        if making is None:
+            making = self._making[document] = asyncio.create_task(self._made(document))
+            self._tasks.add(making)
+            making.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(making)  # others wait for it too
+
+    async def _made(self, document: Callable[[], HttpAnswer]) -> HttpAnswer:
+        """Makes one document after the other, and lets the server work in between."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, _explained, document, self._sources.store)
+        async with self._turn:
+            await asyncio.sleep(self._rests_until - loop.time())
+            del self._making[document]  # who asks from now on wants to see what happens meanwhile
+            self._sources.sample_traffic()
+            began = loop.time()
+            try:
+                store = self._sources.store
+                return await loop.run_in_executor(self._thread, _explained, document, store)
+            finally:
+                now = loop.time()
+                self._rests_until = now + REST * (now - began)
 
     async def _keys(self, query: str) -> HttpAnswer:
         def document() -> HttpAnswer:

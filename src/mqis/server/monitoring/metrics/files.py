@@ -1,16 +1,13 @@
-"""The metrics of a server's files: free space, the age of its key, the expiry of certificates."""
+"""The metrics of a server's files: free space, and the expiry of certificates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from cryptography import x509
 
 from mqis.config.sections import Config
-from mqis.runtime.node.keyring import KeyRing
-from mqis.runtime.node.signer import SigningKeyError
 from mqis.server.monitoring.metrics import catalogue as c
 from mqis.server.monitoring.resources import disk_free
 
@@ -20,10 +17,6 @@ Family = tuple[c.Metric, c.Samples]
 def files(config: Config) -> Iterator[Family]:
     """Yields the metrics; what cannot be read has no sample."""
     yield c.DISK_FREE, [((place,), free) for place, free in disk_free(config).items()]
-    made: c.Samples = []
-    with suppress(SigningKeyError):
-        made = c.alone(KeyRing.open(Path(config.replication.key), create=False).made)
-    yield c.KEY_MADE, made
     yield c.CERTIFICATE_EXPIRY, _expiry(config.store.ca_file)
 
 

@@ -32,10 +32,12 @@ def families(sources: Sources, view: View, status: ServerStatus) -> Iterator[Fam
     yield from files(sources.config)
     yield from _rpc(sources)
     yield from _store(sources)
-    if sources.replication is not None:
+    service = sources.replication
+    if service is not None:
+        if service.key is not None:
+            yield c.KEY_MADE, c.alone(service.key.ring.made)
         yield from replication(sources, view, status)
         yield from transport(sources, status)
-        service = sources.replication
         yield from ((m, c.alone(m.read(service))) for m in c.METRICS if m.read is not None)
         yield from journal(sources, view)
     yield from _notifications(sources)
