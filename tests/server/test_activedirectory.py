@@ -16,7 +16,7 @@ from mqis.config.sections import Config
 from mqis.protocol.discovery.knowledge import queue_manager_of
 from mqis.protocol.errors import DirectoryError
 from mqis.server.activedirectory import open_directory
-from mqis.server.directory_server import DirectoryServer
+from mqis.server.directory_server import DirectoryServer, ServeError
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.requests import SimpleBind
@@ -62,7 +62,6 @@ def test_a_server_finds_its_place_and_announces_what_the_directory_has(tmp_path:
             )
             assert ready.discovery_port
             store = open_directory(config)
-            assert store is not None
 
             def announced() -> Any:
                 with store.read() as view:
@@ -126,7 +125,9 @@ def test_the_configuration_says_how_to_reach_the_directory(tmp_path: Path) -> No
 def test_a_store_of_our_own_takes_no_directory(tmp_path: Path) -> None:
     async def test(estate: Estate, config: Config) -> None:
         for url in ("memory:", f"sqlite:{tmp_path}/mqis.db"):
-            assert open_directory(override(config, {"store": {"url": url}}, "test")) is None
+            own = override(config, {"store": {"url": url}}, "test")
+            with pytest.raises(ServeError, match=r"no enterprise|no store"):
+                await DirectoryServer(own).__aenter__()
         assert estate.server.connections == 0
 
     serve(tmp_path, test)

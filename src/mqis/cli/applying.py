@@ -15,7 +15,6 @@ from mqis.cli.output import cell, console, counted, print_json, print_warning, s
 from mqis.config.nodes import FILE, NodePlace, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
-from mqis.enterprise.adopting import adopt
 from mqis.enterprise.configs import is_member
 from mqis.enterprise.control import LOCK, ask
 from mqis.enterprise.difference import (
@@ -120,6 +119,8 @@ def _directory(what: Launch, pec: NodePlace) -> Iterator[Source]:
 
 def write_adopted(path: Path, change: PlannedChange | None, *, json: bool) -> None:
     """Writes what commands have changed into the file."""
+    from mqis.enterprise.adopting import adopt  # noqa: PLC0415 -- slow
+
     told = [] if change is None else adopt(path, change.difference)
     if json:
         print_json({"file": str(path), "adopted": told})

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 from mqis.extras import POSTGRES
@@ -24,8 +25,10 @@ from mqis.protocol.ldap.urls import (
     holds_account,
     without_account,
 )
-from mqis.protocol.ports import Store
 from mqis.wire.errors import MqisError
+
+if TYPE_CHECKING:  # slow, and many commands name a store without opening it
+    from mqis.protocol.ports import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _POSTGRES = ("postgresql", "postgres")

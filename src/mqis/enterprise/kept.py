@@ -12,8 +12,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import tomlkit
-
 from mqis.enterprise.difference import Action, Step
 from mqis.enterprise.plan import EntryKind, RunPlan, entries_of, entry_of, items_of, parse_plan
 from mqis.files import write_whole
@@ -40,6 +38,8 @@ def carried_out(run: Path) -> RunPlan | None:
 def keep(run: Path, text: str, plan: RunPlan, before: RunPlan | None, done: Sequence[Step]) -> None:
     """Notes that a plan was carried out by these steps."""
     left = {} if before is None else _left(plan, before, done)
+    import tomlkit  # noqa: PLC0415 -- slow
+
     write_whole(run / LEFT, tomlkit.dumps(left))  # first: an entry in both files does no harm
     write_whole(run / PLAN, text)
 

@@ -22,10 +22,8 @@ from mqis.runtime.ldap.tls import TlsSettings
 
 def open_directory(
     config: Config, environment: Mapping[str, str] = os.environ
-) -> ActiveDirectoryStore | None:
-    """Returns the store if the configuration names an Active Directory; None if it does not."""
-    if not directory_urls(config.store.url):
-        return None
+) -> ActiveDirectoryStore:
+    """Opens the Active Directory that a configuration names."""
     if config.server.role is not ConfiguredRole.NONE:
         raise ConfigError(
             f"server.role: {config.server.role.value} is a role of our own replication, and an "

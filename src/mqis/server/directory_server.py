@@ -16,13 +16,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from mqis.config.claims import claimed_store
 from mqis.config.file import ConfigError, Reread, reread
 from mqis.config.logs import details
 from mqis.config.sections import Config, ConfiguredRole, Gss
-from mqis.config.stores import file_of, without_passwords
+from mqis.config.stores import directory_urls, file_of, without_passwords
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.directory.allowance import Allowance
 from mqis.protocol.directory.objects import DirectoryObject
@@ -34,7 +34,6 @@ from mqis.protocol.logons import LogonLimits
 from mqis.protocol.ports import Store, View
 from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
-from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.budgets import Budgets, handle_budget, lookup_budget, memory_budget
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
@@ -47,7 +46,6 @@ from mqis.runtime.peers import is_loopback
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
-from mqis.server.activedirectory import open_directory
 from mqis.server.administration import AdministrationService
 from mqis.server.discovery import start_discovery
 from mqis.server.hosts import HostResolver
@@ -70,6 +68,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.serverlist import ServerSpec
+
+if TYPE_CHECKING:
+    from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 
 log = logging.getLogger(__name__)
 
@@ -152,6 +153,8 @@ class DirectoryServer:
         self._rpc: RpcServer | None = None
         self._replication: ReplicationService | None = None
         self._monitoring: MonitoringService | None = None
+        #: The store of a pass-through server.
+        self._active_directory: ActiveDirectoryStore | None = None
         #: The addresses of queue managers, of a server that does not replicate.
         self._resolver: HostResolver | None = None
         self._started = False
@@ -221,8 +224,8 @@ class DirectoryServer:
         else:
             self._stack.push_async_callback(self._drained, writer)
         place = await asyncio.to_thread(find_place, config, store)
-        if isinstance(store, ActiveDirectoryStore):
-            for defect in await asyncio.to_thread(store.schema_defects):
+        if self._active_directory is not None:
+            for defect in await asyncio.to_thread(self._active_directory.schema_defects):
                 log.error("%s", defect)
         if config.security.min_level.number < AuthLevel.INTEGRITY:
             level = config.security.min_level.value
@@ -283,7 +286,7 @@ class DirectoryServer:
 
     def _readers(self, store: Store) -> StoreReaders | None:
         """Threads for a store that waits for a network; the event loop reads the others."""
-        if not isinstance(store, ActiveDirectoryStore):
+        if self._active_directory is None:
             return None
         readers = StoreReaders(store)
         self._stack.callback(readers.close)
@@ -292,10 +295,12 @@ class DirectoryServer:
     async def _open_store(self) -> Store:
         """Claims and opens the store in a thread, because a database may answer late or hang."""
         section = self.config.store
-        directory = open_directory(self.config)
-        if directory is not None:
-            self._stack.callback(directory.close)
-            return directory
+        if directory_urls(section.url):
+            from mqis.server.activedirectory import open_directory  # noqa: PLC0415 -- slow
+
+            self._active_directory = open_directory(self.config)
+            self._stack.callback(self._active_directory.close)
+            return self._active_directory
         claim = claimed_store(section.url, timeout_s=section.timeout_s)
         opening = asyncio.ensure_future(asyncio.to_thread(self._stack.enter_context, claim))
         try:

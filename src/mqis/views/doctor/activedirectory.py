@@ -7,7 +7,6 @@ from contextlib import closing
 
 from mqis.config.file import ConfigError
 from mqis.config.sections import Config
-from mqis.config.stores import directory_urls
 from mqis.findings import Area, Finding
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
@@ -18,11 +17,6 @@ from mqis.wire.mqds.objecttype import ObjectType
 _DIRECTORY = Area("active directory")
 
 
-def is_served(config: Config) -> bool:
-    """Returns whether the store is an Active Directory."""
-    return bool(directory_urls(config.store.url))
-
-
 def check(config: Config) -> Iterator[Finding]:
     """Connects as the server does, and reads what it needs when it starts."""
     try:
@@ -30,9 +24,8 @@ def check(config: Config) -> Iterator[Finding]:
     except ConfigError as error:
         yield _DIRECTORY.error(str(error), "docs/pass-through.md explains the settings")
         return
-    if store is not None:
-        with closing(store):
-            yield from _connection(config, store)
+    with closing(store):
+        yield from _connection(config, store)
 
 
 def _connection(config: Config, store: ActiveDirectoryStore) -> Iterator[Finding]:

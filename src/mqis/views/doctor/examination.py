@@ -13,7 +13,7 @@ from mqis.config.file import ConfigError, load
 from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import Config, ConfiguredRole
-from mqis.config.stores import file_of, open_store
+from mqis.config.stores import directory_urls, file_of, open_store
 from mqis.enterprise.loss import loss_at
 from mqis.extras import PIPELINE
 from mqis.findings import Area, CheckReport, Finding
@@ -23,7 +23,7 @@ from mqis.server.identity import identify, server_name
 from mqis.server.loss import ways_back
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import schema_version
-from mqis.views.doctor import activedirectory, archive, files, health, keys, peers, ports, stores
+from mqis.views.doctor import archive, files, health, keys, peers, ports, stores
 from mqis.views.doctor.patient import Patient, neighbours
 
 _CONFIGURATION, _STORE = Area("configuration"), Area("store")
@@ -68,7 +68,9 @@ def _opened(file: Path, config: Config) -> tuple[Store | None, list[Finding]]:
 
     An Active Directory has checks of its own.
     """
-    if activedirectory.is_served(config):
+    if directory_urls(config.store.url):
+        from mqis.views.doctor import activedirectory  # noqa: PLC0415 -- slow
+
         return None, list(activedirectory.check(config))
     path = file_of(config.store.url)
     version = None if path is None or not path.exists() else schema_version(path)
