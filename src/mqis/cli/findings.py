@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +18,9 @@ from mqis.cli.output import cell, console, counted, print_warning, say, table
 from mqis.findings import CheckReport, Finding, Gravity, worst
 from mqis.protocol.activedirectory.estate.findings import ldif_of
 from mqis.protocol.hygiene.checks import finding_row
-from mqis.storage.journal.checking import JournalCheck
+
+if TYPE_CHECKING:
+    from mqis.storage.journal.checking import JournalCheck
 
 STYLES = {
     Gravity.OK: "green",

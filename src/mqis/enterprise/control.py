@@ -20,6 +20,7 @@ from typing import Any
 
 from mqis.config.nodes import NodesError
 from mqis.config.processlocks import holder
+from mqis.enterprise.follow import let_follow
 from mqis.enterprise.states import load_states
 from mqis.enterprise.supervisor import Supervisor
 from mqis.wire.errors import MqisError
@@ -109,8 +110,6 @@ class ControlServer:
                 supervisor.start(name)
                 await supervisor.ready([name], patient=False)
             elif what == "follow":
-                from mqis.enterprise.follow import let_follow  # noqa: PLC0415 -- slow
-
                 await let_follow(supervisor, [name], str(request["psc"]))
             elif what == "kill":
                 return {"pid": await supervisor.kill(name, stay=bool(request.get("stay")))}

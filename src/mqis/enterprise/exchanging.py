@@ -13,7 +13,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqis.admin.promote.takeover import plan_takeover
 from mqis.config.nodes import NodePlace, Nodes, NodesError
 from mqis.config.stores import open_store
 from mqis.enterprise.difference import Step
@@ -75,6 +74,8 @@ class Exchange:
         await let_follow(supervisor, (self.old.name, *self.others), self.new.name)
 
     def _take_over(self, administrator: Administrator, connect: Connect) -> None:
+        from mqis.admin.promote.takeover import plan_takeover  # noqa: PLC0415 -- slow
+
         with connect(self.pec, administrator) as directory:
             plan_takeover(Path(self.new.config), directory, stopped=True).carry_out(directory)
 

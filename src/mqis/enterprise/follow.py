@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-from mqis.admin.promote.following import plan_follow
 from mqis.config.nodes import NodePlace
 from mqis.enterprise.supervisor import Supervisor
 from mqis.protocol.directory.objects import name_key
@@ -33,4 +32,6 @@ async def let_follow(supervisor: Supervisor, names: Iterable[str], psc: str) -> 
 
 def follow(place: NodePlace, psc: str) -> None:
     """Makes a server that is stopped a backup which follows ``psc``."""
+    from mqis.admin.promote.following import plan_follow  # noqa: PLC0415 -- slow
+
     plan_follow(Path(place.config), psc).carry_out()

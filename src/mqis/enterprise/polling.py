@@ -16,7 +16,6 @@ from mqis.enterprise.states import ProcessState
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import View
 from mqis.server.monitoring.fetching import TIMEOUT_S, fetch
-from mqis.server.monitoring.gather import stored_status
 from mqis.server.monitoring.status import ServerStatus
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import schema_version
@@ -76,6 +75,8 @@ def _poll(entry: RosterEntry, read: ReadStore | None, timeout_s: float) -> Polle
         problem = reply
     if entry.store is None or read is None or _is_busy(entry):
         return Polled(entry, None, False, problem)
+    from mqis.server.monitoring.gather import stored_status  # noqa: PLC0415 -- slow
+
     try:
         with read(entry.store) as view:
             found = stored_status(view, entry.name, entry.role, entry.site)

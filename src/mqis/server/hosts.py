@@ -10,8 +10,8 @@ from ipaddress import IPv4Address
 from mqis.config.checks import as_host
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store
+from mqis.protocol.queueing.limits import PORT
 from mqis.protocol.queueing.names import canonical
-from mqis.runtime.queueing.endpoint import PORT
 from mqis.wire.errors import WireError
 from mqis.wire.mqds.address import AddressList, AddressType
 from mqis.wire.mqds.objecttype import ObjectType

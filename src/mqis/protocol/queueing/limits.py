@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from mqis.wire.mqqb.baseheader import MAX_PACKET
 from mqis.wire.mqqb.internal import DEFAULT_WINDOW
 
+#: The TCP port of queue managers, and the UDP port at which they answer pings.
+PORT, PING_PORT = 1801, 3527
+
 
 @dataclass(frozen=True, slots=True)
 class QueueingLimits:

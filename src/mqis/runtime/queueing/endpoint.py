@@ -9,14 +9,13 @@ from math import inf
 
 from mqis.protocol.discovery.limiter import RateLimit, SharedLimiter
 from mqis.protocol.queueing.events import Close, Connect, Event, Write
+from mqis.protocol.queueing.limits import PING_PORT, PORT
 from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.queueing.message import QueuedMessage
 from mqis.runtime.peers import source_of
 from mqis.runtime.queueing.connection import QueueConnection
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
-PORT = 1801
-PING_PORT = 3527
 #: Limits on answers to pings, by address and in total: sources are easily forged.
 PINGS = RateLimit(10, 20)
 ALL_PINGS = RateLimit(500, 1000)

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from mqis.protocol.ports import Store
-from mqis.runtime.node.keyring import KeyRing
-from mqis.runtime.node.members import Members
-from mqis.server.monitoring.sources import Sources
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.keyinfo import key_id
+
+if TYPE_CHECKING:  # commands read the answers, and load none of a server's parts
+    from mqis.protocol.ports import Store
+    from mqis.runtime.node.keyring import KeyRing
+    from mqis.runtime.node.members import Members
+    from mqis.server.monitoring.sources import Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class KnownKeys:
 
 def known_keys(sources: Sources, query: str) -> KnownKeys:
     """Answers a query; a server that the directory does not have has no keys."""
+    from mqis.runtime.node.members import Members  # noqa: PLC0415
+
     service = sources.replication
     members = Members(sources.store, {}) if service is None else service.driver.members
     names = parse_qs(query).get("server", [])

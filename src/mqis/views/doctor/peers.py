@@ -13,7 +13,6 @@ from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.session import QueueSession
 from mqis.protocol.replication.server import Server
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
-from mqis.runtime.authentication.clock import clock_difference_s
 from mqis.runtime.reasons import reason_of
 from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.typed import invoke
@@ -111,6 +110,8 @@ async def _directory(patient: Patient, other: KnownNeighbour, host: str) -> list
         todo = "clients cannot use it; this server does not need it to replicate"
         return [_PEERS.warning(f"the directory of {other.name} does not answer: {error}", todo)]
     found = [_PEERS.ok(f"the directory of {other.name} answers at {host}:{port}")]
+    from mqis.runtime.authentication.clock import clock_difference_s  # noqa: PLC0415 -- slow
+
     apart = await clock_difference_s(host, port, dscomm.SYNTAX, TIMEOUT_S)
     if apart is not None:
         found.append(_clock(other, apart))
