@@ -80,18 +80,19 @@ def backup(
         _list(Path(target), verify=check, json=json)
         return
     run = run or run_here(config)
+    nodes = None if run is None else load_nodes(run)
     into_directory = Path(target).is_dir() or target.endswith("/")
-    if (run is not None or keep is not None) and not into_directory:
+    if (nodes is not None or keep is not None) and not into_directory:
         raise typer.BadParameter("with --run and --keep, name a directory: DIR/ makes it")
     take = partial(_take, target=target, secrets=not without_keys, force=force)
     left_out: dict[str, str] = {}
-    if run is None:
+    if nodes is None:
         taken = [take(Path(DEFAULT_NAME) if config is None else config)]
     else:
-        taken, left_out = _take_all(load_nodes(run), take)
+        taken, left_out = _take_all(nodes, take)
     pruned = [] if keep is None or not taken else list(prune(Path(target), keep))
     if json:
-        _print_taken(taken, pruned, left_out if run is not None else None)
+        _print_taken(taken, pruned, None if nodes is None else left_out)
     else:
         _show_taken(taken, pruned)
     for server, reason in left_out.items():
