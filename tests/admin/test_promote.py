@@ -16,8 +16,10 @@ from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import Takeover, plan_takeover
 from mqis.client.remote import Remote
 from mqis.config.file import ConfigError, default_toml, load, override, parse, read
+from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
+from mqis.enterprise.replacing import Replacing
 from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.server.directory_server import DirectoryServer
@@ -95,18 +97,62 @@ async def two_backups(site: Site, stack: AsyncExitStack) -> dict[str, DirectoryS
     return {"pec1": pec}
 
 
+async def next_steps(pec: DirectoryServer, run: Path, *up: str) -> tuple[str, ...]:
+    """What 'mqis promote bsc3' leaves to the operator of 'mqis up', while ``up`` run."""
+    homes = sorted((run / "servers").iterdir())
+    places = (
+        NodePlace(
+            *(home.name, home.name[:3], "Leiden", "127.0.0.1", 1, 2, 3, 4, 5),
+            *(str(home), str(home / "mqis.toml"), str(home / "d.db"), "", ""),
+            pid=7 if home.name in up else None,
+        )
+        for home in homes
+    )
+    save_nodes(run, Nodes("Acme", tuple(places)))
+    async with client_of(pec) as client:
+        remote = Remote(Threaded(asyncio.get_running_loop()), client)  # type: ignore[arg-type]
+        return (await asyncio.to_thread(Replacing(run, "bsc3").planned, remote)).next
+
+
+async def check_next_steps(pec: DirectoryServer, run: Path) -> None:
+    """'mqis up' does what has to be typed where there is no run directory."""
+    homes = run / "servers"
+    file, other = homes / "bsc3" / "mqis.toml", homes / "bsc4" / "mqis.toml"
+    shown = (await taken_over(pec, file, dry=True)).plan
+    assert shown.next[0].startswith(f"mqis serve --config {file}; ")
+    assert shown.next[1:] == (
+        "on bsc4: mqis promote --follow bsc3; mqis serve",
+        "if psc2 comes back, there: mqis promote --follow bsc3; else delete its machine",
+    )
+    assert plan_follow(other, "bsc3").plan.next == (f"mqis serve --config {other}",)
+    by_up = (
+        "'mqis up' lets psc2 follow bsc3, or join again if its directory is gone; "
+        "'mqis up --adopt' writes the new roles into the file"
+    )
+    by_hand = f"mqis stop bsc4 && mqis promote --follow bsc3 --config {other} && mqis start bsc4"
+    assert await next_steps(pec, run, "bsc3", "bsc4") == (by_up,)
+    assert await next_steps(pec, run, "bsc3") == (by_hand, by_up)
+    shown = (await taken_over(pec, file, dry=True)).plan
+    assert shown.next[0].startswith("mqis start bsc3; ")
+    assert shown.next[1:] == (by_hand, by_up)
+    assert plan_follow(other, "bsc3").plan.next == ("mqis start bsc4",)
+    (run / "nodes.json").unlink()
+
+
 def test_a_backup_takes_the_place_of_a_lost_psc(tmp_path: Path) -> None:
     """With signatures required, the other backup and the lost PSC accept the promoted one."""
 
     async def run() -> None:
         # Long enough for the PEC to answer on a busy machine; the lost PSC never does.
-        site = Site(tmp_path, signing="require", recovery_wait_s=8)
+        (tmp_path / "servers").mkdir()
+        site = Site(tmp_path / "servers", signing="require", recovery_wait_s=8)
         async with AsyncExitStack() as stack:
             pec = (await two_backups(site, stack))["pec1"]
             last = site.numbers("psc2")["Leiden"]
             file = site.homes["bsc3"] / "mqis.toml"
             before = file.read_bytes()
 
+            await check_next_steps(pec, tmp_path)
             shown = (await taken_over(pec, file, dry=True)).plan
             assert shown.title == "bsc3 becomes the PSC of Leiden in the place of psc2"
             assert [step.where for step in shown.steps] == ["pec1", "bsc3", "bsc3", "bsc3", "bsc4"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
@@ -15,7 +18,22 @@ from tests.waiting import DEADLINE_S
 
 def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
     """Without ``main``, so an ``MqisError`` is ``result.exception``."""
-    return CliRunner(env={"COLUMNS": "120"}).invoke(app, [str(a) for a in arguments], input=stdin)
+    runner = CliRunner(env={"COLUMNS": "120"})
+    with logging_as_it_was():
+        return runner.invoke(app, [str(a) for a in arguments], input=stdin)
+
+
+@contextmanager
+def logging_as_it_was() -> Iterator[None]:
+    """Takes away what a command sets up for its process: handlers on its streams, and levels."""
+    loggers = [logging.getLogger(name) for name in ("", "asyncio", "mqis")]
+    before = [(logger, logger.handlers[:], logger.level) for logger in loggers]
+    try:
+        yield
+    finally:
+        for logger, handlers, level in before:
+            logger.handlers[:] = handlers
+            logger.setLevel(level)
 
 
 def process(

@@ -54,6 +54,8 @@ def test_a_replaced_psc_does_not_start_beside_the_new_one(
     acme.mqis("stop", "lei-dir1")
     done = run("promote", "lei-dir2", "--run", acme.run)
     assert done.exit_code == 0, done.output
+    assert "next: 'mqis up' lets lei-dir1 follow lei-dir2" in done.output
+    assert "--follow" not in done.output
     told = acme.mqis("start", "lei-dir1", status=1)
     now = "lei-dir2 is the PSC of Leiden now; 'mqis up' lets lei-dir1 follow it as a backup"
     assert now in told

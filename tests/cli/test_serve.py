@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -33,16 +33,6 @@ from mqis.wire.propvariant import PropVariant
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, BOB, CONFIG, PASSWORDS, Running, prepare, serving
 from tests.waiting import DEADLINE_S, in_time
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_it_was() -> Iterator[None]:
-    """A server that fails to start in this process has set it up for itself."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def test_ready_line_reread_and_end(demo_store: Path, tmp_path: Path) -> None:
@@ -228,6 +218,15 @@ def test_what_is_wrong_is_named(
     monkeypatch.chdir(tmp_path)
     error = run("serve", *options).exception
     assert str(error).startswith(message)
+
+
+def test_a_server_that_fails_here_leaves_no_log_handler(tmp_path: Path) -> None:
+    """Later tests logged to the stream of the runner: "I/O operation on closed file"."""
+    root, own = logging.getLogger(), logging.getLogger("asyncio")
+    before = list(root.handlers), root.level, own.level
+    done = run("serve", "--store", tmp_path / "gone.db", "--log-level", "debug")
+    assert "there is no store" in str(done.exception)
+    assert (list(root.handlers), root.level, own.level) == before
 
 
 def test_a_store_that_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import io
-import logging
 import os
 import signal
 import sys
@@ -24,6 +23,7 @@ from mqis.cli.completing import is_place
 from mqis.cli.main import app, main
 from mqis.cli.parameters import choices
 from mqis.pipeline.java import java_home
+from tests.cli.commands import logging_as_it_was
 from tests.waiting import DEADLINE_S
 
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1 << 1, 1 << 2
@@ -144,15 +144,11 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     java_home.cache_clear()
     monkeypatch.chdir(tmp_path)
-    root, own = logging.getLogger(), logging.getLogger("mqis")
-    handlers, levels = root.handlers[:], (root.level, own.level)
     signal.alarm(int(DEADLINE_S))
-    yield
+    with logging_as_it_was():
+        yield
     signal.alarm(0)
     java_home.cache_clear()
-    root.handlers[:] = handlers
-    root.setLevel(levels[0])
-    own.setLevel(levels[1])
 
 
 class Outcome(NamedTuple):

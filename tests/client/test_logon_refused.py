@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -19,10 +20,19 @@ from mqis.client import (
 from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.protocol.rpc.registry import EndpointRegistry
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
+from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.rpc.builtin import EndpointMapperService
+from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.server import RpcServer
+from mqis.wire.rpc import epmapper
 from tests.cli.running import ALICE, PASSWORDS, Running, prepare, serving
 
 WRONG = LogonCredentials("alice", "LAB", "wrong")
+#: Of another account: after a few failures, an account has to wait.
+WRONG_TOO = LogonCredentials("bob", "LAB", "wrong")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +79,63 @@ def test_a_refusal_counts_more_than_servers_that_are_down(server: Running) -> No
         connect("127.0.0.1:1", logon=WRONG)
 
 
-def test_the_right_password(server: Running) -> None:
+@contextmanager
+def unasked(host: str, port: int = 0) -> Iterator[str]:
+    """An address that nobody may connect to meanwhile."""
+    with socket.create_server((host, port)) as listener:
+        host, port = listener.getsockname()
+        yield f"{host}:{port}"
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+@pytest.mark.parametrize("kind", [AuthType.NTLM, AuthType.SPNEGO])
+def test_no_other_server_is_asked_after_a_refusal(server: Running, kind: AuthType) -> None:
+    """Each server that was asked counted one more wrong password, until the account was locked."""
+    credentials = Credentials(PyspnegoInitiator(WRONG_TOO), kind, AuthLevel.PRIVACY, "127.0.0.1")
+    with (
+        unasked("127.0.0.1") as other,
+        pytest.raises(LogonRefusedError, match=f"{server.address} refused the logon"),
+    ):
+        connect("127.0.0.1:1", server.address, other, credentials=credentials, timeout_s=2)
+
+
+def test_no_other_address_of_the_server_is_asked_after_a_refusal(server: Running) -> None:
+    port = server.ready["port"]
+    address = ServerAddress("127.0.0.1", port, addresses=("127.9.8.7",))
+    with unasked("127.9.8.7", port), pytest.raises(LogonRefusedError, match="refused the logon"):
+        asyncio.run(DirectoryClient.connect([address], logon=WRONG_TOO, timeout_s=2))
+
+
+class Closed(EndpointMapperService):
+    """An endpoint mapper that answers nobody."""
+
+    def _map(self, call: IncomingCall, request: epmapper.MapAsked) -> epmapper.MapFound:
+        raise RpcFault(FaultStatus.ACCESS_DENIED)
+
+
+def test_the_next_server_is_asked_after_an_endpoint_mapper_refused(server: Running) -> None:
+    """The mapper is asked without a logon, so that it can refuse none."""
+
+    async def main() -> str:
+        mapper = RpcServer([Closed(EndpointRegistry())], SystemEntropy())
+        closed = ServerAddress("127.0.0.1", mapper_port=await mapper.listen("127.0.0.1"))
+        addresses = [closed, ServerAddress.parse(server.address)]
+        async with await DirectoryClient.connect(addresses, logon=right()) as directory:
+            used = str(directory.server)
+        with pytest.raises(NoServerError, match="the endpoint mapper refused the question"):
+            await DirectoryClient.connect([closed], logon=right())
+        await mapper.close(0.2)
+        return used
+
+    assert asyncio.run(main()) == server.address
+
+
+def right() -> LogonCredentials:
     domain, _, name = ALICE.rpartition("\\")
-    logon = LogonCredentials(name, domain, PASSWORDS[ALICE].decode().strip())
-    assert connect(server.address, logon=logon) == server.address
+    return LogonCredentials(name, domain, PASSWORDS[ALICE].decode().strip())
+
+
+def test_the_right_password(server: Running) -> None:
+    assert connect(server.address, logon=right()) == server.address

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -15,11 +17,13 @@ from mqis.admin.backup.restoring import RestorePlan, RestoreRequest, plan_restor
 from mqis.admin.backup.restoring import restore as put_back
 from mqis.admin.backup.taking import Taken, take_backup
 from mqis.cli.enterprise import OptionalRunOption, run_here
+from mqis.cli.failures import FAILED, described
 from mqis.cli.options import ConfigOption, JsonOption
-from mqis.cli.output import cell, console, counted, print_json, say, table
+from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
 from mqis.config.file import DEFAULT_NAME, load
-from mqis.config.nodes import load_nodes, supervised_place
+from mqis.config.nodes import Nodes, load_nodes, supervised_place
 from mqis.enterprise.rotating import learn_keys
+from mqis.wire.errors import MqisError
 
 
 def backup(
@@ -68,40 +72,70 @@ def backup(
     The copy is consistent. It is checked and read back before the file gets its final name. An
     earlier backup is replaced with --force only, another file never. Anyone who can read the backup
     can act as this server and log on as its users: keep its mode at 0600.
+
+    A server of 'mqis up' that cannot be backed up is named, and the others are; the exit status
+    then is 1.
     """
     if list_ or check:
         _list(Path(target), verify=check, json=json)
         return
     run = run or run_here(config)
-    files = [Path(DEFAULT_NAME) if config is None else config]
-    if run is not None:
-        files = [Path(node.config) for node in load_nodes(run)]
+    nodes = None if run is None else load_nodes(run)
     into_directory = Path(target).is_dir() or target.endswith("/")
-    if (run is not None or keep is not None) and not into_directory:
+    if (nodes is not None or keep is not None) and not into_directory:
         raise typer.BadParameter("with --run and --keep, name a directory: DIR/ makes it")
-    taken = [
-        take_backup(load(file), target, file, secrets=not without_keys, force=force)
-        for file in files
-    ]
-    pruned = [] if keep is None else list(prune(Path(target), keep))
+    take = partial(_take, target=target, secrets=not without_keys, force=force)
+    left_out: dict[str, str] = {}
+    if nodes is None:
+        taken = [take(Path(DEFAULT_NAME) if config is None else config)]
+    else:
+        taken, left_out = _take_all(nodes, take)
+    pruned = [] if keep is None or not taken else list(prune(Path(target), keep))
     if json:
-        _print_taken(taken, pruned, several=run is not None)
-        return
+        _print_taken(taken, pruned, None if nodes is None else left_out)
+    else:
+        _show_taken(taken, pruned)
+    for server, reason in left_out.items():
+        print_error(f"{server} is not backed up: {reason}")
+    if left_out:
+        raise typer.Exit(FAILED)
+
+
+def _take(file: Path, *, target: str, secrets: bool, force: bool) -> Taken:
+    return take_backup(load(file), target, file, secrets=secrets, force=force)
+
+
+def _take_all(nodes: Nodes, take: Callable[[Path], Taken]) -> tuple[list[Taken], dict[str, str]]:
+    """Backs up every server that can be; returns the others by name, with the reasons."""
+    taken: list[Taken] = []
+    left_out: dict[str, str] = {}
+    for node in nodes:
+        try:
+            taken.append(take(Path(node.config)))
+        except (MqisError, OSError) as error:
+            left_out[node.name] = described(error)
+    return taken, left_out
+
+
+def _show_taken(taken: list[Taken], pruned: list[Path]) -> None:
     for one in taken:
         manifest = one.manifest
         objects = ", ".join(counted(n, kind) for kind, n in manifest.objects.items())
         say(f"wrote {one.path}: {manifest.server} of {manifest.enterprise}, {objects or 'empty'}")
     for path in pruned:
         say(f"deleted {path}")
-    _tell_secrets(taken[0].manifest)
+    if taken:
+        _tell_secrets(taken[0].manifest)
 
 
-def _print_taken(taken: list[Taken], pruned: list[Path], *, several: bool) -> None:
+def _print_taken(taken: list[Taken], pruned: list[Path], left_out: dict[str, str] | None) -> None:
+    """``left_out`` is None for the backup of one server."""
     facts = [{"file": str(t.path), "bytes": t.size, **t.manifest.to_json()} for t in taken]
     deleted = [str(path) for path in pruned]
-    print_json(
-        {"backups": facts, "deleted": deleted} if several else {**facts[0], "deleted": deleted}
-    )
+    if left_out is None:
+        print_json({**facts[0], "deleted": deleted})
+    else:
+        print_json({"backups": facts, "deleted": deleted, "left_out": left_out})
 
 
 def _list(directory: Path, *, verify: bool, json: bool) -> None:

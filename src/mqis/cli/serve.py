@@ -12,7 +12,7 @@ import typer
 from mqis.cli.options import ConfigOption, StoreOption, configuration
 from mqis.cli.output import plain
 from mqis.config.checks import as_host
-from mqis.config.file import override
+from mqis.config.file import DEFAULT_NAME, override
 from mqis.config.sections import Config, LogFormat, LogLevel
 from mqis.server.directory_server import Ready
 from mqis.server.serve import serve as run_server
@@ -112,7 +112,14 @@ def serve(
     def read() -> Config:
         return override(configuration(config, needed=store is None), values, "command line")
 
-    run_server(read, lambda ready: _print_ready(ready, json=json), restored=restored)
+    # A store that an option names is not the one that a restored configuration has.
+    file = (Path(DEFAULT_NAME) if config is None else config).absolute() if store is None else None
+    run_server(
+        read,
+        lambda ready: _print_ready(ready, json=json),
+        restored=restored,
+        config_file=file,
+    )
 
 
 def _endpoint(option: str, text: str | None) -> dict[str, object]:

@@ -106,6 +106,7 @@ class DirectoryClient:
     ) -> DirectoryClient:
         """Connects to the current server, or to the first of the others that answers (3.2.3).
 
+        A server that refuses the credentials is the last one that is asked: ``LogonRefusedError``.
         With a ``logon``, the caller and the server authenticate each other (Kerberos or NTLM),
         every call is encrypted and every answer is verified; that is what most programs want.
         Without it the caller is anonymous. Instead of it, ``credentials`` choose how the connection

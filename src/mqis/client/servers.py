@@ -109,16 +109,21 @@ async def find_port(
     request = epmapper.MapAsked(
         Guid.NULL, epmapper.TowerOctets(tower.to_bytes()), ContextHandle.NULL, 4
     )
-    async with await RpcClient.connect(
-        host,
-        server.mapper_port,
-        [mapper.syntax],
-        transfers=(NDR20, NDR64),
-        timeout_s=timeout_s,
-    ) as client:
-        found = await invoke(
-            client, mapper, epmapper.EPT_MAP, request, given={"max_towers": 4}, timeout_s=timeout_s
-        )
+    try:
+        async with await RpcClient.connect(
+            host,
+            server.mapper_port,
+            [mapper.syntax],
+            transfers=(NDR20, NDR64),
+            timeout_s=timeout_s,
+        ) as client:
+            room = {"max_towers": request.max_towers}
+            found = await invoke(
+                client, mapper, epmapper.EPT_MAP, request, given=room, timeout_s=timeout_s
+            )
+    except (BindFaultError, RpcFault) as error:
+        # It was asked anonymously, so this is no refused logon.
+        raise RpcConnectionError(f"the endpoint mapper refused the question: {error}") from error
     for octets in found.towers:
         if octets is not None:
             try:

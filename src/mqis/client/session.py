@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -102,6 +102,8 @@ class ServerSession:
                 return await cls._open(server, host, settings)
             except (RpcConnectionError, RpcFault, WireError) as error:
                 errors.append((host, error))
+                if settings.credentials is not None and is_logon_refused(error):
+                    break
         raise _unopened(errors)
 
     @classmethod
@@ -259,7 +261,7 @@ class DirectoryConnection:
     async def session(self) -> ServerSession:
         """The current or a new session; ``NoServerError`` if no server answers.
 
-        ``LogonRefusedError`` if one of them answers, and does not accept the credentials.
+        ``LogonRefusedError`` at once if one of them does not accept the credentials.
         """
         if self._session is not None and self._session.usable:
             return self._session
@@ -279,6 +281,7 @@ class DirectoryConnection:
             try:
                 session = await ServerSession.open(server, self.settings)
             except RpcConnectionError as error:
+                self._tell_refused(server, error)
                 errors.append((server, error))
                 continue
             self.known.use(server)
@@ -287,19 +290,18 @@ class DirectoryConnection:
             except BaseException as error:
                 await session.close()
                 if isinstance(error, RpcFault):
-                    self._tell_refused([(server, error)])
+                    self._tell_refused(server, error)
                 raise
             return session
-        self._tell_refused(errors)
         raise NoServerError.of(errors)
 
-    def _tell_refused(self, errors: Sequence[tuple[ServerAddress, Exception]]) -> None:
-        """Raises ``LogonRefusedError`` if there are credentials and a server refused them."""
-        if self.settings.credentials is None:
-            return
-        for server, error in errors:
-            if is_logon_refused(error):
-                raise LogonRefusedError.by(server, error) from error
+    def _tell_refused(self, server: ServerAddress, error: Exception) -> None:
+        """Raises ``LogonRefusedError`` if there are credentials and the server refused them.
+
+        No other server is asked then: a domain locks an account after a few wrong passwords.
+        """
+        if self.settings.credentials is not None and is_logon_refused(error):
+            raise LogonRefusedError.by(server, error) from error
 
     async def close(self) -> None:
         """Ends the connection for good."""

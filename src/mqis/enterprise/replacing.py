@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from mqis.admin.promote.plan import PromotePlan, PromoteStep
+from mqis.admin.promote.plan import PromotePlan, PromoteStep, follow_way
 from mqis.admin.promote.takeover import ChangingDirectory, Takeover, plan_takeover
 from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes
 from mqis.enterprise.control import ask
@@ -63,14 +63,17 @@ class Replacing:
         return [node for node in found if node.pid]
 
     def _described(self, takeover: Takeover) -> PromotePlan:
-        """The plan with what is done here; only the lost server is left to the operator."""
+        """The plan with what is done here; servers that do not run are left to the operator."""
+        nodes = load_nodes(self._run).nodes
         done = {node.name for node in self._followers(takeover)}
         text = f"is stopped, made to follow {takeover.name}, and started again"
         steps = (
             PromoteStep(step.where, text) if step.where in done else step
             for step in takeover.plan.steps
         )
-        return replace(takeover.plan, steps=tuple(steps), next=takeover.plan.next[-1:])
+        ways = {follow_way(name, takeover.name, nodes) for name in done}
+        after = tuple(way for way in takeover.plan.next[1:] if way not in ways)
+        return replace(takeover.plan, steps=tuple(steps), next=after)
 
 
 def _pec_of(nodes: Nodes, run: Path) -> NodePlace:

@@ -136,9 +136,20 @@ class DirectoryServer:
 
     ready: Ready
 
-    def __init__(self, config: Config, grace_s: float = GRACE_S, *, restored: bool = False) -> None:
-        """``restored``: the store is from a backup, so it may be behind the other servers."""
+    def __init__(
+        self,
+        config: Config,
+        grace_s: float = GRACE_S,
+        *,
+        restored: bool = False,
+        config_file: Path | None = None,
+    ) -> None:
+        """``restored``: the store is from a backup, so it may be behind the other servers.
+
+        ``config_file`` is named in the ways back of a server that has lost its store.
+        """
         self.config = config
+        self._config_file = config_file
         self._restored = restored
         self._grace_s = grace_s
         self._budgets = Budgets(
@@ -310,7 +321,8 @@ class DirectoryServer:
             raise
         except MissingStore as error:
             role, name = self.config.server.role, server_name(self.config)
-            raise ServeError(f"{error.detail}; {ways_back(role, name)}") from error
+            ways = ways_back(role, name, self._config_file)
+            raise ServeError(f"{error.detail}; {ways}") from error
         if isinstance(store, SqliteStore):
             store.cache_at_most(section.remembered)
         if isinstance(store, DatabaseStore):

@@ -10,6 +10,7 @@ import logging
 import resource
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 from mqis.config import logs
 from mqis.config.logs import details
@@ -24,7 +25,11 @@ _OTHER_FILES = 128
 
 
 def serve(
-    read: Callable[[], Config], on_ready: Callable[[Ready], None], *, restored: bool = False
+    read: Callable[[], Config],
+    on_ready: Callable[[Ready], None],
+    *,
+    restored: bool = False,
+    config_file: Path | None = None,
 ) -> None:
     """Serves until a signal. ``read`` reads the configuration, again at each SIGHUP."""
     config = read()
@@ -32,7 +37,8 @@ def serve(
     raise_file_limit(config.rpc.max_connections)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
-            runner.run(_Process(config, read, on_ready, restored=restored).run())
+            server = DirectoryServer(config, restored=restored, config_file=config_file)
+            runner.run(_Process(server, read, on_ready).run())
         except asyncio.CancelledError:
             raise ServeError(
                 "stopped at once by a second signal: running calls may not have been answered"
@@ -51,15 +57,13 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 class _Process:
     def __init__(
         self,
-        config: Config,
+        server: DirectoryServer,
         read: Callable[[], Config],
         on_ready: Callable[[Ready], None],
-        *,
-        restored: bool,
     ) -> None:
         self._read = read
         self._on_ready = on_ready
-        self._server = DirectoryServer(config, restored=restored)
+        self._server = server
         self._serving = False
         self._stop = asyncio.Event()
 

@@ -17,6 +17,7 @@ from mqis.admin.promote.plan import (
     rewrite,
     site_of_machine,
     sound_store,
+    start_way,
     text_of,
 )
 from mqis.config.claims import claimed_store
@@ -111,7 +112,7 @@ def _plan(
         ),
     )
     title = f"{name} follows {psc.path} as the PSC of {site.path}"
-    return PromotePlan(title, tuple(checks), steps, tuple(losses), (f"mqis serve --config {file}",))
+    return PromotePlan(title, tuple(checks), steps, tuple(losses), (start_way(file),))
 
 
 def _naming(psc: str, before: str) -> str:

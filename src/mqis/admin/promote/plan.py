@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from mqis.config.claims import claimed_store
 from mqis.config.file import ConfigError, default_toml
+from mqis.config.nodes import NodePlace, supervised_place
 from mqis.config.sections import Config
 from mqis.config.stores import file_of, open_store
 from mqis.files import write_whole
@@ -47,6 +50,36 @@ class PromotePlan:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+# --- what is left to the operator ---------------------------------------------------------------
+
+
+def start_way(file: Path) -> str:
+    """The command that starts the server of a configuration."""
+    found = supervised_place(file)
+    if found is None:
+        return f"mqis serve --config {quote(str(file))}"
+    return f"mqis start {found[1].name}"
+
+
+def follow_way(other: str, psc: str, nodes: Iterable[NodePlace]) -> str:
+    """How a backup is made to follow its new PSC; ``nodes`` are those of the run directory."""
+    for node in nodes:
+        if name_key(node.name) == name_key(other):
+            follow = f"mqis promote --follow {psc} --config {quote(node.config)}"
+            return f"mqis stop {node.name} && {follow} && mqis start {node.name}"
+    return f"on {other}: mqis promote --follow {psc}; mqis serve"
+
+
+def return_way(lost: str, psc: str, nodes: Iterable[NodePlace]) -> str:
+    """How the server that was replaced comes back; ``nodes`` are those of the run directory."""
+    if name_key(lost) in {name_key(node.name) for node in nodes}:
+        return (
+            f"'mqis up' lets {lost} follow {psc}, or join again if its directory is gone; "
+            "'mqis up --adopt' writes the new roles into the file"
+        )
+    return f"if {lost} comes back, there: mqis promote --follow {psc}; else delete its machine"
 
 
 # --- checks of every plan -------------------------------------------------------------------------

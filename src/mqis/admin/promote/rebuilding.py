@@ -25,6 +25,7 @@ from mqis.admin.promote.plan import (
     silent,
     site_of_machine,
     sound_store,
+    start_way,
     text_of,
 )
 from mqis.config.file import DEFAULT_NAME, default_toml, load, override, read
@@ -266,8 +267,10 @@ def _plan(
     after = [
         f"check addresses and ports in {where}, and move the directory to its computer",
         f"if {name} has a new address: set it in [hosts] of the others, or in its machine object",
-        f"mqis serve --config {where}",
+        start_way(where),
     ]
+    if supervised_place(where) is not None:
+        after = ["mqis up, which gives it its own addresses and starts it"]
     if request.key is None:
         after.append(
             f"the others have its old key: put the line of {request.to / _SEED} into "

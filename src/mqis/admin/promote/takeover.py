@@ -17,14 +17,18 @@ from mqis.admin.promote.plan import (
     PromotePlan,
     PromoteStep,
     backups_of,
+    follow_way,
     machine_named,
     primaries_of,
+    return_way,
     rewrite,
     silent,
     site_of_machine,
     sound_store,
+    start_way,
 )
 from mqis.config.file import load, override, read
+from mqis.config.nodes import load_nodes, supervised_place
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject, name_key
@@ -164,10 +168,12 @@ def _plan(
         f"changes that {lost} made and that none of {everybody} has; the copy here is at {number}",
         f"the role of {lost}: if it comes back, it learns so and makes no more changes",
     )
+    found = supervised_place(file)
+    nodes = () if found is None else load_nodes(found[0]).nodes
     after = (
-        f"mqis serve --config {file}; its log names the servers asked and changes only it has",
-        *(f"on {other}: mqis promote --follow {name}; mqis serve" for other in backups),
-        f"if {lost} comes back, there: mqis promote --follow {name}; else delete its machine",
+        f"{start_way(file)}; its log names the servers asked and changes only it has",
+        *(follow_way(other, name, nodes) for other in backups),
+        return_way(lost, name, nodes),
     )
     title = f"{name} becomes the PSC of {site.path} in the place of {lost}"
     return PromotePlan(title, tuple(checks), tuple(steps), losses, after)

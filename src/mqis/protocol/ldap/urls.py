@@ -50,8 +50,26 @@ class LdapUrlError(MqisError):
 
 
 def holds_account(text: str) -> bool:
-    """Returns whether an LDAP URL in ``text`` has a user before its host."""
-    return _ACCOUNT.search(text) is not None
+    """Returns whether an LDAP URL in ``text`` has a user before its host.
+
+    ``ldaps://user:12345/x@dc`` has one too: its password looks like a port and a path.
+    """
+    if _ACCOUNT.search(text) is not None:
+        return True
+    match = _URL.fullmatch(text.strip()) if len(text) <= MAXIMUM_URL else None
+    return match is not None and _ends_account(match["rest"] or "")
+
+
+def _ends_account(rest: str) -> bool:
+    """True if an @ behind the host can only be the end of an account."""
+    base, attributes, scope, query, *_ = [*rest.split("?"), "", "", ""]
+    if "@" not in rest:
+        return False
+    try:
+        DistinguishedName.parse(base)
+    except WireError:
+        return True
+    return "@" in attributes + scope or ("@" in query and not query.startswith("("))
 
 
 def without_account(text: str) -> str:
@@ -73,10 +91,10 @@ class LdapUrl:
     @classmethod
     def parse(cls, text: str) -> LdapUrl:
         match = _URL.fullmatch(text.strip()) if len(text) <= MAXIMUM_URL else None
+        shown = without_account(text)
+        if shown != text and (match is None or holds_account(text)):
+            raise LdapUrlError(f"{shown[:80]}: {ACCOUNT_PLACE}")
         if match is None:
-            shown = without_account(text)
-            if shown != text:
-                raise LdapUrlError(f"{shown[:80]}: {ACCOUNT_PLACE}")
             raise LdapUrlError(
                 f"{text[:80]!r} is not an LDAP URL, such as ldaps://dc1.corp.example"
             )

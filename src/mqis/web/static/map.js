@@ -148,7 +148,8 @@
       { selector: "edge.bent", style: { "curve-style": "unbundled-bezier",
         "control-point-distances": (each) => -each.data("bend"), "control-point-weights": .5 } },
       { selector: "edge.dim", style: { opacity: .45 } },
-      { selector: "edge.link", style: { label: "data(label)", color: quiet, "font-size": pixels(11) } },
+      { selector: "edge.link", style: { label: "data(label)", color: quiet, "font-size": pixels(11),
+        "text-margin-x": (each) => each.data("shift").x, "text-margin-y": (each) => each.data("shift").y } },
       { selector: "edge.off", style: { opacity: 1, "line-style": "dashed", "line-dash-pattern": [3, 6],
         "line-color": colour("--bad") } },
       { selector: "edge.on", style: { opacity: 1, "z-index": 2, "line-color": route, color: text,
@@ -174,7 +175,8 @@
     const site = node.data("site");
     if (step >= site.lines_from && !whole) return [site.caption, ...site.lines].join("\n");
     const wanted = ["on", "found", "bad", "late"].some((name) => node.hasClass(name));
-    return step >= site.name_from || wanted ? site.caption : "";
+    // On a small map the room in view decides.
+    return step >= site.name_from || wanted || !map.regions.length ? site.caption : "";
   }
 
   function regionLabel(region) {
@@ -216,29 +218,69 @@
 
   const pen = document.createElement("canvas").getContext("2d");
 
-  function between(edge) {
-    const [one, other] = [edge.source().position(), edge.target().position()];
-    return { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 };
+  // The line of a link as drawn: its ends, and the point that bends it. One that was never drawn has
+  // none: then it is straight, from middle to middle.
+  function lineOf(edge) {
+    const drawn = [edge.sourceEndpoint(), edge.targetEndpoint()];
+    if (drawn.some((end) => !end || !Number.isFinite(end.x))) {
+      return { from: edge.source().position(), to: edge.target().position() };
+    }
+    return { from: drawn[0], to: drawn[1], bend: (edge.controlPoints() || [])[0] };
   }
+
+  function pointOn({ from, to, bend }, part) {
+    const [a, c] = [(1 - part) ** 2, part ** 2];
+    const over = bend || { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
+    return { x: a * from.x + 2 * (1 - part) * part * over.x + c * to.x,
+      y: a * from.y + 2 * (1 - part) * part * over.y + c * to.y };
+  }
+
+  // The line as straight pieces.
+  function piecesOf(line) {
+    const ends = (line.bend ? [0, .125, .25, .375, .5, .625, .75, .875, 1] : [0, 1])
+      .map((part) => pointOn(line, part));
+    return ends.slice(1).map((end, number) => [ends[number], end]);
+  }
+
+  // True if a straight piece runs through a box.
+  function crosses([from, to], box) {
+    let [enter, leave] = [0, 1];
+    for (const [axis, low, high] of [["x", box.x1, box.x2], ["y", box.y1, box.y2]]) {
+      const way = to[axis] - from[axis];
+      if (way === 0) {
+        if (from[axis] < low || from[axis] > high) return false;
+        continue;
+      }
+      const sides = [(low - from[axis]) / way, (high - from[axis]) / way];
+      enter = Math.max(enter, Math.min(...sides));
+      leave = Math.min(leave, Math.max(...sides));
+    }
+    return enter < leave;
+  }
+
+  // The places of a cost along its link, the best first.
+  const ALONG = [.5, .42, .58, .34, .66, .26, .74];
 
   // Browsers measure texts inexactly: Cytoscape adds two units of the map on each side, as here.
   const SPARE = 4;
 
-  // The extent of a caption on the map, with the room that its outline takes.
+  // The extent of a caption on the map, with the room that its outline takes. That of a link is in
+  // the middle of it.
   function captionBox(element, text) {
     const size = element.isEdge() ? 11 : 12;
     pen.font = size + "px system-ui, sans-serif";
     const lines = text.split("\n");
-    const width = (Math.max(...lines.map((line) => pen.measureText(line).width)) + 10) / step + SPARE;
-    const height = (lines.length * size * 1.3 + 8) / step + SPARE;
+    // Five pixels are the outline's, and one is for what browsers round.
+    const width = (Math.max(...lines.map((line) => pen.measureText(line).width)) * 1.01 + 6) / step + SPARE;
+    const height = ((1 + 1.25 * (lines.length - 1)) * size + 6) / step + SPARE;
     let [x, y] = [0, 0];
     if (element.isEdge()) {
-      ({ x, y } = element.midpoint() || between(element)); // one that was never drawn has none
+      ({ x, y } = pointOn(lineOf(element), .5));
       y -= height / 2;
     } else {
       ({ x, y } = element.position());
       y = element.hasClass("region") ? y - height / 2
-        : y + element.height() / 2 - 1 / step - SPARE / 2;
+        : y + element.height() / 2 - SPARE / 2;
     }
     return { x1: x - width / 2, y1: y, x2: x + width / 2, y2: y + height };
   }
@@ -263,20 +305,53 @@
     const isFree = (box, owner) => !isCut(box) && !taken.some((other) => other.owner !== owner &&
       box.x1 < other.x2 && other.x1 < box.x2 && box.y1 < other.y2 && other.y1 < box.y2);
     const given = new Map();
+    const [lines, dots] = obstacles();
+    const isOnDot = (box, owner) => dots.some((dot) => dot.part !== owner &&
+      box.x1 < dot.x2 && dot.x1 < box.x2 && box.y1 < dot.y2 && dot.y1 < box.y2);
+    // Takes a place for a link's cost beside captions, marks and other lines.
+    const takeAlong = (part) => {
+      const text = part.element.data("label");
+      const [line, middle] = [lineOf(part.element), captionBox(part.element, text)];
+      const start = pointOn(line, .5);
+      const inset = 2 / step + SPARE / 2; // the text itself
+      const places = ALONG.map((along) => {
+        const { x, y } = pointOn(line, along);
+        const shift = { x: x - start.x, y: y - start.y };
+        return { shift, x1: middle.x1 + shift.x, x2: middle.x2 + shift.x,
+          y1: middle.y1 + shift.y, y2: middle.y2 + shift.y };
+      }).filter((box) => isFree(box, part));
+      const isClear = (box) => {
+        const [x1, x2, y1, y2] = [box.x1 + inset, box.x2 - inset, box.y1 + inset, box.y2 - inset];
+        return !isOnDot({ x1, x2, y1, y2 }, part) &&
+          !lines.some((other) => other.part !== part && crosses(other.piece, { x1, x2, y1, y2 }));
+      };
+      // The costs of a route stand on other lines rather than nowhere.
+      const place = places.find(isClear) || (part.element.hasClass("on") && places[0]);
+      if (!place) return;
+      taken.push({ ...place, owner: part });
+      given.set(part, text);
+      part.element.data({ shift: place.shift });
+    };
     const take = (part, text) => {
       const box = captionBox(part.element, text);
-      if (!isFree(box, part)) return;
+      if (!isFree(box, part) || (text.includes("\n") && isOnDot(box, part))) return;
       taken.push({ ...box, owner: part });
       given.set(part, text);
     };
-    // Every name comes before the lines below any name.
-    for (const part of captioned) take(part, part.element.data("label").split("\n")[0]);
-    // A region that has no room for its name keeps the mark of its state.
+    // Every name comes before the lines below any name; costs come last, but for those of a route.
+    const [sites, links] = [true, false].map((node) =>
+      captioned.filter(({ element }) => element.isNode() === node));
     for (const part of captioned) {
+      if (part.element.isNode()) take(part, part.element.data("label").split("\n")[0]);
+      else if (part.element.hasClass("on")) takeAlong(part);
+    }
+    // A region that has no room for its name keeps the mark of its state.
+    for (const part of sites) {
       const mark = /^[■▲]/.exec(part.element.data("label"));
       if (mark && !given.has(part)) take(part, mark[0]);
     }
-    for (const part of [...given.keys()]) take(part, part.element.data("label"));
+    for (const part of sites) if (given.has(part)) take(part, part.element.data("label"));
+    for (const part of links) if (!given.has(part)) takeAlong(part);
     cy.batch(() => {
       for (const part of captioned) {
         const label = given.get(part) || "";
@@ -285,6 +360,22 @@
         part.detail = ""; // there may be room after the next movement
       }
     });
+  }
+
+  // The lines and the marks that a link's cost may not stand on.
+  function obstacles() {
+    const lines = [], dots = [];
+    for (const part of inView()) {
+      const { element } = part;
+      if (element.hasClass("hidden")) continue;
+      if (element.isEdge()) {
+        for (const piece of piecesOf(lineOf(element))) lines.push({ piece, part });
+      } else if (element.hasClass("site")) {
+        const [{ x, y }, half] = [element.position(), element.outerHeight() / 2];
+        dots.push({ part, x1: x - half, x2: x + half, y1: y - half, y2: y + half });
+      }
+    }
+    return [lines, dots];
   }
 
   function inView() {
@@ -302,8 +393,8 @@
     node.data({ step, label: labelOf(node, whole) });
   }
 
-  function giveLink(edge) {
-    const shown = edge.hasClass("on") || step >= (map.regions.length ? 1.4 : .7);
+  function giveLink(edge, whole) {
+    const shown = edge.hasClass("on") || !whole;
     edge.data({ step, label: shown ? String(edge.data("cost")) : "" });
   }
 
@@ -377,7 +468,7 @@
           link } })),
       ...map.links.map((link) => ({ classes: link.bend ? "link bent" : "link",
         data: { id: link.id, source: link.source, target: link.target, width: link.width,
-          bend: link.bend, cost: link.cost, label: "", step, link } })),
+          bend: link.bend, cost: link.cost, label: "", shift: { x: 0, y: 0 }, step, link } })),
     ];
   }
 
