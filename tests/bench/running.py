@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = [
     *("stores", "digest", "lookup100k", "import", "check", "codecs", "ndr", "boxcars", "oletx"),
     *("rpc", "signed", "processor", "directory", "growth", "beside", "replication"),
-    *("activedirectory", "journal", "discovery", "routing", "pipeline", "capture"),
+    *("servers", "activedirectory", "journal", "discovery", "routing", "pipeline", "capture"),
 ]
 #: What these tests run; ``make engines`` runs the one that wants Spark, and the one that wants the
 #: ports of a domain controller.

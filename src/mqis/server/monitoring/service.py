@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 #: Seconds between two observations of the lag, and between two comparisons with a peer. One peer is
 #: asked at a time, so the load does not grow with their number.
 LOOK_S = 1.0
-COMPARE_S = 2.0
+COMPARE_S = 5.0
 #: The rest after a document has been made, in the time that this took. Python runs one thread at a
 #: time, so whoever asks again and again would take much of the server.
 REST = 3.0
