@@ -80,6 +80,9 @@ HEALTHY: dict[tuple[str, str], str] = {
     ("mqis_replication_refusals_total", 'reason="stranger"'): f"0x80 3x{_LONG}",
     ("mqis_replication_refusals_total", 'reason="outdated"'): rising(50),
     ("mqis_replication_refusals_total", 'reason="clock"'): steady(9),
+    ("mqis_replication_refusals_total", 'reason="own_partition"'): steady(9),
+    ("mqis_replication_refusals_total", 'reason="wrong_source"'): steady(9),
+    ("mqis_replication_refusals_total", 'reason="inconsistent"'): steady(9),
     ("mqis_transport_messages_refused_total", ""): rising(1),
     ("mqis_changes_over_budget_total", 'budget="bytes"'): steady(9),
     ("mqis_routing_read_failures_total", ""): steady(9),
@@ -258,6 +261,34 @@ def test_no_alert_for_healthy_servers_and_faults_that_pass(tmp_path: Path) -> No
 
 def test_each_fault_fires_its_alert_alone(tmp_path: Path) -> None:
     assert judged(tmp_path, case(FAULTS, list(FAULTS))) == ""
+
+
+#: The refusals of a role exchange of 14 minutes, which began so many minutes ago.
+EXCHANGES = range(0, 100, 3)
+_REASONS = ("own_partition", "wrong_source", "inconsistent")
+
+
+def refusals(reason: str, values: str) -> Fault:
+    return one("mqis_replication_refusals_total", f'reason="{reason}"', values)
+
+
+@pytest.mark.parametrize("reason", _REASONS)
+def test_an_exchange_of_roles_fires_nothing(reason: str, tmp_path: Path) -> None:
+    """The alert fired for a quarter of an hour after every promotion."""
+    cases = []
+    for ago in EXCHANGES:
+        before, rises = max(_AT - ago, 0), 14
+        values = f"9x{before} 10+1x{rises - 1} {9 + rises}x{_LONG}"
+        cases.append(case({"Exchange": refusals(reason, values)}))
+    assert judged(tmp_path, *cases) == ""
+
+
+@pytest.mark.parametrize("reason", _REASONS)
+def test_refusals_that_go_on_fire(reason: str, tmp_path: Path) -> None:
+    name = "MqisReplicationRefused"
+    lasting = case({name: refusals(reason, f"9x50 10+1x{_LONG}")}, [name])
+    again = case({name: refusals(reason, f"9x40 10x40 11x{_LONG}")}, [name])
+    assert judged(tmp_path, lasting, again) == ""
 
 
 def test_every_alert_has_a_fault() -> None:
