@@ -19,6 +19,7 @@ from mqis.config.file import load
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
@@ -217,10 +218,12 @@ def test_who_cannot_join(tmp_path: Path) -> None:
         (("--site", "Gouda", "--pec", "pec9"), "--pec pec9: the PEC of this enterprise is pec1"),
         (("--site", "Gouda", "--name", "a b"), "server.name: 'a b' is not a machine name"),
         (("--site", "Delft", "--role", "bsc", "--name", "pec1"), "but not as a bsc: delete it"),
+        (("--site", "Delft", "--role", "bsc", "--name", "old1"), "has not told the directory yet"),
         (("--site", "Gouda", "--host", "x"), "--host x: write NAME=ADDRESS[:PORT]"),
         (("--site", "Gouda", "--host", "x=1:y"), "hosts: x: '1:y' is not an address"),
     ]
     with serving(home, "--json") as pec:
+        asyncio.run(_create_replaced(pec))
         options = ("--server", pec.address, "--pec", "pec1", "--name", "psc2")
         for number, (more, message) in enumerate(cases):
             home = tmp_path / f"case{number}"
@@ -234,6 +237,19 @@ def test_who_cannot_join(tmp_path: Path) -> None:
         refused = run("join", *options, "--user", BOB, *away, stdin=PASSWORDS[BOB])
         assert "MQ_ERROR_ACCESS_DENIED" in str(refused.exception)
         assert asyncio.run(_sites(pec)) == ["Delft"]
+
+
+async def _create_replaced(server: Running) -> None:
+    """A machine that still has the role of PSC, in a site whose PSC is another one."""
+    async with await connect(server) as client:
+        site = await client.get(ObjectType.SITE, [PropId.S_SITEID], path="Delft")
+        values = props(
+            {
+                PropId.QM_SITE_ID: site[PropId.S_SITEID].value,
+                PropId.QM_SERVICE: int(ServiceBits.PSC),
+            }
+        )
+        await client.create(ObjectType.MACHINE, "old1", values)
 
 
 async def _sites(server: Running) -> list[str | None]:

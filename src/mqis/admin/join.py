@@ -118,7 +118,7 @@ def join(directory: Directory, wanted: Wanted) -> Membership:
             addresses |= more
     else:
         site, psc = _site_of_a_psc(directory, wanted), wanted.name
-    machine = _machine(directory, wanted, site)
+    machine = _machine(directory, wanted, site, psc)
     return Membership(enterprise, machine, site, psc, tuple(seeds), addresses)
 
 
@@ -216,14 +216,21 @@ def _site_of_a_bsc(directory: Directory, wanted: Wanted) -> tuple[Guid, str]:
 # --- the machine ----------------------------------------------------------------------------------
 
 
-def _machine(directory: Directory, wanted: Wanted, site: Guid) -> Guid:
+def _machine(directory: Directory, wanted: Wanted, site: Guid, psc: str) -> Guid:
     found = _find(directory, MACHINE, wanted.name, [PropId.QM_SITE_ID, PropId.QM_SERVICE])
     if found is None:
         return _new_machine(directory, wanted, site)
     bits = found.values.get(PropId.QM_SERVICE)
     number = bits.value if bits is not None and isinstance(bits.value, int) else 0
     stands_in = found.values.get(PropId.QM_SITE_ID)
-    if ServiceAttributes.from_bits(number).role is not _BITS[wanted.role]:
+    role = ServiceAttributes.from_bits(number).role
+    if role is _BITS[Role.PSC] and name_key(psc) != name_key(wanted.name):
+        raise DirectoryError(
+            HResult.MQ_ERROR_OBJECT_SERVER_NOT_AVAILABLE,
+            f"{psc} is the PSC of {wanted.site} now, and has not told the directory yet that "
+            f"{wanted.name} is a backup; try again soon",
+        )
+    if role is not _BITS[wanted.role]:
         raise MqisError(
             f"the directory has a machine {wanted.name}, but not as a {wanted.role.value}: delete "
             "it, or choose another --name"
