@@ -31,6 +31,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, BOB, PASSWORDS, Running, serving
