@@ -244,7 +244,7 @@ async def _create_replaced(server: Running) -> None:
     """A machine that still has the role of PSC, in a site whose PSC is another one."""
     async with await connect(server) as client:
         site = await client.get(ObjectType.SITE, [PropId.S_SITEID], path="Delft")
-        values = props(
+        values: dict[int, PropVariant] = props(
             {
                 PropId.QM_SITE_ID: site[PropId.S_SITEID].value,
                 PropId.QM_SERVICE: int(ServiceBits.PSC),
