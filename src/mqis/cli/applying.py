@@ -25,7 +25,7 @@ from mqis.enterprise.difference import (
     removed_servers,
     without_gates,
 )
-from mqis.enterprise.kept import carried_out
+from mqis.enterprise.kept import PLAN, carried_out
 from mqis.enterprise.launch import Launch
 from mqis.enterprise.loss import fault_of
 from mqis.enterprise.plan import EntryKind, ServerRole
@@ -117,17 +117,46 @@ def _directory(what: Launch, pec: NodePlace) -> Iterator[Source]:
         store.close()
 
 
-def write_adopted(path: Path, change: PlannedChange | None, *, json: bool) -> None:
-    """Writes what commands have changed into the file."""
+def write_adopted(
+    path: Path, run: Path, change: PlannedChange | None, *, dry_run: bool, json: bool
+) -> None:
+    """Writes what commands have changed into the file.
+
+    And into the plan that was carried out last: what commands change from now on is drift again.
+    """
     from mqis.enterprise.adopting import adopt  # noqa: PLC0415 -- slow
 
-    told = [] if change is None else adopt(path, change.difference)
+    told = [] if change is None else adopt(path, change.difference, write=not dry_run)
+    kept = run / PLAN
+    if change is not None and told and not dry_run and not kept.samefile(path):
+        adopt(kept, change.difference)
     if json:
-        print_json({"file": str(path), "adopted": told})
+        print_json({"file": str(path), "adopted": told, "dry_run": dry_run})
         return
     for line in told:
         say(line)
-    say(f"{path}: {counted(len(told), 'change')} written" if told else f"{path}: nothing to adopt")
+    changes = counted(len(told), "change")
+    if not told:
+        say(f"{path}: nothing to adopt")
+    elif dry_run:
+        say(f"{path}: {changes} to write; nothing was changed (--dry-run)")
+    else:
+        say(f"{path}: {changes} written")
+
+
+def show_beginning(what: Launch, *, json: bool) -> None:
+    """Tells what 'mqis up' would do where there is no enterprise yet, or its PEC is lost."""
+    plan, founded = what.plan, carried_out(what.run) is not None
+    if json:
+        names = [server.name for server in plan.servers]
+        print_json({"founded": founded, "starts": names, "dry_run": True})
+        return
+    servers, sites = counted(len(plan.servers), "server"), counted(len(plan.sites), "site")
+    if founded:
+        say(f"the directory of the PEC cannot be read; {servers} would be started")
+    else:
+        say(f"{plan.enterprise.name} would be founded in {what.run}: {servers} in {sites}")
+    say("nothing was changed (--dry-run)")
 
 
 def agreed_to(change: PlannedChange, what: Launch, *, yes: bool, dry_run: bool, json: bool) -> bool:
@@ -141,6 +170,8 @@ def agreed_to(change: PlannedChange, what: Launch, *, yes: bool, dry_run: bool, 
         raise MqisError(f"{what.source}: {'; '.join(bad)}; nothing was changed")
     if dry_run:
         if not json:
+            if holder(what.run / LOCK) is None:
+                say(f"{counted(len(what.plan.servers), 'server')} would be started: all are down")
             say("nothing was changed (--dry-run)")
         return False
     if change.difference.needs_consent:

@@ -21,7 +21,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from mqis.cli.administer import administer
-from mqis.cli.applying import agreed_to, apply_live, planned_change, write_adopted
+from mqis.cli.applying import (
+    agreed_to,
+    apply_live,
+    planned_change,
+    show_beginning,
+    write_adopted,
+)
 from mqis.cli.confirming import DryRunOption, YesOption
 from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.options import JsonOption
@@ -117,7 +123,10 @@ def up(
     alive = holder(run / LOCK) is not None
     change = None if agreed else planned_change(what)
     if adopt_:
-        write_adopted(path, change, json=json)
+        write_adopted(path, run, change, dry_run=dry_run, json=json)
+        return
+    if dry_run and change is None:
+        show_beginning(what, json=json)
         return
     if change is not None and not agreed_to(change, what, yes=yes, dry_run=dry_run, json=json):
         return

@@ -17,8 +17,8 @@ from mqis.files import write_whole
 from mqis.protocol.directory.objects import name_key
 
 
-def adopt(path: Path, difference: PlanDifference) -> list[str]:
-    """Changes the file; returns what was written, one line each.
+def adopt(path: Path, difference: PlanDifference, *, write: bool = True) -> list[str]:
+    """Changes the file; returns what was written, one line each, or what ``write`` would.
 
     Raises ``ConfigError`` and writes nothing if the result would be no plan.
     """
@@ -34,7 +34,8 @@ def adopt(path: Path, difference: PlanDifference) -> list[str]:
             raise ConfigError(
                 f"{error}; so this cannot be adopted, and nothing was written: {'; '.join(told)}"
             ) from None
-        write_whole(path, text, mode=path.stat().st_mode & 0o777)
+        if write:
+            write_whole(path, text, mode=path.stat().st_mode & 0o777)
     return told
 
 

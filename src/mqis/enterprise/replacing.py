@@ -41,8 +41,10 @@ class Replacing:
     ) -> PromotePlan:
         """Shows the plan and carries it out; returns when the new PSC and its backups are ready.
 
-        If the plan is refused, the server is started again as it was.
+        What can be refused is refused before the server is stopped; if the plan is refused later,
+        the server is started again as it was.
         """
+        self._takeover(directory, stopped=False)
         with _stopped(self._run, self._place.name):
             takeover = self._takeover(directory, stopped=True)
             plan = self._described(takeover)
