@@ -24,17 +24,36 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_refused_plan_leaves_the_backup_running(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    requests: list[tuple[str, str]] = []
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What the supervisor is asked for."""
+    made: list[tuple[str, str]] = []
 
     def ask(_run: Path, what: str, server: str) -> dict[str, Any]:
-        requests.append((what, server))
+        made.append((what, server))
         return {}
 
     monkeypatch.setattr(replacing, "ask", ask)
+    return made
+
+
+def test_a_plan_is_refused_before_the_backup_is_stopped(
+    run: Path, requests: list[tuple[str, str]]
+) -> None:
     with pytest.raises(ConfigError):  # there is no mqis.toml
+        Replacing(run, "BER-DIR2").carry_out(NOBODY, lambda _plan: None)
+    assert requests == []
+
+
+def test_a_plan_that_is_refused_later_leaves_the_backup_running(
+    run: Path, requests: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan_takeover(_file: Path, _directory: object, *, force: bool, stopped: bool) -> None:
+        if stopped:
+            raise ConfigError("changed meanwhile")
+
+    monkeypatch.setattr(replacing, "plan_takeover", plan_takeover)
+    with pytest.raises(ConfigError, match="changed meanwhile"):
         Replacing(run, "BER-DIR2").carry_out(NOBODY, lambda _plan: None)
     assert requests == [("stop", "ber-dir2"), ("start", "ber-dir2")]
 
