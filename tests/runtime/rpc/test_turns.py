@@ -20,7 +20,17 @@ from mqis.testing.security import SharedSecret
 from mqis.wire.ndr import Syntax
 from mqis.wire.rpc.syntax import NDR20
 from tests.protocol.rpc.talk import Talk, alter_pdu, element, split
-from tests.runtime.rpc.desk import COUNT, DESK, HOST, Desk, Number, connected, count, serving
+from tests.runtime.rpc.desk import (
+    COUNT,
+    DESK,
+    HOST,
+    WAIT,
+    Desk,
+    Number,
+    connected,
+    count,
+    serving,
+)
 from tests.runtime.rpc.test_hostile import bound, request
 from tests.waiting import run, until
 
@@ -192,5 +202,34 @@ def test_an_error_ends_one_connection_and_no_turn(monkeypatch: pytest.MonkeyPatc
             assert server.connections == STRANGERS - 1
             for client in strangers:
                 await client.close()
+
+    run(main())
+
+
+@pytest.mark.req("SEC-17-07")
+def test_nothing_is_charged_to_a_connection_that_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its last turn may come afterwards: a call under way was charged once more, for ever."""
+    lost, charged = ServerProtocol.connection_lost, []
+
+    async def main() -> None:
+        desk, budgets = Desk(), Budgets()
+
+        def lost_before_its_turn(self: ServerProtocol, error: Exception | None) -> None:
+            lost(self, error)
+            self.work()
+            charged.append(budgets.memory.used)
+
+        monkeypatch.setattr(ServerProtocol, "connection_lost", lost_before_its_turn)
+        async with serving(desk, budgets=budgets) as (server, port):
+            raw = await bound(port)
+            number = COUNT.request.encode(Number(60_000), Syntax.NDR20)
+            await raw.send(request(WAIT.opnum, stub=number))
+            await until(lambda: desk.started == 1)
+            assert budgets.memory.used > 0
+            raw.abort()
+            await until(lambda: server.connections == 0)
+            assert charged == [0]
 
     run(main())

@@ -127,6 +127,8 @@ class ServerProtocol(asyncio.Protocol):
         self._blocked = False
         self._paused = False
         self._ending = False
+        #: True once the connection is closed: it gets no more turns, and nothing is charged to it.
+        self._lost = False
         #: True once a caller with a name has logged on.
         self._named = False
         #: The time at which the connection was made, in seconds since 1970, and its calls.
@@ -168,6 +170,7 @@ class ServerProtocol(asyncio.Protocol):
         self.work()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = True
         if self._timer is not None:
             self._timer.cancel()
         self._server.forget(self)
@@ -206,7 +209,7 @@ class ServerProtocol(asyncio.Protocol):
         A stranger's are handled in its turns.
         """
         machine = self._machine
-        if machine is None or self._working:
+        if machine is None or self._working or self._lost:
             return
         self._working = True
         try:
