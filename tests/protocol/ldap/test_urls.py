@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.ldap.ports import entry_name
-from mqis.protocol.ldap.urls import MAXIMUM_URL, LdapUrl, LdapUrlError
+from mqis.protocol.ldap.urls import MAXIMUM_URL, LdapUrl, LdapUrlError, holds_account
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.filters import Equality
@@ -89,3 +89,35 @@ def test_an_entry_by_guid() -> None:
 def test_the_longest_url() -> None:
     base = "a" * (MAXIMUM_URL - len("ldap://dc1/"))
     assert LdapUrl.parse(f"ldap://dc1/{base}").base == base
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ldaps://user:12345/x@dc",
+        "ldaps://user:12345/x@dc/DC=corp",
+        "ldap://dc1/DC=corp?mail@x",
+        "ldap://dc1/DC=corp??s@b",
+        "ldap://dc1/DC=corp??sub?x@y",
+        "ldaps://user:secret@dc1.corp.example",
+    ],
+)
+def test_an_account_in_a_url_is_refused_and_not_repeated(text: str) -> None:
+    assert holds_account(text)
+    with pytest.raises(LdapUrlError) as refused:
+        LdapUrl.parse(text)
+    assert "12345" not in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ldap://dc1/CN=a@b,DC=corp",
+        "ldap://dc1/DC=corp??sub?(mail=a@b)",
+        "ldap://dc1/DC=corp",
+    ],
+)
+def test_an_at_sign_in_a_name_or_a_filter_is_no_account(text: str) -> None:
+    assert not holds_account(text)
+    assert LdapUrl.parse(text).host == "dc1"
