@@ -11,7 +11,7 @@ import pytest
 
 from mqis.server.monitoring import service
 from mqis.server.monitoring.gather import server_status
-from mqis.server.monitoring.service import REST
+from mqis.server.monitoring.service import LONGEST_REST_S, REST
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import ServerStatus
 from tests.server.monitoring.pair import fetch
@@ -95,5 +95,27 @@ def test_who_gives_up_takes_the_answer_from_nobody(monkeypatch: pytest.MonkeyPat
         impatient.cancel()
         made.may_end.set()
         assert [(await one)[0], (await other)[0]] == [200, 200]
+
+    monitored(work)
+
+
+def test_after_a_document_that_took_long_the_next_does_not_wait_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It waited for a store that hangs; /health has to tell that."""
+    made = Made(monkeypatch)
+    rested: list[float] = []
+    slept = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        rested.append(seconds)
+        await slept(seconds)
+
+    async def work(port: int, _sources: Sources, _store: Ailing) -> None:
+        asyncio.get_running_loop().call_later(0.4, made.may_end.set)
+        assert (await fetch(port, "/status"))[0] == 200
+        monkeypatch.setattr("asyncio.sleep", sleep)
+        assert (await fetch(port, "/status"))[0] == 200
+        assert min(rested) <= LONGEST_REST_S < REST * 0.4, rested
 
     monitored(work)

@@ -38,8 +38,9 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0
 COMPARE_S = 5.0
 #: The rest after a document has been made, in the time that this took. Python runs one thread at a
-#: time, so whoever asks again and again would take much of the server.
-REST = 3.0
+#: time, so whoever asks again and again would take much of the server. At most so many seconds: a
+#: document that waits for its store takes little of it, and /health has to answer then.
+REST, LONGEST_REST_S = 3.0, 0.5
 
 
 async def start_monitoring(
@@ -125,7 +126,7 @@ class MonitoringService:
                 return await loop.run_in_executor(self._thread, _explained, document, store)
             finally:
                 now = loop.time()
-                self._rests_until = now + REST * (now - began)
+                self._rests_until = now + min(REST * (now - began), LONGEST_REST_S)
 
     async def _keys(self, query: str) -> HttpAnswer:
         def document() -> HttpAnswer:
