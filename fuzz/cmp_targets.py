@@ -13,13 +13,14 @@ from struct import unpack_from
 
 from mqis.protocol.multiplexer.budget import ByteBudget
 from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
-from mqis.protocol.multiplexer.errors import Congested, NotOpen
 from mqis.protocol.multiplexer.events import (
     AskForConnections,
+    Congested,
     ConnectFailed,
     ConnectionRequested,
     Disconnected,
     MessageReceived,
+    NotOpen,
     SendBoxcar,
 )
 from mqis.protocol.multiplexer.limits import SessionLimits

@@ -30,7 +30,7 @@ from fuzz.targets import TARGETS, Target
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.groups import AssociationGroups
-from mqis.protocol.rpc.interface import Interface
+from mqis.protocol.rpc.registry import Interface
 from mqis.protocol.rpc.server import CallReceived, ServerConnection
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import MemoryAccounts

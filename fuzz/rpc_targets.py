@@ -19,12 +19,11 @@ from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.client import Bound, CalledBack, ClientConnection
 from mqis.protocol.rpc.client import Event as ClientEvent
-from mqis.protocol.rpc.endpoint import ServerEndpoint
+from mqis.protocol.rpc.endpoint import RpcLimits, ServerEndpoint
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.protocol.rpc.groups import AssociationGroups
-from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.negotiation import MAX_FRAG
+from mqis.protocol.rpc.registry import Interface
 from mqis.protocol.rpc.server import CallReceived, Event, ServerConnection
 from mqis.testing.rpc import MachinePair, encode_verification, feature_syntax, header_command
 from mqis.testing.security import SharedSecret

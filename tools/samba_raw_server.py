@@ -14,10 +14,9 @@ import sys
 
 import uvloop
 
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import RpcLimits
-from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.protocol.rpc.registry import EndpointRegistry, Interface, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.entropy import SystemEntropy

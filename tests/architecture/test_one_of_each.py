@@ -18,7 +18,7 @@ _MAY_WRITE_IN_PLACE = frozenset({
     "lab/generate/exports.py",
     "lab/generate/generate.py",
     "lab/generate/spoiling.py",
-    "lab/generate/tampering.py",
+    "lab/generate/filefaults.py",
     "pipeline/printing.py",
     "sim/archive/world.py",
 })  # fmt: skip

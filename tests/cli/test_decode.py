@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.cli.hexinput import parse_hex
+from mqis.cli.decode import parse_hex
 from mqis.wire.decoders import DECODERS
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid

@@ -89,7 +89,7 @@ def test_a_terminal_is_asked(
         questions.append(question)
         return answer
 
-    monkeypatch.setattr("mqis.cli.confirming.is_terminal", lambda: True)
+    monkeypatch.setattr("mqis.cli.output.is_terminal", lambda: True)
     monkeypatch.setattr("typer.confirm", confirm)
     assert asked(server, "delete", "queue", path).exit_code == (0 if answer else 1)
     assert questions == [f"Delete queue {path}?"]

@@ -12,7 +12,7 @@ from mqis.findings import Area, CheckReport, Finding, Gravity, Limit, Subject, w
 from mqis.protocol.journal import ChainState, chain_finding
 from mqis.server.monitoring.verdict import HealthVerdict
 from mqis.storage.journal.checking import JournalCheck
-from mqis.views.doctor.health import findings_of
+from mqis.views.doctor.examination import findings_of
 from mqis.wire.ldap.ldif import write_ldif
 from tests.cli.commands import run
 from tests.estate.planted import faults, sound

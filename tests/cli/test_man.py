@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.cli.manual import escaped
+from mqis.cli.man import escaped
 from mqis.cli.registry import COMMANDS
 from tests.cli.commands import run
 

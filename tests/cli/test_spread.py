@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from mqis.cli.spread import spread
+from mqis.cli.options import spread
 
 LevelOption = Annotated[int, typer.Option("--level", "-l", min=1, help="How high.")]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mqis.cli.sides import ServerSides
+from mqis.cli.diff import ServerSides
 from mqis.config.stores import open_store
 from mqis.enterprise.setup import Administrator
 from mqis.places.address import RemoteAddress

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from examples.capture.scene import DIRECTORY, OLETX
+from mqis.protocol.capture.calls import INTERFACES
 from mqis.protocol.capture.decoder import decode_rows
-from mqis.protocol.capture.interfaces import INTERFACES
 from mqis.protocol.capture.row import DecodedRow
 from mqis.runtime.oletx.endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver

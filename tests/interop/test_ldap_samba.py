@@ -19,7 +19,7 @@ from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.authentication import kerberos
 from mqis.runtime.ldap.binding import BindMethod, LdapLogin
 from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.protection import LdapProtection
+from mqis.runtime.ldap.sasl import LdapProtection
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.runtime.ldap.tls import TlsSettings

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mqis.lab.generate.filefaults import resign, tamper
 from mqis.lab.generate.keys import generated_key, published
-from mqis.lab.generate.tampering import resign, tamper
 from mqis.pipeline.evidence.chains import JournalChain
 from mqis.pipeline.evidence.keys import ExportedKeys, keys_by_server
 from mqis.pipeline.sources.checks import checked_segment

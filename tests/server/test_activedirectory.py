@@ -13,7 +13,7 @@ from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
 from mqis.config.file import ConfigError, override
 from mqis.config.sections import Config
-from mqis.protocol.discovery.knowledge import queue_manager_of
+from mqis.protocol.discovery.model import queue_manager_of
 from mqis.protocol.errors import DirectoryError
 from mqis.server.activedirectory import open_directory
 from mqis.server.directory_server import DirectoryServer, ServeError

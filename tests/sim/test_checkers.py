@@ -21,15 +21,15 @@ from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.requests import NO_RESPONSE
 from mqis.protocol.replication.server import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
+from mqis.sim.administration import QueueScopes
 from mqis.sim.caching import check_cached
 from mqis.sim.checkers import CheckedEnterprise, check_announced, check_tombstones
 from mqis.sim.completeness import CompletenessCheck
 from mqis.sim.contents import DigestCheck, check_digests
 from mqis.sim.history import Made, NumberHistory, Version
 from mqis.sim.ledger import Ledger
-from mqis.sim.minimise import fewest
 from mqis.sim.restoring import Witnesses
-from mqis.sim.scopes import QueueScopes
+from mqis.sim.runner import fewest
 from mqis.sim.server import SimServer
 from mqis.sim.traffic import SyncTraffic
 from mqis.sim.violation import Violation

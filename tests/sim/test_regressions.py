@@ -8,7 +8,7 @@ import pytest
 
 from mqis.protocol.directory.objects import PurgeState, Scope
 from mqis.protocol.replication import serving
-from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.server import Sender
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.work import Work
 from mqis.sim.runner import Options, RunResult, run, run_seed

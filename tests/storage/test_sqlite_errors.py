@@ -13,7 +13,7 @@ import pytest
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Transaction
-from mqis.storage.pool import Pool
+from mqis.storage.database import Pool
 from mqis.storage.session import DatabaseSession
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid

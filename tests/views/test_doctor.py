@@ -21,8 +21,7 @@ from mqis.runtime.authentication.clock import clock_difference_s
 from mqis.server.accounts import AccountsFile
 from mqis.server.identity import identify
 from mqis.views.doctor import peers
-from mqis.views.doctor.examination import examine, examine_run
-from mqis.views.doctor.health import check_server
+from mqis.views.doctor.examination import check_server, examine, examine_run
 from mqis.views.doctor.patient import KnownNeighbour
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.routing.explain import explain
+from mqis.protocol.routing.explain import ObjectNames, explain
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.text import summary
 from tests.protocol.routing.worlds import World, guid
 

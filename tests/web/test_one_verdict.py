@@ -22,7 +22,7 @@ from mqis.server.monitoring import service
 from mqis.storage.sqlite import SqliteStore
 from mqis.testing.ports import free_ports
 from mqis.views.console.places import Places
-from mqis.views.doctor.health import check_run
+from mqis.views.doctor.examination import check_run
 from mqis.web.serving import running_console
 from mqis.web.settings import ConsoleSettings
 from mqis.wire.mqds.objecttype import ObjectType

@@ -14,7 +14,7 @@ import pytest
 from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.views.console.places import Places, PlacesError
-from mqis.web.assets import Assets
+from mqis.web.console import Assets
 from mqis.web.serving import running_console
 from mqis.web.settings import ConsoleSettings
 from tests.web.asking import Answer, Visitor, eventually

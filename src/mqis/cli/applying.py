@@ -10,8 +10,7 @@ from pathlib import Path
 
 import typer
 
-from mqis.cli.confirming import confirm
-from mqis.cli.output import cell, console, counted, print_json, print_warning, say, table
+from mqis.cli.output import cell, confirm, console, counted, print_json, print_warning, say, table
 from mqis.config.nodes import FILE, NodePlace, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store

@@ -16,9 +16,8 @@ from mqis.admin.backup.manifest import Manifest
 from mqis.admin.backup.restoring import RestorePlan, RestoreRequest, plan_restore
 from mqis.admin.backup.restoring import restore as put_back
 from mqis.admin.backup.taking import Taken, take_backup
-from mqis.cli.enterprise import OptionalRunOption, run_here
 from mqis.cli.failures import FAILED, described
-from mqis.cli.options import ConfigOption, JsonOption
+from mqis.cli.options import ConfigOption, JsonOption, OptionalRunOption, run_here
 from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
 from mqis.config.file import DEFAULT_NAME, load
 from mqis.config.nodes import Nodes, load_nodes, supervised_place

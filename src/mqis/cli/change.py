@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from mqis.cli.login import OptionalLogonOptions, connected
-from mqis.cli.options import JsonOption, NameArgument, TypeArgument
+from mqis.cli.options import JsonOption, NameArgument, TypeArgument, spread
 from mqis.cli.output import print_json, say
-from mqis.cli.spread import spread
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.views.presentation.properties import PropertyError, friendly, parse_assignments
 from mqis.wire.guid import Guid

@@ -8,19 +8,20 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.enterprise import OptionalRunOption, run_here
 from mqis.cli.findings import LimitOption, check_json, show_report
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import (
     ConfigOption,
     JsonOption,
+    OptionalRunOption,
     StoreOption,
     opened,
     refuse_password,
+    run_here,
+    spread,
     store_url,
 )
 from mqis.cli.output import print_error, print_json
-from mqis.cli.spread import spread
 from mqis.config.nodes import load_nodes
 from mqis.findings import CheckReport
 from mqis.views.hygiene.copies import check_export, check_server, check_view, is_store

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from mqis.cli.credentials import MAPPER_PORT
-from mqis.cli.enterprise import OptionalRunOption, default_run
 from mqis.cli.login import MapperPortOption, VerifyOption
-from mqis.cli.options import JsonOption, opened, refuse_passwords
+from mqis.cli.options import JsonOption, OptionalRunOption, default_run, opened, refuse_passwords
 from mqis.cli.output import cell, error_console, say
 
 

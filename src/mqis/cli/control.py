@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.enterprise import DEFAULT_RUN, RunOption, ServerArgument
-from mqis.cli.options import JsonOption
+from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption, ServerArgument
 from mqis.cli.output import print_json, say
 from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder

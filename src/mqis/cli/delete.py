@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.confirming import DryRunOption, YesOption, confirm
 from mqis.cli.login import OptionalLogonOptions, connected
-from mqis.cli.options import JsonOption, NameArgument, TypeArgument
-from mqis.cli.output import print_json, say
-from mqis.cli.spread import spread
+from mqis.cli.options import JsonOption, NameArgument, TypeArgument, spread
+from mqis.cli.output import DryRunOption, YesOption, confirm, print_json, say
 from mqis.views.deletion.carrying_out import DeletionRefused, carry_out, check_typed
 from mqis.views.deletion.plan import DeletePlan, plan_delete
 from mqis.views.deletion.text import plan_to_json, sections

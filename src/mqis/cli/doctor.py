@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.enterprise import OptionalRunOption, run_here
 from mqis.cli.findings import doctor_json, show_areas
-from mqis.cli.options import ConfigOption, JsonOption
+from mqis.cli.options import ConfigOption, JsonOption, OptionalRunOption, run_here
 from mqis.cli.output import print_json
 from mqis.config.file import DEFAULT_NAME
 from mqis.findings import CheckReport

@@ -20,9 +20,8 @@ from mqis.admin.activedirectory.estate.stored import check_stored
 from mqis.cli.findings import LimitOption, estate_json, show_report
 from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
 from mqis.cli.localpaths import refuse_uri
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, spread, store_url
 from mqis.cli.output import print_error, print_json
-from mqis.cli.spread import spread
 from mqis.files import output_file
 from mqis.findings import CheckReport, Finding
 from mqis.protocol.activedirectory.estate.repairing import (

@@ -13,9 +13,8 @@ import typer
 from mqis.admin.join import Membership, Wanted
 from mqis.admin.join import join as make_member
 from mqis.cli.login import LogonOptions, connected
-from mqis.cli.options import ConfigOption, JsonOption, ListenOption
+from mqis.cli.options import ConfigOption, JsonOption, ListenOption, spread
 from mqis.cli.output import print_json, say
-from mqis.cli.spread import spread
 from mqis.config.file import (
     DEFAULT_NAME,
     ConfigError,

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.enterprise import DEFAULT_RUN, RunOption
-from mqis.cli.options import ConfigOption, JsonOption
+from mqis.cli.options import DEFAULT_RUN, ConfigOption, JsonOption, RunOption
 from mqis.cli.output import cell, console, counted, print_json, say, table
 from mqis.config.file import load
 from mqis.config.nodes import load_nodes

@@ -13,8 +13,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.enterprise import DEFAULT_RUN, RunOption
-from mqis.cli.options import JsonOption
+from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption
 from mqis.cli.output import plain
 from mqis.config.nodes import load_nodes
 from mqis.config.sections import LogLevel

@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from mqis.cli.login import OptionalLogonOptions
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, spread
 from mqis.cli.output import print_json, say
 from mqis.cli.route import DirectoryOption, WithoutOption
 from mqis.cli.routed import DirectoryReaders, opened_as
-from mqis.cli.spread import spread
 from mqis.protocol.errors import StorageError
 from mqis.views.routes.finding import find_end, find_links
 from mqis.views.sitemap.case import RouteCase

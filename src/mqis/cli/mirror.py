@@ -16,9 +16,16 @@ from mqis.admin.activedirectory.mirror.following import INTERVAL_S
 from mqis.admin.activedirectory.mirror.round import MirrorRound
 from mqis.admin.activedirectory.mirror.running import MirrorPlaces, mirror_on, mirror_once
 from mqis.cli.ldap_login import LdapLogonOptions
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, opened, store_url
+from mqis.cli.options import (
+    ConfigOption,
+    JsonOption,
+    StoreOption,
+    claimed,
+    opened,
+    spread,
+    store_url,
+)
 from mqis.cli.output import counted, print_error, print_json, say
-from mqis.cli.spread import spread
 from mqis.cli.store import counts_of
 from mqis.config.stores import file_of
 from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, read_cursor

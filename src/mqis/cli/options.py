@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from mqis.config import nodes
 from mqis.config.claims import claimed_store
 from mqis.config.file import DEFAULT_NAME, ConfigError, load
 from mqis.config.sections import Config
@@ -166,3 +171,92 @@ def opened(url: str, *, create: bool = False) -> Iterator[Store]:
         yield store
     finally:
         store.close()
+
+
+# --- Dataclasses of options that many commands share ----------------------------------------------
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Returns the command with each dataclass parameter replaced by one option per field.
+
+        @dataclass(frozen=True)
+        class Place:
+            tables: TablesOption = Path("tables")
+            master: MasterOption = "local[*]"
+
+        @spread
+        def audit(*, place: Place, json: JsonOption = False) -> None: ...
+
+    is for typer a command with the options --tables, --master and --json.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type[Any]] = {}
+    parameters: list[Parameter] = []
+    plain = signature(command)
+    for parameter in plain.parameters.values():
+        hint = hints[parameter.name]
+        if is_dataclass(hint) and isinstance(hint, type):
+            groups[parameter.name] = hint
+            parameters += _options(hint)
+        else:
+            parameters.append(parameter.replace(annotation=hint))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            chosen = {field.name: given.pop(field.name) for field in fields(group)}
+            given[name] = group(**chosen)
+        command(**given)
+
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = plain.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _options(group: type[Any]) -> list[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+        for f in fields(group)
+    ]
+
+
+# --- The options that commands about a whole enterprise share -------------------------------------
+
+DEFAULT_RUN = Path(nodes.DEFAULT_RUN)
+
+RunOption = Annotated[
+    Path,
+    typer.Option(
+        "--run",
+        metavar="DIRECTORY",
+        envvar=nodes.RUN,
+        help="The directory in which the enterprise keeps its files.",
+    ),
+]
+#: For commands that also work without a run directory; ``run_here`` is its default.
+OptionalRunOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--run",
+        metavar="DIRECTORY",
+        help="The run directory of 'mqis up', with all its servers. Default, where nothing else "
+        "is named and no mqis.toml is: $MQIS_RUN, else ./mqis-run.",
+        show_default=False,
+    ),
+]
+ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", show_default=False)]
+
+
+def default_run() -> Path:
+    """The run directory of a command line that names none."""
+    return Path(os.environ.get(nodes.RUN, nodes.DEFAULT_RUN))
+
+
+def run_here(*named: object) -> Path | None:
+    """The run directory of a command line that names nothing; None where a server has its own
+    configuration, or where there is no run directory."""
+    run = default_run()
+    if any(named) or Path(DEFAULT_NAME).exists() or not (run / nodes.FILE).is_file():
+        return None
+    return run

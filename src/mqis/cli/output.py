@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Annotated
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from mqis.views.presentation.visible import visible
+from mqis.wire.errors import MqisError
 
 #: The width of tables that go into a pipe: cutting them to 80 columns would lose text.
 _PIPE_WIDTH = 200
@@ -77,3 +80,26 @@ def print_error(message: str) -> None:
 def print_warning(message: str) -> None:
     """Prints a remark on stderr, as one yellow line."""
     error_console().print(Text(f"note: {plain(message)}", style="yellow"), soft_wrap=True)
+
+
+# --- The question before a change that takes something away or brings it back ---------------------
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Needed in scripts.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")]
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks on a terminal; raises ``MqisError`` for a no, or if nobody can be asked."""
+    if yes:
+        return
+    if not is_terminal():
+        raise MqisError(
+            "nothing was changed: there is no terminal to ask on; --yes confirms, and --dry-run "
+            "shows the plan alone"
+        )
+    if not typer.confirm(question, default=False, err=True):
+        raise MqisError("nothing was changed")
+
+
+def is_terminal() -> bool:
+    return sys.stdin.isatty()

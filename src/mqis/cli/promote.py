@@ -12,11 +12,9 @@ from mqis.admin.promote.following import plan_follow
 from mqis.admin.promote.plan import PromotePlan
 from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import plan_takeover
-from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.login import LogonOptions, connected
-from mqis.cli.options import ConfigOption, JsonOption, ListenOption
+from mqis.cli.options import DEFAULT_RUN, ConfigOption, JsonOption, ListenOption, RunOption, spread
 from mqis.cli.output import cell, console, print_json, say, table
-from mqis.cli.spread import spread
 from mqis.config.file import DEFAULT_NAME
 from mqis.enterprise.replacing import Replacing
 

@@ -10,9 +10,8 @@ import typer
 
 from mqis.cli.findings import notes_json, show_notes
 from mqis.cli.ldap_login import LdapLogonOptions
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, store_url
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, spread, store_url
 from mqis.cli.output import counted, print_json, say
-from mqis.cli.spread import spread
 from mqis.cli.transfer import progress_bar
 
 if TYPE_CHECKING:

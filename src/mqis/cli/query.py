@@ -18,10 +18,10 @@ from mqis.cli.options import (
     StoreOption,
     TypeArgument,
     opened,
+    spread,
     store_url,
 )
 from mqis.cli.output import cell, console, counted, print_json, say, table
-from mqis.cli.spread import spread
 from mqis.protocol.directory.export_format import value_to_json
 from mqis.protocol.directory.lookup_query import Order, SortKey
 from mqis.protocol.directory.objects import NAME_PROPERTY

@@ -8,14 +8,12 @@ from typing import Annotated
 import typer
 
 from mqis.cli.login import OptionalLogonOptions
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, spread
 from mqis.cli.output import print_json, say
 from mqis.cli.routed import opened_directory
-from mqis.cli.spread import spread
-from mqis.protocol.routing.explain import Explanation
+from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.finding import compared, find_links
 from mqis.views.routes.text import as_json, blame, explained, summary
 

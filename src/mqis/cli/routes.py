@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqis.cli.login import OptionalLogonOptions
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, spread
 from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
 from mqis.cli.route import DirectoryOption
 from mqis.cli.routed import read_directory
-from mqis.cli.spread import spread
 from mqis.extras import GRAPHS
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.wire.errors import MqisError

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from mqis.cli.login import OptionalLogonOptions, connected
-from mqis.cli.options import JsonOption, NameArgument, TypeArgument
+from mqis.cli.options import JsonOption, NameArgument, TypeArgument, spread
 from mqis.cli.output import cell, console, print_json, say, table
-from mqis.cli.spread import spread
 from mqis.protocol.security.information import SecurityInformation as Part
 from mqis.views.presentation.permissions import permissions, remark, who
 from mqis.views.presentation.properties import PropertyError

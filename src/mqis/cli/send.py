@@ -10,16 +10,14 @@ from typing import Annotated
 import typer
 
 from mqis.cli.login import OptionalLogonOptions
-from mqis.cli.options import ConfigOption, JsonOption, StoreOption
+from mqis.cli.options import ConfigOption, JsonOption, StoreOption, spread
 from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.route import DirectoryOption, WithoutOption
 from mqis.cli.routed import RoutedDirectory, opened_directory
-from mqis.cli.spread import spread
 from mqis.lab.sending import QUEUE, Journey, SendingEnterprise
 from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
-from mqis.protocol.routing.explain import Explanation, explain
+from mqis.protocol.routing.explain import Explanation, ObjectNames, explain
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.finding import find_links
 from mqis.views.routes.text import blame
 from mqis.wire.guid import Guid

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mqis.cli.login import OptionalLogonOptions, connected
-from mqis.cli.options import JsonOption
+from mqis.cli.options import JsonOption, spread
 from mqis.cli.output import cell, console, print_json, table
-from mqis.cli.spread import spread
 
 
 @spread

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from mqis.cli.login import LogonOptions, connected
-from mqis.cli.options import JsonOption
+from mqis.cli.options import JsonOption, spread
 from mqis.cli.output import cell, console, counted, print_json, say, table
-from mqis.cli.spread import spread
 from mqis.protocol.sessions import SessionEntry, SessionsReply
 from mqis.views.presentation.records import moment
 

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.enterprise import DEFAULT_RUN, RunOption, ServerArgument
 from mqis.cli.findings import STYLES
-from mqis.cli.options import JsonOption
+from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption, ServerArgument
 from mqis.cli.output import cell, console, counted, plain, print_json, say, table
 from mqis.config.nodes import load_nodes
 from mqis.enterprise.collect import Collector

@@ -13,9 +13,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.findings import STYLES
-from mqis.cli.options import JsonOption
+from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption
 from mqis.cli.output import cell, console, print_json, table
 from mqis.config.nodes import load_nodes
 from mqis.enterprise.collect import Collector

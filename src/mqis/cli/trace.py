@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.enterprise import DEFAULT_RUN, RunOption
-from mqis.cli.options import JsonOption
+from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption
 from mqis.cli.output import cell, console, error_console, print_json, say, table
 from mqis.config.nodes import load_nodes
 from mqis.views.tracing.trace import ChangeTrace

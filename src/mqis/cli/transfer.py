@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -26,7 +26,6 @@ from mqis.admin.transfer import (
 from mqis.admin.transfer import Progress as Callback
 from mqis.cli.findings import notes_json, show_notes
 from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
-from mqis.cli.ldif_options import LdifExportOptions
 from mqis.cli.localpaths import refuse_uri
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import (
@@ -36,12 +35,71 @@ from mqis.cli.options import (
     StoreOption,
     claimed,
     opened,
+    spread,
     store_url,
 )
 from mqis.cli.output import counted, error_console, print_json, print_warning, say
-from mqis.cli.spread import spread
 from mqis.config.claims import StoreInUse
 from mqis.protocol.ports import Store, View
+
+# --- The options of ``mqis export --ldif`` --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LdifExportOptions:
+    """An export for an Active Directory."""
+
+    ldif: Annotated[
+        Path | None,
+        typer.Option(
+            "--ldif",
+            metavar="FILE",
+            help="Write LDIF into this file; - is stdout.",
+            show_default=False,
+        ),
+    ] = None
+    base: Annotated[
+        str,
+        typer.Option(
+            "--base",
+            metavar="DN",
+            help="With --ldif: the root domain, such as DC=corp,DC=example. Default: the "
+            "enterprise's name, if it is one.",
+            show_default=False,
+        ),
+    ] = ""
+    computers: Annotated[
+        str,
+        typer.Option(
+            "--computers",
+            metavar="DN",
+            help="With --ldif: the container of computers. Default: CN=Computers of the domain.",
+            show_default=False,
+        ),
+    ] = ""
+    identifiers: Annotated[
+        bool,
+        typer.Option(
+            "--identifiers/--no-identifiers",
+            help="With --ldif: write identifiers and sites, for a database that no server runs on. "
+            "A running domain controller refuses identifiers.",
+        ),
+    ] = True
+    accounts: Annotated[
+        bool,
+        typer.Option(
+            "--accounts/--no-accounts",
+            help="With --ldif: write a disabled account for each computer.",
+        ),
+    ] = True
+
+    def options(self) -> LdifOptions:
+        from mqis.admin.activedirectory.exporting import LdifOptions  # noqa: PLC0415 -- it is slow
+
+        return LdifOptions(self.base, self.computers, self.identifiers, self.accounts)
+
+
+# --- The commands ---------------------------------------------------------------------------------
 
 if TYPE_CHECKING:
     from mqis.admin.activedirectory.exporting import LdifOptions

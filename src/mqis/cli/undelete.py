@@ -7,11 +7,20 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.confirming import DryRunOption, YesOption, confirm
 from mqis.cli.login import OptionalLogonOptions, connected
-from mqis.cli.options import JsonOption, TypeName
-from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
-from mqis.cli.spread import spread
+from mqis.cli.options import JsonOption, TypeName, spread
+from mqis.cli.output import (
+    DryRunOption,
+    YesOption,
+    cell,
+    confirm,
+    console,
+    counted,
+    print_error,
+    print_json,
+    say,
+    table,
+)
 from mqis.protocol.undeletion.messages import EntryState, UndeleteEntry, UndeleteRequest
 from mqis.views.deletion.undelete_steps import UndeleteOutcome, UndeletePlan, carry_out, make_plan
 from mqis.views.presentation.periods import parse_period

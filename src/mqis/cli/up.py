@@ -28,10 +28,18 @@ from mqis.cli.applying import (
     show_beginning,
     write_adopted,
 )
-from mqis.cli.confirming import DryRunOption, YesOption
-from mqis.cli.enterprise import DEFAULT_RUN, RunOption
-from mqis.cli.options import JsonOption
-from mqis.cli.output import cell, console, counted, error_console, print_json, say, table
+from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption
+from mqis.cli.output import (
+    DryRunOption,
+    YesOption,
+    cell,
+    console,
+    counted,
+    error_console,
+    print_json,
+    say,
+    table,
+)
 from mqis.config import logs
 from mqis.config.file import ConfigError
 from mqis.config.nodes import FILE, Nodes, NodesError, load_nodes

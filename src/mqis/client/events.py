@@ -12,13 +12,13 @@ An event never raises because of a server or the network; it returns a status, a
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from mqis.client import calls, requests
 from mqis.client.elements import DirectoryElement
-from mqis.client.iterators import IteratorCollection, ReadIterator
-from mqis.client.requests import Filter, RequestRefusedError, SortOrder
+from mqis.client.requests import ElementColumns, Filter, RequestRefusedError, SortOrder
 from mqis.client.results import DirectoryOperationResult, Outcome
 from mqis.client.servers import ServerAddress
 from mqis.client.session import DirectoryConnection, ServerSession
@@ -315,3 +315,40 @@ def _expect_ok(result: int, detail: str) -> None:
 
 def _name(target: Target) -> str:
     return f"{target.object_type.label} {target.path or target.guid or ''}".rstrip()
+
+
+# --- The state of reads that take several events (MS-MQDS 3.2.1.5, 3.2.1.6) -----------------------
+
+
+@dataclass(slots=True, eq=False)
+class ReadIterator:
+    """ReadDirectoryIteratorState; ``columns`` is known after the type-specific steps."""
+
+    element_type: type[DirectoryElement]
+    #: The server's handle; None until it has answered.
+    handle: ContextHandle | None = None
+    columns: ElementColumns[DirectoryElement] | None = None
+    #: The session in which the handle is valid.
+    session: ServerSession | None = None
+
+
+class IteratorCollection:
+    """ReadDirectoryIteratorStateCollection: all open iterators."""
+
+    def __init__(self) -> None:
+        self._iterators: list[ReadIterator] = []
+
+    def __iter__(self) -> Iterator[ReadIterator]:
+        return iter(self._iterators)
+
+    def __len__(self) -> int:
+        return len(self._iterators)
+
+    def add(self, iterator: ReadIterator) -> None:
+        self._iterators.append(iterator)
+
+    def remove(self, iterator: ReadIterator) -> None:
+        self._iterators.remove(iterator)
+
+    def find(self, handle: ContextHandle) -> ReadIterator | None:
+        return next((it for it in self._iterators if it.handle == handle), None)

@@ -32,7 +32,7 @@ from mqis.protocol.discovery.limiter import RateLimit
 from mqis.protocol.errors import MissingStore
 from mqis.protocol.logons import LogonLimits
 from mqis.protocol.ports import Store, View
-from mqis.protocol.rpc.limits import RpcLimits
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.budgets import Budgets, handle_budget, lookup_budget, memory_budget

@@ -8,9 +8,8 @@ import logging
 from mqis.config.file import ConfigError
 from mqis.config.logs import details
 from mqis.config.sections import DiscoverySection
-from mqis.protocol.discovery.knowledge import queue_manager_of
 from mqis.protocol.discovery.limiter import RateLimit
-from mqis.protocol.discovery.model import DiscoveryQueueManager
+from mqis.protocol.discovery.model import DiscoveryQueueManager, queue_manager_of
 from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.protocol.ports import Store, View
 from mqis.runtime.discovery.responder import DiscoveryResponder

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, PartitionDigest
 from mqis.protocol.ports import View
 from mqis.protocol.replication.admission import owns
-from mqis.protocol.replication.comparable import Contents, comparable_digest, compare_digests
+from mqis.protocol.replication.convergence import Contents, comparable_digest, compare_digests
 from mqis.protocol.replication.digest import computed_digests
 from mqis.sim.server import SimServer
 from mqis.sim.violation import Violation

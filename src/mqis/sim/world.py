@@ -25,9 +25,9 @@ from mqis.protocol.replication.effects import (
     Changed,
     Recovered,
     Refusal,
+    RefusalReason,
     RequestAnswered,
 )
-from mqis.protocol.replication.refusals import RefusalReason
 from mqis.sim import bootstrap, checkers, steps
 from mqis.sim.administration import SimAdministrator
 from mqis.sim.caching import check_cached

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
@@ -13,6 +18,8 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from mqis.views.console import tones
 from mqis.views.console.alerts import FILE as ALERTS_FILE
@@ -29,10 +36,8 @@ from mqis.views.console.servers import exceptions_first
 from mqis.views.console.status import EnterpriseStatus, collector_of, counters, number_text
 from mqis.views.console.tones import Tone, tone_of_verdict
 from mqis.web.access import Visitors
-from mqis.web.assets import Assets
 from mqis.web.limiting import Limiter
 from mqis.web.live import Live
-from mqis.web.sampling import Sampler
 from mqis.web.sessions import COOKIE, Sessions
 from mqis.web.settings import ConsoleSettings
 
@@ -242,3 +247,83 @@ def _query(**values: object) -> str:
         if each not in (None, "")
     ]
     return f"?{urlencode(pairs, errors='replace')}" if pairs else "?"
+
+
+# --- Takes the samples of the overview's charts while no browser is open --------------------------
+
+log = logging.getLogger(__name__)
+
+
+class Sampler:
+    """Calls ``sample`` in a thread again and again, as that waits for servers."""
+
+    def __init__(self, sample: Callable[[], object], every_s: float) -> None:
+        self._sample = sample
+        self._every_s = every_s
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self._sample)
+            except MqisError as error:  # the run directory; it may come back
+                log.debug("no sample: %s", error)
+            except Exception:
+                log.exception("the console could not poll the servers; it tries again")
+            await asyncio.sleep(self._every_s)
+
+
+# --- The static files under addresses that name their content -------------------------------------
+# So that no browser shows an old one.
+#
+# ``/static/console.css?v=…`` holds the first digits of the file's SHA-256. A browser may keep that
+# forever: other content has another address. Any other address of a file is checked at each use.
+
+_FOREVER = "public, max-age=31536000, immutable"
+_DIGITS = 16
+
+
+class Assets(StaticFiles):
+    """Serves the files of a directory; ``address`` is what pages name a file by."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory=directory)
+        self._home = directory.resolve()
+        #: The state of a file on the disk, and the digest of its content then.
+        self._known: dict[str, tuple[tuple[int, ...], str]] = {}
+
+    def address(self, name: str) -> str:
+        return f"/static/{name}?v={self.version(name)}"
+
+    def version(self, name: str) -> str:
+        """The digest of a file, computed again after the file was replaced."""
+        path = self._home / name
+        found = path.stat()
+        state = found.st_ino, found.st_mtime_ns, found.st_size
+        known = self._known.get(name)
+        if known is None or known[0] != state:
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]
+            known = self._known[name] = state, digest
+        return known[1]
+
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        name = Path(full_path).relative_to(self._home).as_posix()
+        if scope["query_string"] == f"v={self.version(name)}".encode():
+            response.headers["Cache-Control"] = _FOREVER
+        return response

@@ -8,22 +8,41 @@ import os
 import secrets
 import socket
 import ssl
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+import tempfile
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Thread
 from urllib.parse import urlencode
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
 
-from mqis.views.console.faults import MqisError
-from mqis.web.admission import PARAMETER
-from mqis.web.app import make_app
+from mqis.views.console.faults import MqisError, fault_of
+from mqis.web.admission import PARAMETER, Admission
+from mqis.web.asking import Endpoint, changing, reading
 from mqis.web.connections import Bounds, bounded
 from mqis.web.console import Console
+from mqis.web.guard import RequestGuard
+from mqis.web.pages import (
+    alerts,
+    directory,
+    journal,
+    login,
+    pipeline,
+    servers,
+    sessions,
+    status,
+    topology,
+    undelete,
+)
 from mqis.web.settings import ConsoleSettings
-from mqis.web.tokenfile import token_file
 
 _GRACE_S = 3
 _START_S = 30.0
@@ -176,3 +195,126 @@ def _bind(address: str, port: int) -> socket.socket:
 def _url(settings: ConsoleSettings) -> str:
     host = f"[{settings.listen}]" if ":" in settings.listen else settings.listen
     return f"{'https' if settings.tls else 'http'}://{host}:{settings.port}/"
+
+
+# --- The file with the console's address and token, which only its user can read ------------------
+
+MODE = 0o600
+
+
+@contextmanager
+def token_file(run: Path | None, port: int, url: str) -> Iterator[Path]:
+    """Writes the file for the length of the block, in the run directory or in a new private one."""
+    if run is not None and os.access(run, os.W_OK):
+        path = run / f"console-{port}.url"
+        try:
+            yield _write(path, url)
+        finally:
+            path.unlink(missing_ok=True)
+        return
+    with tempfile.TemporaryDirectory(prefix="mqis-console-") as own:
+        yield _write(Path(own) / f"console-{port}.url", url)
+
+
+def _write(path: Path, url: str) -> Path:
+    """Creates the file anew, so that it is no link and no other process has it open."""
+    try:
+        with suppress(FileNotFoundError):
+            path.unlink()
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, MODE)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            os.fchmod(file.fileno(), MODE)
+            file.write(f"{url}\n")
+    except OSError as error:
+        reason = error.strerror or error
+        raise MqisError(f"cannot write the console's token to {path}: {reason}") from error
+    return path.absolute()
+
+
+# --- The console as an ASGI application -----------------------------------------------------------
+
+_ERROR_TEXTS = {
+    404: ("Not found", "There is no such page."),
+    405: ("Method not allowed", "This page does not accept this kind of request."),
+}
+
+
+def make_app(settings: ConsoleSettings) -> Starlette:
+    """Makes the application; ``app.state.console`` is its ``Console``, closed with its lifespan."""
+    console = Console(settings)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        console.sampler.start()
+        yield
+        await console.close()
+
+    async def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        heading, text = _ERROR_TEXTS.get(error.status_code, ("Refused", error.detail))
+        page = console.error(request, error.status_code, heading, text)
+        page.headers.update(error.headers or {})
+        return page
+
+    async def fault(request: Request, error: Exception) -> Response:
+        assert isinstance(error, MqisError)
+        explained = fault_of(error)
+        return console.error(request, explained.status, explained.heading, explained.text)
+
+    guard = Middleware(
+        RequestGuard,
+        allowed=settings.allowed,
+        admission=Admission(settings, console.error),
+        error_page=console.error,
+    )
+    app = Starlette(
+        routes=_routes(console),
+        middleware=[guard],
+        exception_handlers={HTTPException: http_error, MqisError: fault},
+        lifespan=lifespan,
+    )
+    app.state.console = console
+    return app
+
+
+def _routes(console: Console) -> list[Route | Mount]:
+    return [
+        _get("/", reading(status.overview)),
+        _get("/map", reading(topology.show)),
+        _get("/map/data", reading(topology.data)),
+        _get("/map.svg", reading(topology.image)),
+        _get("/replication", reading(status.replication)),
+        _get("/servers", reading(servers.browse)),
+        _get("/servers/{name}", reading(servers.show)),
+        _get("/alerts", reading(alerts.show)),
+        _get("/live", status.live),
+        _get("/directory", reading(directory.browse)),
+        _get("/directory/create", reading(directory.new)),
+        _post("/directory/create", changing(directory.create, form_at="")),
+        _get("/directory/{kind}/{id}", reading(directory.show)),
+        _post("/directory/{kind}/{id}/set", changing(directory.set_, form_at="/set")),
+        _get("/directory/{kind}/{id}/delete", reading(directory.confirm)),
+        _post("/directory/{kind}/{id}/delete", changing(directory.delete)),
+        _get("/journal", reading(journal.browse)),
+        _get("/journal/{server}/{lsn}", reading(journal.show)),
+        _get("/undelete", reading(undelete.show)),
+        _post("/undelete", changing(undelete.bring_back, form_at="")),
+        _get("/pipeline", reading(pipeline.show)),
+        _get("/pipeline/report.html", reading(pipeline.report)),
+        _get("/pipeline/table/{name}", reading(pipeline.table)),
+        _get("/statistics", reading(status.statistics)),
+        _get("/sessions", reading(sessions.show)),
+        _post("/sessions", changing(sessions.end, form_at="")),
+        _get("/login", login.form),
+        _post("/login", login.log_in),
+        _post("/logout", login.log_out),
+        Mount("/static", console.assets, name="static"),
+    ]
+
+
+def _get(path: str, endpoint: Endpoint) -> Route:
+    return Route(path, endpoint, methods=["GET"])
+
+
+def _post(path: str, endpoint: Endpoint) -> Route:
+    return Route(path, endpoint, methods=["POST"])

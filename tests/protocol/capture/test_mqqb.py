@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.capture.replication import notification, replication
+from mqis.protocol.capture.queues import notification, replication
 from mqis.protocol.capture.row import DecodedRow
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

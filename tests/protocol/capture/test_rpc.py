@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.capture.interfaces import INTERFACES
+from mqis.protocol.capture.calls import INTERFACES
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.row import DecodedRow
 from mqis.testing.rpc import feature_syntax

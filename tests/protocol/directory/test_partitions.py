@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
-from mqis.protocol.directory.partitions import (
+from mqis.protocol.directory.ownership import (
     mark,
     objects_of,
     remove,

@@ -16,10 +16,10 @@ from mqis.protocol.directory.powers import (
     is_named_authority,
     server_kind,
 )
-from mqis.protocol.directory.rules import on_create, on_update
 from mqis.protocol.directory.types.catalogue import POWERS, ROWS, ids_where
 from mqis.protocol.directory.types.columns import Takes, WriteRule
 from mqis.protocol.directory.types.row import PropertyRow
+from mqis.protocol.directory.write_mapping import on_create, on_update
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.masks import EnterpriseRights, SiteRights
 from mqis.wire.mqds.catalogue import PROPERTIES

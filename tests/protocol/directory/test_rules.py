@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.directory.rules import on_create, on_update
 from mqis.protocol.directory.types.catalogue import STORED_AS, ids_where
 from mqis.protocol.directory.types.columns import WriteRule
+from mqis.protocol.directory.write_mapping import on_create, on_update
 from mqis.wire.mqds.propid import PropId
 
 APPLY, IGNORE = WriteRule.APPLY, WriteRule.IGNORE

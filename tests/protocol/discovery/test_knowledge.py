@@ -6,8 +6,7 @@ import pytest
 
 from mqis.lab import demo
 from mqis.protocol.directory.local_events import DirectoryEvents
-from mqis.protocol.discovery.knowledge import queue_manager_of
-from mqis.protocol.discovery.model import DiscoveryQueueManager
+from mqis.protocol.discovery.model import DiscoveryQueueManager, queue_manager_of
 from mqis.protocol.ports import View
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid

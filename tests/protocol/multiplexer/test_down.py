@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
-from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
     ConnectFailed,
     ConnectionRequested,
@@ -13,6 +12,7 @@ from mqis.protocol.multiplexer.events import (
     Disconnected,
     Event,
     MessageReceived,
+    NotOpen,
 )
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
 from mqis.testing.cmp import user_message

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
-from mqis.protocol.multiplexer.errors import Congested
 from mqis.protocol.multiplexer.events import (
+    Congested,
     ConnectionRequested,
     Disconnected,
     TearDown,

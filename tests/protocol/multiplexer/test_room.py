@@ -8,12 +8,13 @@ import pytest
 
 from mqis.protocol.multiplexer.budget import ByteBudget
 from mqis.protocol.multiplexer.connection import MultiplexedConnection
-from mqis.protocol.multiplexer.errors import Congested, LimitLevel
 from mqis.protocol.multiplexer.events import (
+    Congested,
     ConnectionRequested,
     Denied,
     Disconnected,
     Event,
+    LimitLevel,
     MessageReceived,
     ReleaseCall,
     SendBoxcar,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.multiplexer.connection import ConnectionState
-from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
     AskForConnections,
     ConnectFailed,
@@ -14,6 +13,7 @@ from mqis.protocol.multiplexer.events import (
     Denied,
     Disconnected,
     MessageReceived,
+    NotOpen,
 )
 from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.multiplexer.multiplexer import Multiplexer

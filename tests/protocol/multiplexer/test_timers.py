@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
     ConnectFailed,
     ConnectionRequested,
     Disconnected,
+    NotOpen,
     TearDown,
 )
 from mqis.protocol.multiplexer.limits import SessionLimits

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from random import Random
 
 from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
-from mqis.protocol.multiplexer.errors import Congested, NotOpen
 from mqis.protocol.multiplexer.events import (
+    Congested,
     ConnectFailed,
     ConnectionOpened,
     ConnectionRequested,
@@ -20,6 +20,7 @@ from mqis.protocol.multiplexer.events import (
     Disconnected,
     Event,
     MessageReceived,
+    NotOpen,
 )
 from mqis.protocol.multiplexer.limits import SessionLimits
 from mqis.protocol.multiplexer.multiplexer import MultiplexerState

@@ -13,9 +13,8 @@ from mqis.protocol.queueing.events import (
 )
 from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
-from mqis.protocol.replication.effects import Refusal, Send
+from mqis.protocol.replication.effects import Refusal, RefusalReason, Send
 from mqis.protocol.replication.machine import Replication
-from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.server import Role, Server
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID

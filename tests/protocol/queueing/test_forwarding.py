@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.queueing.acknowledging import negative
 from mqis.protocol.queueing.events import Arrived, Nacked, Refused
 from mqis.protocol.queueing.forwarding import Forwarder, Rejection, Relay, Verdict
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.message import PublicQueue, QueuedMessage
 from mqis.protocol.queueing.names import MQIS_QUEUE_ID
+from mqis.protocol.queueing.routes import negative
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.queueing.tables import DuplicateTable, SentMessage, SentTable
 from mqis.protocol.routing.keeper import RoutingTableKeeper

@@ -13,7 +13,7 @@ from mqis.protocol.directory.objects import (
     PartitionDigest,
     Scope,
 )
-from mqis.protocol.replication.comparable import Contents, compare_digests
+from mqis.protocol.replication.convergence import Contents, compare_digests
 from mqis.protocol.replication.digest import with_object, without_object
 from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.replicated import content, whole_object

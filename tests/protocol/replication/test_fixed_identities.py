@@ -9,7 +9,7 @@ import pytest
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication.fixed_identities import check_identity
+from mqis.protocol.replication.trust import check_identity
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

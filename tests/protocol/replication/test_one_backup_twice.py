@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.replication import survivors
-from mqis.protocol.replication.comparable import Contents, comparable_digest, compare_digests
+from mqis.protocol.replication.convergence import Contents, comparable_digest, compare_digests
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.storage.memory import MemoryStore
 from tests.protocol.replication.enterprise import Enterprise, Node, guid_of

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.replication.effects import Refusal
-from mqis.protocol.replication.refusals import HARMLESS, RefusalReason
+from mqis.protocol.replication.effects import HARMLESS, Refusal, RefusalReason
 from mqis.wire.journal import RecordState
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -8,8 +8,7 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
 from mqis.protocol.replication.admission import owns
-from mqis.protocol.replication.effects import Refusal
-from mqis.protocol.replication.refusals import RefusalReason
+from mqis.protocol.replication.effects import Refusal, RefusalReason
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mqis.protocol.directory.objects import Partition, PurgeState
-from mqis.protocol.directory.partitions import mark, objects_of
+from mqis.protocol.directory.ownership import mark, objects_of
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.remains import INCOMPLETE
 from mqis.protocol.replication.settings import ReplicationSettings

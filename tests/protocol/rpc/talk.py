@@ -8,11 +8,10 @@ from typing import Any
 from mqis.protocol.authentication import Authenticator, AuthLevel, AuthType
 from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.endpoint import ServerEndpoint
+from mqis.protocol.rpc.endpoint import RpcLimits, ServerEndpoint
 from mqis.protocol.rpc.faults import status_name
 from mqis.protocol.rpc.groups import AssociationGroups
-from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import RpcLimits
+from mqis.protocol.rpc.registry import Interface
 from mqis.protocol.rpc.server import CallReceived, Event, ServerConnection
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid

@@ -8,9 +8,9 @@ import pytest
 
 from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType, Identity
 from mqis.protocol.rpc.channel import Channel
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroups
-from mqis.protocol.rpc.limits import RpcLimits
 from mqis.testing.security import SharedSecret, SharedSecretContext
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.bodies import Request, Response

@@ -11,7 +11,7 @@ from mqis.protocol.budget import Budget, Quota
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup, AssociationGroups
-from mqis.protocol.rpc.interface import Interface
+from mqis.protocol.rpc.registry import Interface
 from mqis.runtime.entropy import SystemEntropy
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid

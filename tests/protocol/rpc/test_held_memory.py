@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.rpc.limits import (
+from mqis.protocol.rpc.endpoint import (
     LOGON_BYTES,
     PRESENTATION_CONTEXT_BYTES,
     SECURITY_CONTEXT_BYTES,

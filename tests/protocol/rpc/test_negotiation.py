@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.negotiation import negotiate
+from mqis.protocol.rpc.registry import Interface
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.bodies import ContextElement, ContextVerdict
 from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mqis.protocol.authentication import AuthLevel, has_name
 from mqis.protocol.rpc.calls import Call, fragments
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.server import (
     CallbackFaulted,
     CallbackReturned,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.rpc.interface import Interface
 from mqis.protocol.rpc.negotiation import MAX_FRAG
+from mqis.protocol.rpc.registry import Interface
 from mqis.testing.rpc import feature_syntax
 from mqis.testing.security import SharedSecret
 from mqis.wire.mqds.dscomm import DSCOMM

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.authentication import AuthenticationError
-from mqis.runtime.authentication.keytab import realms_of
+from mqis.runtime.authentication.kerberos import realms_of
 from tests.hostile.test_kerberos import keytab
 
 

@@ -21,8 +21,12 @@ from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
 from mqis.runtime.ldap.binding import BindMethod, LdapLogin
 from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.opening import LdapUnreachable, open_connection
-from mqis.runtime.ldap.servers import DomainControllers, LocatedServer
+from mqis.runtime.ldap.servers import (
+    DomainControllers,
+    LdapUnreachable,
+    LocatedServer,
+    open_connection,
+)
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.ldap import LdapFault, ScriptedDirectory, entry
 from mqis.wire.ldap.changes import (

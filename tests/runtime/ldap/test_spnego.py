@@ -24,13 +24,11 @@ from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
 from mqis.runtime.authentication.target import OwnNames
 from mqis.runtime.ldap.binding import BindMethod, LdapLogin
-from mqis.runtime.ldap.channelbinding import channel_binding
 from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.protection import LdapProtection
-from mqis.runtime.ldap.sasl import SpnegoExchange, SpnegoMechanism, SpnegoUser
+from mqis.runtime.ldap.sasl import LdapProtection, SpnegoExchange, SpnegoMechanism, SpnegoUser
 from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
-from mqis.runtime.ldap.tls import TlsSettings
+from mqis.runtime.ldap.tls import TlsSettings, channel_binding
 from mqis.testing.ldap import ScriptedDirectory, entry
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.messages import LdapMessage, MessageStream

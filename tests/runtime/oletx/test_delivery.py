@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.rpc.limits import RpcLimits
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.runtime.oletx import transport
 from mqis.runtime.oletx.connection import (
     BOXCARS_AHEAD,

@@ -21,7 +21,7 @@ from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.queueing.message import QueuedMessage
 from mqis.protocol.queueing.tables import MessageIdCounter
-from mqis.runtime.queueing import connection
+from mqis.runtime.queueing import endpoint as connection
 from mqis.runtime.queueing.endpoint import QueueingEndpoint
 from mqis.testing.ports import free_port
 from mqis.wire.guid import Guid

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import RpcFault
-from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
 from mqis.runtime.rpc.client import RpcClient

@@ -15,8 +15,8 @@ import uvloop
 from mqis.client.servers import located
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.client import AgreedContext
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
-from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import invoke

@@ -13,8 +13,8 @@ import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.budget import Quota
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
-from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.rpc import connection as driver
 from mqis.runtime.rpc.client import Credentials
 from mqis.runtime.rpc.typed import invoke

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from mqis.protocol.rpc.client import AgreedContext
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
-from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import RpcLimits
+from mqis.protocol.rpc.registry import Interface
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
 from mqis.runtime.rpc.client import RpcClient

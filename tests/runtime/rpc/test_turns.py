@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.rpc.limits import RpcLimits
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.server import PDUS_AT_ONCE, CallReceived, Event
 from mqis.runtime.budgets import Budgets
 from mqis.runtime.rpc.client import Credentials, RpcClient

@@ -10,7 +10,7 @@ from mqis.config.file import default_toml, load, override, read
 from mqis.findings import Gravity
 from mqis.server.directory_server import DirectoryServer
 from mqis.testing.ports import free_ports
-from mqis.views.doctor.health import check_server
+from mqis.views.doctor.examination import check_server
 from tests.server.enterprises import Site
 from tests.server.monitoring.pair import fetch
 from tests.waiting import until

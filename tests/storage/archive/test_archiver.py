@@ -15,7 +15,7 @@ from mqis.places import parse_place
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
 from mqis.protocol.errors import StorageError
 from mqis.storage.archive import Archiver, archived_journals, archiver, restore_journal
-from mqis.storage.archive.ledger import NAME
+from mqis.storage.archive.archiver import NAME
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.checking import check_journal
 from mqis.storage.journal.files import segments, snapshots

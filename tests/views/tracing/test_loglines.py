@@ -17,7 +17,7 @@ from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.replication.effects import ChangeApplied, RequestDecided, RequestPassedOn
 from mqis.runtime import changelog
 from mqis.runtime.changelog import SELF, Origin
-from mqis.views.tracing.loglines import ChangeLine, change_lines, parse_line
+from mqis.views.tracing.trace import ChangeLine, change_lines, parse_line
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType

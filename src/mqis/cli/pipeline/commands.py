@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mqis.cli.options import JsonOption
+from mqis.cli.options import JsonOption, spread
 from mqis.cli.output import cell, counted, error_console, print_json, say
 from mqis.cli.pipeline.everything import everything, say_everything
 from mqis.cli.pipeline.gathering import gathered, journals_of
@@ -35,7 +35,6 @@ from mqis.cli.pipeline.report import REPORT, write_report
 from mqis.cli.pipeline.report import report as report_command
 from mqis.cli.pipeline.show import show
 from mqis.cli.pipeline.sql import sql
-from mqis.cli.spread import spread
 from mqis.wire.guid import Guid
 
 app = typer.Typer(no_args_is_help=True)

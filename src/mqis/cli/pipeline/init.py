@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.options import JsonOption
+from mqis.cli.options import JsonOption, spread
 from mqis.cli.output import print_json, say
 from mqis.cli.pipeline.opening import check_spark
 from mqis.cli.pipeline.options import InputOptions
-from mqis.cli.spread import spread
 
 
 @spread

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqis.cli.options import JsonOption
+from mqis.cli.options import JsonOption, spread
 from mqis.cli.output import print_json, say
 from mqis.cli.pipeline.opening import interruptible, opened_tables
 from mqis.cli.pipeline.options import TableOptions
-from mqis.cli.spread import spread
 
 if TYPE_CHECKING:
     from mqis.pipeline.tables import TableStore

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mqis.cli.options import JsonOption
+from mqis.cli.options import JsonOption, spread
 from mqis.cli.output import print_json
 from mqis.cli.pipeline.opening import interruptible, opened_tables
 from mqis.cli.pipeline.options import TableOptions
 from mqis.cli.pipeline.output import plain_row, print_rows, stored_rows
-from mqis.cli.spread import spread
 
 if TYPE_CHECKING:
     from mqis.pipeline.tables import TableStore

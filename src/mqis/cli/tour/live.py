@@ -7,7 +7,7 @@ import logging
 import shutil
 import signal
 import tomllib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from time import monotonic
@@ -19,15 +19,13 @@ from mqis.cli.tour.directory import directory_steps
 from mqis.cli.tour.file import briefly
 from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.healing import Episode, healing
-from mqis.cli.tour.hostile import hostile
-from mqis.cli.tour.oletx import partners
 from mqis.cli.tour.pipeline import pipeline
 from mqis.cli.tour.reading import table_rows
 from mqis.cli.tour.routing import routes
-from mqis.cli.tour.site import Tour
+from mqis.cli.tour.site import Tour, has
 from mqis.cli.tour.slip import UndoneSlip, slip
 from mqis.config.file import load
-from mqis.config.nodes import FILE, NodePlace, NodesError
+from mqis.config.nodes import ACCOUNTS, FILE, NodePlace, NodesError
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
 from mqis.enterprise.control import LOCK
@@ -36,7 +34,26 @@ from mqis.enterprise.launch import Launch, RunningEnterprise
 from mqis.enterprise.plan import parse_plan
 from mqis.enterprise.recovery import recover
 from mqis.enterprise.states import ProcessState
+from mqis.protocol.authentication import AuthLevel
+from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.errors import DirectoryError
+from mqis.protocol.security.information import SecurityInformation
+from mqis.runtime.node.signer import MachineKey
+from mqis.runtime.oletx.connection import OleTxConnection
+from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.resolver import MapperResolver
+from mqis.server.accounts import AccountsFile
 from mqis.wire.errors import MqisError
+from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult, name_of
+from mqis.wire.mqds.certificates import digest_of
+from mqis.wire.mqds.keys import MqdsPublicKey
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.mqds.propid import PropId
+from mqis.wire.mqds.values import props
+from mqis.wire.propvariant import PropVariant
+from mqis.wire.security.sid import Sid
 
 _LOOK_S = 0.05
 
@@ -181,3 +198,138 @@ async def _pipeline(guide: Guide, tour: Tour, mistake: UndoneSlip, episode: Epis
     if not status.converged:
         raise MqisError(f"the replicas do not agree yet, so the audit would fail: {status.summary}")
     await asyncio.to_thread(pipeline, guide, tour, mistake, episode)
+
+
+# --- The step of the live tour about a user who tries to exceed their rights ----------------------
+
+MACHINE, USER, QUEUE = ObjectType.MACHINE, ObjectType.USER, ObjectType.QUEUE
+_SERVER, _DESK, _CLERK, _ADMIN = "ams-dir1", "ams-desk1", "clerk", "admin"
+_RELAYED = "C14\\relayed"
+_LABEL: dict[int, PropVariant] = props({PropId.Q_LABEL: "relayed"})
+#: The shortest bytes that pass as an X.509 certificate.
+_CERTIFICATE = bytes.fromhex("300430020500")
+
+
+async def hostile(guide: Guide, tour: Tour) -> None:
+    guide.step(
+        "Access denied",
+        f"{_CLERK} has an account without rights, and tries to act as a server and as another user",
+    )
+    sids = _sids(tour)
+    before = await _digests(tour)
+    async with tour.client(_SERVER, account=_CLERK) as clerk:
+        role: dict[int, PropVariant] = props({PropId.QM_SERVICE: int(ServiceBits.BSC)})
+        await _refused(guide, f"make {_DESK} a controller", clerk.set(MACHINE, role, path=_DESK))
+        key = MqdsPublicKey(MachineKey.generate().public).to_bytes()
+        sign = SecurityInformation.SIGN_PUBLIC_KEY
+        forged = clerk.set_security(MACHINE, sign, key, path=_SERVER)
+        await _refused(guide, f"replace the key of {_SERVER}", forged)
+        stolen = clerk.create(USER, None, _registration(sids[_ADMIN]))
+        await _refused(guide, f"register a certificate as {_ADMIN}", stolen)
+        guide.confirm_equal(
+            f"nothing of that is in the directory: its digests at {_SERVER} are as before",
+            await _digests(tour),
+            before,
+        )
+        own = await _result(clerk.create(USER, None, _registration(sids[_CLERK])))
+        guide.confirm_equal(
+            f"{_CLERK} may register a certificate of its own", name_of(own), "MQ_OK"
+        )
+    async with tour.client(_SERVER, level=AuthLevel.CONNECT) as relayed:
+        await _refused(
+            guide,
+            f"create a queue by a relayed logon of {_ADMIN}, whose calls are not signed",
+            relayed.create(QUEUE, _RELAYED, _LABEL),
+        )
+        guide.confirm_equal("there is no such queue", await has(relayed, QUEUE, _RELAYED), False)
+
+
+async def _digests(tour: Tour) -> dict[str, str]:
+    """The digest of each partition at the server that is attacked."""
+    return {part.name: part.digest for part in (await tour.status(_SERVER)).partitions}
+
+
+def _sids(tour: Tour) -> dict[str, Sid]:
+    """The SID of each account, from the file that all servers share."""
+    return {account.name: account.sid for account in AccountsFile(tour.run / ACCOUNTS).accounts()}
+
+
+def _registration(sid: Sid) -> dict[int, PropVariant]:
+    digest = Guid(digest_of(_CERTIFICATE))
+    return props(
+        {
+            PropId.U_SID: sid.to_bytes(),
+            PropId.U_SIGN_CERT: _CERTIFICATE,
+            PropId.U_DIGEST: (digest,),
+        }
+    )
+
+
+async def _refused(guide: Guide, attempt: str, call: Awaitable[object]) -> None:
+    code = await _result(call)
+    told = name_of(code)
+    guide.confirm_equal(f"attempt to {attempt}: {told}", told, "MQ_ERROR_ACCESS_DENIED")
+
+
+async def _result(call: Awaitable[object]) -> int:
+    try:
+        await call
+    except DirectoryError as error:
+        return error.hresult
+    return HResult.MQ_OK
+
+
+# --- The step of the tour about OleTx: two partners, one session, many connections ----------------
+
+_ALPHA = NameObject.parse("ALPHA/b51996ef-c434-4f79-a288-56efd302fc8e")
+_BETA = NameObject.parse("BETA/a3afb37b-f64a-4e6c-9017-f6a96ba6f166")
+_TYPE, _PING, _PONG = 0x101, 0x2001, 0x2002
+_CONNECTIONS, _MESSAGES = 20, 50
+
+
+def partners(guide: Guide) -> None:
+    guide.step("OleTx", "two partners on loopback exchange messages over one session")
+    answers = asyncio.run(_exchange())
+    wanted = [[_body(c, m) for m in range(_MESSAGES)] for c in range(_CONNECTIONS)]
+    amount = f"{_CONNECTIONS} connections, {_MESSAGES} messages on each"
+    missing = sum(got != want for got, want in zip(answers, wanted, strict=True))
+    guide.confirm(
+        f"{amount}: every answer came, in order",
+        answers == wanted,
+        saw=f"{missing} connections with other answers",
+        expected="none",
+    )
+
+
+async def _exchange() -> list[list[bytes]]:
+    hosts = MapperResolver()
+    async with (
+        OleTxEndpoint(_ALPHA, mapper_port=0, resolver=hosts) as alpha,
+        OleTxEndpoint(_BETA, mapper_port=0, resolver=hosts) as beta,
+    ):
+        for name, endpoint in (("ALPHA", alpha), ("BETA", beta)):
+            assert endpoint.mapper_port is not None
+            hosts.add(name, "127.0.0.1", endpoint.mapper_port)
+        beta.accept(_TYPE, _echo)
+        return await asyncio.gather(*(_converse(alpha, number) for number in range(_CONNECTIONS)))
+
+
+async def _echo(connection: OleTxConnection) -> None:
+    async for message in connection:
+        await connection.send(_PONG, message.body)
+
+
+async def _converse(alpha: OleTxEndpoint, number: int) -> list[bytes]:
+    async with await alpha.connect(_BETA, connection_type=_TYPE) as connection:
+        for index in range(_MESSAGES):
+            await connection.send(_PING, _body(number, index))
+        answers: list[bytes] = []
+        async for message in connection:
+            answers.append(bytes(message.body))
+            if len(answers) == _MESSAGES:
+                break
+        return answers
+
+
+def _body(connection: int, message: int) -> bytes:
+    return f"{connection}:{message}".encode()

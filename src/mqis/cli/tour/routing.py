@@ -9,9 +9,8 @@ from itertools import permutations
 from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.reading import shown_route
 from mqis.protocol.ports import View
-from mqis.protocol.routing.explain import Explanation, explain
+from mqis.protocol.routing.explain import Explanation, ObjectNames, explain
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.routes.text import summary
 from mqis.wire.mqds.objecttype import ObjectType
 

@@ -6,7 +6,7 @@ servers simply arrives, unless it has a planted fault. The same plan gives the s
 
 from mqis.lab.generate.generate import generate
 from mqis.lab.generate.plan import GeneratePlan
-from mqis.lab.generate.result import Generated
+from mqis.lab.generate.run import Generated
 from mqis.wire.errors import MqisError
 
 __all__ = ["GeneratePlan", "Generated", "MqisError", "generate"]

@@ -8,8 +8,7 @@ from pathlib import Path
 from mqis.lab.generate.filefaults import SpoiledRun
 from mqis.lab.generate.hygiene import plant_hygiene
 from mqis.lab.generate.plan import GeneratePlan
-from mqis.lab.generate.result import Generated
-from mqis.lab.generate.run import Progress
+from mqis.lab.generate.run import Generated, Progress
 from mqis.storage.memory import MemoryStore
 from mqis.wire.errors import MqisError
 

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from mqis.protocol.authentication import AuthLevel
-from mqis.protocol.capture.explaining import Explained
-from mqis.protocol.capture.interfaces import InterfaceProtocol
+from mqis.protocol.capture.explaining import (
+    Explain,
+    Explained,
+    directory,
+    management,
+    mapper,
+    partner,
+)
 from mqis.protocol.capture.plain import field_names
+from mqis.wire.cmpo.ixnremote import IXN_REMOTE
 from mqis.wire.errors import WireError
+from mqis.wire.mqds.dscomm import DSCOMM
+from mqis.wire.mqds.dscomm2 import DSCOMM2
 from mqis.wire.ndr import Parameters, Syntax
 from mqis.wire.rpc.bodies import Request, Response
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.epmapper import EPMAPPER
+from mqis.wire.rpc.mgmt import MGMT
+from mqis.wire.rpc.operation import InterfaceDescription, Operation
 from mqis.wire.rpc.pdu import Pdu
+from mqis.wire.rpc.syntax import SyntaxId
 
 MISSING = "fragments are missing"
 
@@ -126,3 +139,33 @@ def _sizes(value: Any) -> dict[str, int]:
     if "ids" in numbers:
         given["cp"] = len(numbers["ids"])
     return given
+
+
+# --- The RPC interfaces whose calls are decoded ---------------------------------------------------
+# To add one, add a line.
+
+#: Names of all interfaces, for descriptions of the endpoint mapper's calls.
+_NAMES: dict[SyntaxId, str] = {}
+
+
+class InterfaceProtocol(NamedTuple):
+    description: InterfaceDescription
+    explain: Explain
+
+    @property
+    def name(self) -> str:
+        return self.description.name.lower()
+
+
+INTERFACES: tuple[InterfaceProtocol, ...] = (
+    InterfaceProtocol(DSCOMM, directory),
+    InterfaceProtocol(DSCOMM2, directory),
+    InterfaceProtocol(IXN_REMOTE, partner),
+    InterfaceProtocol(EPMAPPER, partial(mapper, names=_NAMES)),
+    InterfaceProtocol(MGMT, management),
+)
+
+BY_SYNTAX: dict[SyntaxId, InterfaceProtocol] = {
+    each.description.syntax: each for each in INTERFACES
+}
+_NAMES.update({syntax: each.description.name for syntax, each in BY_SYNTAX.items()})

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from mqis.protocol.capture.connection import CapturedConnection
-from mqis.protocol.capture.datagrams import DatagramProtocol
 from mqis.protocol.capture.flow import Flow, FlowKey, flow_key, share_of
 from mqis.protocol.capture.fragments import Fragments
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.recognition import StreamProtocol
-from mqis.protocol.capture.registry import DATAGRAMS, STREAMS
+from mqis.protocol.capture.registry import DATAGRAMS, STREAMS, DatagramProtocol
 from mqis.protocol.capture.row import DecodedRow, Meaning, PacketPosition, file_error
 from mqis.wire.errors import WireError
 from mqis.wire.pcap.captured import Buffer, Captured, Unreadable

@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, NamedTuple
 
-from mqis.protocol.capture.binding import SYNTAXES, interface_name, nak, proposal, security
-from mqis.protocol.capture.calls import MISSING, Stub, UnansweredCall, read
+from mqis.protocol.authentication import AuthLevel, auth_type_name
+from mqis.protocol.capture.calls import BY_SYNTAX, MISSING, Stub, UnansweredCall, read
 from mqis.protocol.capture.framing import Dissector, Tell
-from mqis.protocol.capture.interfaces import BY_SYNTAX
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.row import Meaning, PacketPosition
 from mqis.protocol.rpc.faults import status_name
@@ -27,12 +26,14 @@ from mqis.wire.rpc.bodies import (
     ContextElement,
     ContextVerdict,
     Fault,
+    NakReason,
     Request,
     Response,
 )
 from mqis.wire.rpc.header import HEADER_SIZE, PacketType, PfcFlags, frag_length_in
 from mqis.wire.rpc.pdu import Pdu, decode_pdu
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId, feature_bits
+from mqis.wire.rpc.trailer import AuthTrailer
 
 _TYPES = b"".join(re.escape(bytes([kind])) for kind in PacketType)
 #: Version 5.0 or 5.1, a type, any flags, either byte order, ASCII and IEEE.
@@ -231,3 +232,39 @@ class RpcDissector(Dissector):
         if len(table) >= self.limits.max_calls:
             del table[next(iter(table))]
         table[key] = value
+
+
+# --- Descriptions of binds and their security -----------------------------------------------------
+
+SYNTAXES = {NDR20: Syntax.NDR20, NDR64: Syntax.NDR64}
+
+
+def interface_name(syntax: SyntaxId) -> str:
+    known = BY_SYNTAX.get(syntax)
+    return str(syntax) if known is None else known.description.name
+
+
+def proposal(element: ContextElement) -> str:
+    """Describes a proposed context; '' for one that only negotiates features."""
+    syntaxes = []
+    for transfer in element.transfers:
+        if feature_bits(transfer) is not None:
+            return ""
+        syntax = SYNTAXES.get(transfer)
+        syntaxes.append(str(transfer) if syntax is None else syntax.name)
+    return f"{interface_name(element.abstract)} in {' or '.join(syntaxes)}"
+
+
+def security(auth: AuthTrailer | None) -> str:
+    if auth is None:
+        return ""
+    known = auth.level in list(AuthLevel)
+    level = AuthLevel(auth.level).name.lower() if known else f"level {auth.level}"
+    return f"{auth_type_name(auth.type)}, {level}"
+
+
+def nak(reason: int) -> str:
+    try:
+        return NakReason(reason).name.lower().replace("_", " ")
+    except ValueError:
+        return f"reason {reason}"

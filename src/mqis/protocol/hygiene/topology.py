@@ -8,10 +8,10 @@ from mqis.findings import Finding, Subject
 from mqis.protocol.hygiene.checks import Check, finding
 from mqis.protocol.hygiene.knowledge import Knowledge
 from mqis.protocol.routing.breakage import RouteFault
+from mqis.protocol.routing.explain import ObjectNames
 from mqis.protocol.routing.islands import islands
 from mqis.protocol.routing.model import Link, LinkFault, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 

@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, DirectoryObject, name_key
-from mqis.protocol.directory.ownership import authority
-from mqis.protocol.directory.partitions import mark, objects_of, remove
+from mqis.protocol.directory.ownership import authority, mark, objects_of, remove
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.journal.received import ReceivedChanges
 from mqis.protocol.ports import Transaction

@@ -103,7 +103,6 @@ from mqis.protocol.multiplexer.connection import (
     MultiplexedConnection,
     Notification,
 )
-from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
     AskForConnections,
     ConnectFailed,
@@ -114,6 +113,7 @@ from mqis.protocol.multiplexer.events import (
     Effect,
     Event,
     MessageReceived,
+    NotOpen,
     ReleaseCall,
     TearDown,
     Writable,

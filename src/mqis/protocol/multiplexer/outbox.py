@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mqis.protocol.multiplexer.budget import ByteBudget, Waiter
 from mqis.protocol.multiplexer.connection import MultiplexedConnection
-from mqis.protocol.multiplexer.errors import Congested, LimitLevel
+from mqis.protocol.multiplexer.events import Congested, LimitLevel
 from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, SessionLimits
 from mqis.protocol.multiplexer.queue import BoxcarQueue
 

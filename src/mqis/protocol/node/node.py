@@ -39,9 +39,8 @@ from mqis.protocol.queueing.events import (
     Written,
 )
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.replication.effects import Effect, Refusal, Send
+from mqis.protocol.replication.effects import Effect, Refusal, RefusalReason, Send
 from mqis.protocol.replication.machine import Received, Replication
-from mqis.protocol.replication.refusals import RefusalReason
 from mqis.protocol.replication.transport import TransportEvent
 
 T = TypeVar("T")

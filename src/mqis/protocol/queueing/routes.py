@@ -8,16 +8,15 @@ expires like any message.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from mqis.protocol.queueing.acknowledging import negative, wants_nack
 from mqis.protocol.queueing.destination import Destination
 from mqis.protocol.queueing.events import Event, Stranded
 from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Rejection, Relay, is_reserved
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.message import QueuedMessage
-from mqis.protocol.queueing.outages import Outages
 from mqis.protocol.queueing.outgoing import Outgoing, OutgoingQueue, Transit
 from mqis.protocol.queueing.tables import MessageIds
 from mqis.protocol.routing.breakage import NoRouteError
@@ -25,7 +24,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import INFINITE
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.packet import UserMessage
-from mqis.wire.mqqb.properties import MessageClass
+from mqis.wire.mqqb.properties import Acknowledge, MessageClass, MessageProperties
+from mqis.wire.mqqb.queuename import QueueKind, QueueName
+from mqis.wire.mqqb.userheader import UserHeader
 
 
 class RelayStatistics(Protocol):
@@ -176,3 +177,93 @@ class QueueingRoutes:
         if not self._stranded.messages:
             self._trial_due = self._outages.next_trial(now)
         self._stranded.push(outgoing)
+
+
+# --- Negative administration acknowledgements about others' messages (MS-MQQB 3.1.7.15) -----------
+
+OwnerOf = Callable[[Guid], Guid | None]
+
+
+def wants_nack(message: UserMessage) -> bool:
+    requested = message.properties.acknowledge & Acknowledge.NEGATIVE_ARRIVAL
+    return bool(requested) and message.header.admin.kind is not QueueKind.NONE
+
+
+def negative(
+    message: UserMessage, message_class: int, identifier: MessageIdentifier, owner_of: OwnerOf
+) -> UserMessage | None:
+    """The acknowledgement, to be sent to ``header.address``; None if it has no destination.
+
+    It never expires, so its sent time has no effect; it is that of the original.
+    """
+    address, destination = _admin_queue(message.header, owner_of)
+    if not address:
+        return None
+    header = UserHeader(
+        identifier.source,
+        identifier.ordinal,
+        destination,
+        address,
+        sent_time=message.header.sent_time,
+        response=_as_response(message.header),
+        recoverable=message.header.recoverable,
+    )
+    encrypted = message.security is not None and message.security.encrypted
+    subject = MessageIdentifier(message.header.source, message.header.message_id)
+    properties = MessageProperties(
+        b"" if encrypted else message.properties.body,
+        message_class,
+        correlation_id=subject.to_bytes(),
+    )
+    return UserMessage(header, properties, priority=message.priority)
+
+
+def _admin_queue(header: UserHeader, owner_of: OwnerOf) -> tuple[Guid, QueueName]:
+    """The administration queue and its queue manager; NULL for a direct name: it has no route."""
+    admin = header.admin
+    private = QueueName.at_destination(admin.private_id)
+    if admin.kind is QueueKind.PRIVATE_AT_SOURCE:
+        return header.source, private
+    if admin.kind is QueueKind.PRIVATE_AT_DESTINATION:
+        return header.address, private
+    if admin.kind is QueueKind.PRIVATE:
+        return admin.guid, private
+    if admin.kind is QueueKind.PUBLIC:
+        return owner_of(admin.guid) or Guid.NULL, admin
+    return Guid.NULL, QueueName.NONE
+
+
+def _as_response(header: UserHeader) -> QueueName:
+    name = header.destination
+    if name.kind is QueueKind.PRIVATE_AT_DESTINATION:
+        return QueueName(QueueKind.PRIVATE, private_id=name.private_id, guid=header.address)
+    return name
+
+
+# --- Next hops that could not be reached, and the times of the next attempts ----------------------
+
+
+class Outages:
+    """The back-off of unreachable next hops: longer after each failure, reset by a success."""
+
+    def __init__(self, limits: QueueingLimits) -> None:
+        self._limits = limits
+        self._until: dict[Guid, float] = {}
+        self._delay: dict[Guid, float] = {}
+
+    def failed(self, hop: Guid, now: float) -> None:
+        delay = self._delay.get(hop, self._limits.retry_s)
+        self._until[hop] = now + delay
+        self._delay[hop] = min(2 * delay, self._limits.retry_max_s)
+
+    def works(self, hop: Guid) -> None:
+        self._until.pop(hop, None)
+        self._delay.pop(hop, None)
+
+    def is_out(self, hop: Guid, now: float) -> bool:
+        return self._until.get(hop, now) > now
+
+    def next_trial(self, now: float) -> float:
+        """The time at which a hop may be retried; ``retry_s`` from now at the latest."""
+        times = [until for until in self._until.values() if until > now]
+        return min([*times, now + self._limits.retry_s])

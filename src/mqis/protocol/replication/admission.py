@@ -11,9 +11,8 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, nam
 from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
-from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.sender import Sender
-from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.effects import Objection, RefusalReason
+from mqis.protocol.replication.server import Sender, Server
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.protocol.replication.admission import authority_of, owns
 from mqis.protocol.replication.memory import HeldReply, OpenSyncRequest, Progress
-from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.server import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.messages import SyncReply, SyncRequest

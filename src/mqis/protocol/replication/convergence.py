@@ -10,7 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mqis.protocol.directory.objects import DirectoryObject, Scope
+from mqis.protocol.directory.objects import (
+    DirectoryObject,
+    Partition,
+    PartitionDigest,
+    PurgeState,
+    Scope,
+)
+from mqis.protocol.ports import View
+from mqis.protocol.replication import quarantine, recovery, rounds
 from mqis.protocol.replication.changes import scope_of
 from mqis.protocol.replication.replicated import content
 from mqis.wire.guid import Guid
@@ -81,3 +89,54 @@ def differences(authority: Copy, replica: Copy, *, same_site: bool) -> Iterator[
 def _unequal(true: HeldObject, held: HeldObject) -> tuple[int, ...]:
     both = sorted(true.content.keys() | held.content.keys())
     return tuple(p for p in both if true.content.get(p) != held.content.get(p))
+
+
+# --- The comparison of two copies of a partition by their digests ---------------------------------
+
+
+class Contents(StrEnum):
+    """The contents of a copy beside those of another one that has the same last number."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    #: The digests differ, but queues of scope site could be the only reason (E58).
+    UNPROVED = "unproved"
+    #: There is no digest of another copy at the same number.
+    UNKNOWN = "unknown"
+
+
+def comparable_digest(view: View, state: Partition) -> PartitionDigest | None:
+    """The digest of a copy that has everything up to its last number; None if it has not.
+
+    A copy is not complete during a full synchronisation or a recovery, between the parts of a
+    reply (E73), and while an object is in quarantine (E56).
+    """
+    if (
+        state.purge_state is not PurgeState.NORMAL
+        or recovery.is_restoring(view, state.id)
+        or rounds.is_open(view, state.id)
+        or quarantine.count(view, state.id)
+    ):
+        return None
+    return view.digest(state.id)
+
+
+def compare_digests(
+    one: PartitionDigest,
+    other: PartitionDigest,
+    *,
+    within_site: bool,
+    authority: PartitionDigest | None,
+) -> Contents:
+    """Compares two complete copies with the same last number.
+
+    ``within_site``: both servers belong to the site of the partition, or it is the enterprise's.
+    ``authority``: the digest of the authority, if it is one of them. A server of another site may
+    hold a queue that only its site knows, and even an old copy from before it became such a queue
+    (E58). So there a difference is proved only if the authority has no such queue.
+    """
+    if one.shared == other.shared:
+        equal = not within_site or one == other
+        return Contents.EQUAL if equal else Contents.DIFFERENT
+    proved = within_site or (authority is not None and not authority.site_only)
+    return Contents.DIFFERENT if proved else Contents.UNPROVED

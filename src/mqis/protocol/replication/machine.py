@@ -37,16 +37,13 @@ from mqis.protocol.replication import (
     transport,
 )
 from mqis.protocol.replication.changes import propagated
-from mqis.protocol.replication.counters import Counters
-from mqis.protocol.replication.effects import Effect
+from mqis.protocol.replication.effects import Effect, RefusalReason
 from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.memory import Memory
-from mqis.protocol.replication.refusals import RefusalReason
-from mqis.protocol.replication.sender import Sender
-from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.server import Sender, Server
 from mqis.protocol.replication.settings import DEFAULTS, ReplicationSettings
 from mqis.protocol.replication.transport import TransportEvent
-from mqis.protocol.replication.work import Work
+from mqis.protocol.replication.work import Counters, Work
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState

@@ -16,12 +16,11 @@ from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.applying import apply
 from mqis.protocol.replication.asking import ask, probe
-from mqis.protocol.replication.effects import ChangeApplied
+from mqis.protocol.replication.effects import ChangeApplied, Objection, RefusalReason
 from mqis.protocol.replication.memory import Progress
 from mqis.protocol.replication.propagation import hold, offer
 from mqis.protocol.replication.quarantine import take_back
-from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.server import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState

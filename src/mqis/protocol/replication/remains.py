@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqis.protocol.directory.objects import Partition
-from mqis.protocol.directory.partitions import objects_of
+from mqis.protocol.directory.ownership import objects_of
 from mqis.protocol.replication.memory import Recovery
 from mqis.protocol.replication.parts import fitting
 from mqis.protocol.replication.receiving import apply_one

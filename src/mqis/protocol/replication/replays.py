@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.replication.refusals import Objection, RefusalReason
+from mqis.protocol.replication.effects import Objection, RefusalReason
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.messages import ChangeRequest

@@ -30,10 +30,14 @@ from mqis.protocol.replication.admission import (
 )
 from mqis.protocol.replication.applying import find, type_of
 from mqis.protocol.replication.changes import requested
-from mqis.protocol.replication.effects import RequestAnswered, RequestDecided, RequestPassedOn
+from mqis.protocol.replication.effects import (
+    RefusalReason,
+    RequestAnswered,
+    RequestDecided,
+    RequestPassedOn,
+)
 from mqis.protocol.replication.memory import Waiting
-from mqis.protocol.replication.refusals import RefusalReason
-from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.server import Sender
 from mqis.protocol.replication.trust import Requester
 from mqis.protocol.replication.work import Work
 from mqis.wire.hresult import HResult

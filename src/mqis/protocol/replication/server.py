@@ -7,6 +7,7 @@ from enum import Enum
 
 from mqis.protocol.directory.objects import name_key
 from mqis.wire.guid import Guid
+from mqis.wire.mqqb.identifier import MessageIdentifier
 
 
 class Role(Enum):
@@ -54,3 +55,22 @@ class Server:
 
     def is_called(self, name: str) -> bool:
         return name_key(name) == name_key(self.name)
+
+
+# --- The sender of a replication message ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """The sender of a message, as far as it is known."""
+
+    id: Guid
+    #: The machine name that the directory, or the administrator, has for it; None: unknown.
+    name: str | None
+    authenticated: bool
+    identifier: MessageIdentifier
+    session: int
+
+    @property
+    def label(self) -> str:
+        return self.name or str(self.id)

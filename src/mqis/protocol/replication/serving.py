@@ -18,10 +18,10 @@ from mqis.protocol.ports import Change
 from mqis.protocol.replication import recovery, remains
 from mqis.protocol.replication.admission import is_controller
 from mqis.protocol.replication.changes import scope_of
+from mqis.protocol.replication.effects import Objection, RefusalReason
 from mqis.protocol.replication.parts import fitting
 from mqis.protocol.replication.quarantine import complete_through
-from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.server import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import DirectoryChange

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, name_key
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
-from mqis.protocol.directory.partitions import objects_of
+from mqis.protocol.directory.ownership import objects_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication import recovery, rounds, topology
 from mqis.protocol.replication.admission import owns

@@ -24,12 +24,11 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication import recovery, remains, rounds, standing_in
 from mqis.protocol.replication.applying import type_of
 from mqis.protocol.replication.changes import synchronized
-from mqis.protocol.replication.effects import Recovered
+from mqis.protocol.replication.effects import Objection, Recovered, RefusalReason
 from mqis.protocol.replication.jumps import jumped
 from mqis.protocol.replication.memory import Recovery, Survivor
 from mqis.protocol.replication.receiving import apply_one
-from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.server import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId

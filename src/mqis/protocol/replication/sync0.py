@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqis.protocol.directory.objects import Partition, PurgeState
-from mqis.protocol.directory.partitions import mark, objects_of
+from mqis.protocol.directory.ownership import mark, objects_of
 from mqis.protocol.replication import rounds, topology
 from mqis.protocol.replication.asking import answered, ask
 from mqis.protocol.replication.work import Work

@@ -17,11 +17,11 @@ from mqis.protocol.replication import remains, rounds, topology
 from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
 from mqis.protocol.replication.asking import answered, ask, ask_ahead, source_of
+from mqis.protocol.replication.effects import Objection, RefusalReason
 from mqis.protocol.replication.memory import OpenSyncRequest, Progress
 from mqis.protocol.replication.quarantine import set_aside
 from mqis.protocol.replication.receiving import apply_one, drain, is_ahead
-from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.server import Sender
 from mqis.protocol.replication.survivors import receive_copy
 from mqis.protocol.replication.sync0 import complete_sync0, start_sync0, tell_backups
 from mqis.protocol.replication.work import Work

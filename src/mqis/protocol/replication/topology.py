@@ -15,7 +15,7 @@ from mqis.protocol.directory.objects import (
     Partition,
     name_key,
 )
-from mqis.protocol.directory.partitions import remove
+from mqis.protocol.directory.ownership import remove
 from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication import quarantine, recovery, rounds

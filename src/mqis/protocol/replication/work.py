@@ -18,12 +18,9 @@ from mqis.protocol.queueing.message import (
     REQUEST_PRIORITY,
     QueuedMessage,
 )
-from mqis.protocol.replication.counters import Counters
-from mqis.protocol.replication.effects import Changed, Effect, Refusal, Send
+from mqis.protocol.replication.effects import Changed, Effect, Refusal, RefusalReason, Send
 from mqis.protocol.replication.memory import Memory
-from mqis.protocol.replication.refusals import RefusalReason
-from mqis.protocol.replication.sender import Sender
-from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.server import Sender, Server
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
@@ -32,6 +29,32 @@ from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeReply, ChangeRequest, encode_message
 from mqis.wire.mqdsrp.messages import Message as ReplicationMessage
 from mqis.wire.mqqb.identifier import MessageIdentifier
+
+# --- Counters of replication since the start, for monitoring --------------------------------------
+# No decision depends on them.
+
+
+@dataclass(slots=True)
+class Counters:
+    #: Changes that this server made as an authority, and those of them that another asked for.
+    made: int = 0
+    decided: int = 0
+    #: Changes of other authorities that were put into the replica.
+    applied: int = 0
+    #: Requests for what is missing, repetitions included, and replies that were taken.
+    sync_requests: int = 0
+    sync_replies: int = 0
+    #: Full synchronisations of a partition: begun and come to their end.
+    sync0_started: int = 0
+    sync0_completed: int = 0
+    #: Requests of others, answered with changes or with the word that only sync0 helps.
+    syncs_served: int = 0
+    #: Change requests that were passed on for another server, and those that nobody answered.
+    relayed_requests: int = 0
+    unanswered_requests: int = 0
+
+
+# --- One operation of replication: the transaction that it runs in, and its effects ---------------
 
 #: Message numbers are taken from the store in blocks, so that none comes twice after a restart.
 _BLOCK = 4096

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from mqis.protocol.routing.breakage import Breakage
+from mqis.protocol.routing.breakage import Breakage, SubjectKind
 from mqis.protocol.routing.graph import Graph
 from mqis.protocol.routing.nexthops import Decision, NextHopRule
 from mqis.protocol.routing.snapshot import Snapshot
@@ -178,3 +178,47 @@ def _path(onwards: RoutingTable, vertex: int) -> Iterable[int]:
         costs = onwards.graph.costs[vertex].items()
         vertex = min(near for near, cost in costs if onwards.distance[near] + cost == far)
         yield vertex
+
+
+# --- Explanations as text, with the names of objects ----------------------------------------------
+
+
+class ObjectNames:
+    """The names of a snapshot's objects; the GUID where there is no name."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def machine(self, guid: Guid) -> str:
+        """The name of a machine, or of a site that stands for its machines."""
+        found = self._snapshot.machines.get(guid) or self._snapshot.sites.get(guid)
+        return str(guid) if found is None else found.name or str(guid)
+
+    def site(self, guid: Guid) -> str:
+        found = self._snapshot.sites.get(guid)
+        return str(guid) if found is None else found.name or str(guid)
+
+    def link(self, guid: Guid) -> str:
+        """The names of both sites of a link, and its description if there is one."""
+        found = self._snapshot.links.get(guid)
+        if found is None:
+            return str(guid)
+        ends = f"{self.site(found.site1)} - {self.site(found.site2)}"
+        return f"{ends} ({found.description})" if found.description else ends
+
+    def link_description(self, guid: Guid) -> str:
+        """The description of a link; empty if it has none."""
+        found = self._snapshot.links.get(guid)
+        return "" if found is None else found.description
+
+    def of(self, kind: SubjectKind, guid: Guid) -> str:
+        return {
+            SubjectKind.MACHINE: self.machine,
+            SubjectKind.SITE: self.site,
+            SubjectKind.LINK: self.link,
+        }[kind](guid)
+
+    def sentence(self, breakage: Breakage) -> str:
+        """The object that breaks a route, without its causes."""
+        name = self.of(breakage.kind, breakage.subject)
+        return f"{breakage.kind.value} {name} {breakage.fault.value}"

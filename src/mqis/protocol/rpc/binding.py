@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType
-from mqis.protocol.rpc.endpoint import ServerEndpoint
-from mqis.protocol.rpc.faults import FaultStatus
+from mqis.protocol.rpc.endpoint import PRESENTATION_CONTEXT_BYTES, ServerEndpoint
+from mqis.protocol.rpc.faults import FaultAnswer, FaultStatus, Nak
 from mqis.protocol.rpc.groups import AssociationGroup, Handle, Principal
-from mqis.protocol.rpc.limits import PRESENTATION_CONTEXT_BYTES
 from mqis.protocol.rpc.negotiation import (
     NegotiationError,
     PresentationContext,
     fragment_size,
     negotiate,
 )
-from mqis.protocol.rpc.refusals import FaultAnswer, Nak
 from mqis.protocol.rpc.security import LegRefusedError, SecurityContexts
 from mqis.wire.rpc.bodies import AlterContext, AlterContextResp, Bind, BindAck, NakReason
 from mqis.wire.rpc.header import FIRST_LAST, PfcFlags

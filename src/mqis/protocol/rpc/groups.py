@@ -19,7 +19,7 @@ from mqis.protocol.authentication import Identity
 from mqis.protocol.budget import Budget, Caller, Quota
 from mqis.protocol.ports import Entropy
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.interface import Interface
+from mqis.protocol.rpc.registry import Interface
 from mqis.wire.guid import Guid
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from mqis.protocol.rpc.interface import Interface
+from mqis.protocol.rpc.registry import Interface
 from mqis.wire.rpc.bodies import ContextElement, ContextResult, ContextVerdict, RejectReason
 from mqis.wire.rpc.syntax import (
     KEEP_CONNECTION_ON_ORPHAN,

@@ -13,8 +13,7 @@ from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.rpc.binding import Binding
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.faults import FaultStatus
-from mqis.protocol.rpc.refusals import FaultAnswer, denied
+from mqis.protocol.rpc.faults import FaultAnswer, FaultStatus, denied
 from mqis.protocol.rpc.security import LegRefusedError
 from mqis.wire.errors import WireError
 from mqis.wire.rpc.bodies import Request, Response

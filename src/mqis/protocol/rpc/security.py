@@ -18,9 +18,9 @@ from mqis.protocol.authentication import (
     has_name,
 )
 from mqis.protocol.rpc.channel import PROTECTED, Channel
+from mqis.protocol.rpc.endpoint import SECURITY_CONTEXT_BYTES, RpcLimits
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.protocol.rpc.groups import Principal
-from mqis.protocol.rpc.limits import SECURITY_CONTEXT_BYTES, RpcLimits
 from mqis.wire.rpc.bodies import NakReason
 from mqis.wire.rpc.pdu import Pdu
 from mqis.wire.rpc.trailer import AuthTrailer

@@ -30,11 +30,9 @@ from mqis.protocol.authentication import (
 )
 from mqis.protocol.rpc.binding import Binding
 from mqis.protocol.rpc.calls import Call, fragments, whole_answer
-from mqis.protocol.rpc.endpoint import ServerEndpoint
-from mqis.protocol.rpc.faults import FaultStatus, RpcFault
+from mqis.protocol.rpc.endpoint import LOGON_BYTES, ServerEndpoint
+from mqis.protocol.rpc.faults import Disconnect, FaultAnswer, FaultStatus, Nak, RpcFault, denied
 from mqis.protocol.rpc.groups import AssociationGroup, Handle
-from mqis.protocol.rpc.limits import LOGON_BYTES
-from mqis.protocol.rpc.refusals import Disconnect, FaultAnswer, Nak, denied
 from mqis.protocol.rpc.requests import Requests
 from mqis.wire.errors import WireError
 from mqis.wire.rpc.bodies import (

@@ -6,16 +6,20 @@ configuration is used, and it is passed to GSSAPI directly.
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Collection
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar
 
 from spnego import ContextReq, KerberosCCache, KerberosKeytab, Password
 from spnego._gss import GSSAPI_IMP_ERR, HAS_GSSAPI, HAS_IOV, GSSAPIProxy
 
 from mqis.protocol.authentication import AuthenticationError, Identity
-from mqis.runtime.authentication.account import Accounts
-from mqis.runtime.authentication.keytab import realms_of
-from mqis.runtime.authentication.principals import identity_of
+from mqis.runtime.authentication.account import Account, Accounts, resolve
+from mqis.wire.errors import WireError
+from mqis.wire.security.keytab import decode_realms
 
 #: MS-RPCE 2.2.3.4: GSS runs in DCE style, which makes Kerberos three legs long.
 _REQUEST = (
@@ -122,3 +126,71 @@ class KerberosInitiator(_Kerberos):
             credential = Password(principal, password)
         request |= ContextReq.confidentiality if sealing else ContextReq.none
         super().__init__(username=credential, hostname=host, service=service, context_req=request)
+
+
+# --- The realms of the keys in a keytab file ------------------------------------------------------
+
+#: The largest file read: more than a keytab with a thousand keys has.
+_MOST = 1 << 20
+#: Permissions that a keytab must not give: any to others, writing to the group.
+_TOO_OPEN = stat.S_IRWXO | stat.S_IWGRP
+
+
+def realms_of(path: str | Path) -> frozenset[str]:
+    """Returns the realms of the keys; ``AuthenticationError`` for a file that cannot be trusted."""
+    try:
+        with Path(path).open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            data = file.read(_MOST + 1)
+    except OSError as error:
+        raise AuthenticationError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if mode & _TOO_OPEN:
+        raise AuthenticationError(
+            f"{path}: other users may read or change this keytab and so log on as anybody: "
+            f"run chmod 600 {path}"
+        )
+    if len(data) > _MOST:
+        raise AuthenticationError(f"{path}: a keytab has at most {_MOST} bytes")
+    try:
+        return frozenset(decode_realms(data))
+    except (WireError, UnicodeDecodeError) as error:
+        raise AuthenticationError(f"{path}: this is no keytab: {error}") from error
+
+
+# --- The mapping of Kerberos principals to accounts -----------------------------------------------
+# A realm decides only the names of its own users. Where realms trust each other, users of the
+# others can get tickets for this server, so the realm is part of a principal's identity:
+#
+# - A principal of a realm that this server has keys of is one of the own users: the account of
+#   that domain, or of the realm's first label, which is its short name by custom. Where that is
+#   the domain or the name of this server, accounts without a domain are considered too.
+# - A principal of any other realm is the account whose domain is that realm in full. It is never
+#   one of the own users, whatever the name of its realm.
+#
+# Realms are compared exactly: to Kerberos, LAB and lab are two.
+
+
+def identity_of(
+    accounts: Accounts, own_names: tuple[str, ...], own_realms: Collection[str], principal: str
+) -> Identity:
+    """The identity of an authenticated principal; without an account it has no SID."""
+    name, _, realm = principal.rpartition("@")
+    if realm in own_realms:
+        account = _own_user(accounts, own_names, realm, name)
+    else:
+        account = _user_of_another(accounts, (*own_names, *own_realms), realm, name)
+    return Identity(realm, name) if account is None else account.identity
+
+
+def _own_user(
+    accounts: Accounts, own_names: tuple[str, ...], realm: str, name: str
+) -> Account | None:
+    return resolve(accounts, own_names, realm, name) or accounts.find(realm.partition(".")[0], name)
+
+
+def _user_of_another(
+    accounts: Accounts, own: tuple[str, ...], realm: str, name: str
+) -> Account | None:
+    if not realm or realm.upper() in (known.upper() for known in own):
+        return None
+    return accounts.find(realm, name)

@@ -15,7 +15,7 @@ from typing import Final
 from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.ldap.errors import LdapError, LdapRefused, LdapViolation
 from mqis.runtime.ldap.connection import LdapConnection
-from mqis.runtime.ldap.protection import LdapProtection
+from mqis.runtime.ldap.sasl import LdapProtection
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.requests import SaslBind, SimpleBind
 from mqis.wire.ldap.responses import BindResponse
@@ -124,12 +124,12 @@ async def _bind_spnego(
             "Kerberos and NTLM know no distinguished names; write NAME@DOMAIN or DOMAIN\\NAME"
         )
     # Loading them takes longer than most logons, and an anonymous connection needs neither.
-    from mqis.runtime.ldap.channelbinding import channel_binding  # noqa: PLC0415
     from mqis.runtime.ldap.sasl import (  # noqa: PLC0415
         SpnegoExchange,
         SpnegoMechanism,
         SpnegoUser,
     )
+    from mqis.runtime.ldap.tls import channel_binding  # noqa: PLC0415
 
     certificate = connection.peer_certificate
     exchange = await asyncio.to_thread(

@@ -20,7 +20,6 @@ from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.account import nt_hash
 from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import NtlmInitiator
-from mqis.runtime.ldap.protection import LdapProtection
 from mqis.wire.security.tokens import check_spnego
 
 _SERVICE = "ldap"
@@ -177,3 +176,14 @@ class SpnegoLayer:
         if self._sealed and not result.encrypted:
             raise AuthenticationError("a message is not encrypted")
         return result.data
+
+
+# --- The protection of what is said after a SASL logon --------------------------------------------
+
+
+class LdapProtection(Enum):
+    """The protection that a connection without TLS gets by the logon itself."""
+
+    NONE = "none"
+    SIGN = "sign"
+    SEAL = "seal"

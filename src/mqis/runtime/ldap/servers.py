@@ -9,14 +9,21 @@ its certificate is one for a name in that domain.
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from mqis.protocol.ldap.errors import LdapConnectionLost
+from mqis.protocol.ldap.errors import LdapConnectionLost, LdapRefused, LdapTimeout
 from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.runtime.ldap.binding import bind
 from mqis.runtime.ldap.connection import LdapConnection
-from mqis.runtime.ldap.opening import LdapUnreachable, open_connection
 from mqis.runtime.ldap.settings import LdapSettings
+from mqis.runtime.ldap.tls import TlsError, explain
+from mqis.runtime.reasons import reason_of
+from mqis.wire.ldap.codes import ResultCode
+from mqis.wire.ldap.requests import START_TLS, ExtendedRequest
+from mqis.wire.ldap.responses import ExtendedResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +117,65 @@ class DomainControllers:
 def _is_inside(host: str, domain: str) -> bool:
     """True for a name in the domain, or the domain itself."""
     return f".{host.lower()}".endswith(f".{domain.lower()}")
+
+
+# --- Opening a connection to one server: TCP, TLS, logon; each failure with its reason ------------
+
+
+class LdapUnreachable(LdapConnectionLost):
+    """No connection to a server; nothing was sent."""
+
+
+async def open_connection(url: LdapUrl, settings: LdapSettings) -> LdapConnection:
+    """Connects and logs on, within the time that the settings allow."""
+    connection: LdapConnection | None = None
+    try:
+        async with asyncio.timeout(settings.connect_timeout_s):
+            connection = await _connect(url, settings)
+            name = settings.tls.server_name or url.host
+            if settings.start_tls and not url.tls:
+                await _start_tls(connection, name, settings)
+            await bind(connection, settings.login, name, timeout_s=settings.connect_timeout_s)
+    except BaseException as error:
+        if connection is not None:
+            connection.abort()
+        if isinstance(error, TimeoutError):
+            limit = settings.connect_timeout_s
+            raise LdapUnreachable(f"{url}: no connection within {limit:g} s") from None
+        raise
+    return connection
+
+
+async def _connect(url: LdapUrl, settings: LdapSettings) -> LdapConnection:
+    name = settings.tls.server_name or url.host
+    try:
+        return await LdapConnection.open(
+            url.host,
+            url.port,
+            where=str(url),
+            tls=settings.tls.context() if url.tls else None,
+            server_name=name,
+            buffer_limit=settings.buffer_limit,
+        )
+    except ssl.SSLError as error:
+        raise explain(error, str(url), name) from error
+    except OSError as error:
+        if isinstance(error, TimeoutError):
+            raise
+        if url.tls and isinstance(error, ConnectionResetError | ConnectionAbortedError):
+            raise TlsError(f"{url}: the server ends the connection when TLS begins") from error
+        raise LdapUnreachable(f"{url}: no connection: {reason_of(error)}") from error
+
+
+async def _start_tls(connection: LdapConnection, name: str, settings: LdapSettings) -> None:
+    timeout_s = settings.connect_timeout_s
+    message = await connection.request(ExtendedRequest(START_TLS), timeout_s=timeout_s)
+    answer = message.operation
+    if isinstance(answer, ExtendedResponse) and answer.result.code != ResultCode.SUCCESS:
+        raise LdapRefused(f"{connection.where}: StartTLS", answer.result)
+    try:
+        await connection.start_tls(settings.tls.context(), name)
+    except ssl.SSLError as error:
+        raise explain(error, connection.where, name) from error
+    except (ConnectionError, LdapTimeout) as error:
+        raise TlsError(f"{connection.where}: the server ends the connection in StartTLS") from error

@@ -6,6 +6,10 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+
 from mqis.wire.errors import MqisError
 
 #: Numbers of OpenSSL for X509_V_ERR_CERT_HAS_EXPIRED, ..._HOSTNAME_MISMATCH, ..._IP_ADDRESS_...
@@ -57,3 +61,23 @@ def explain(error: ssl.SSLError, where: str, name: str) -> TlsError:
         f"{where}: the certificate of the server is not trusted ({error.verify_message}); give the "
         "certificate of the authority that issued it as the CA file"
     )
+
+
+# --- Channel bindings: a logon inside TLS that nobody in between can pass on to the server --------
+
+
+def channel_binding(certificate: bytes) -> bytes:
+    """The tls-server-end-point binding (RFC 5929 4): a hash of the server's certificate."""
+    return b"tls-server-end-point:" + _fingerprint(certificate)
+
+
+def _fingerprint(certificate: bytes) -> bytes:
+    parsed = x509.load_der_x509_certificate(certificate)
+    algorithm: hashes.HashAlgorithm = hashes.SHA256()
+    try:
+        used = parsed.signature_hash_algorithm
+    except UnsupportedAlgorithm:
+        used = None
+    if used is not None and not isinstance(used, hashes.MD5 | hashes.SHA1):
+        algorithm = used
+    return parsed.fingerprint(algorithm)

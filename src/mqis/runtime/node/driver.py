@@ -24,19 +24,20 @@ from mqis.protocol.errors import REPORTED, DirectoryError, StorageError
 from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Transaction
 from mqis.protocol.queueing.events import Notified, Refused, SessionClosed, SessionOpened
-from mqis.protocol.replication.change_ids import request_id
+from mqis.protocol.replication.changes import request_id
 from mqis.protocol.replication.effects import (
+    HARMLESS,
     ChangeApplied,
     Changed,
     Effect,
     Recovered,
     Refusal,
+    RefusalReason,
     RequestAnswered,
     RequestDecided,
     RequestPassedOn,
 )
 from mqis.protocol.replication.memory import Memory
-from mqis.protocol.replication.refusals import HARMLESS, RefusalReason
 from mqis.runtime import changelog
 from mqis.runtime.changelog import Origin
 from mqis.runtime.histogram import CALL_SECONDS, Histogram

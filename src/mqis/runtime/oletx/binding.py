@@ -17,8 +17,8 @@ from mqis.protocol.authentication import (
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.security import SecurityLevel, attempts, principal
 from mqis.protocol.rpc.client import CallReturned
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
-from mqis.protocol.rpc.limits import RpcLimits
 from mqis.runtime.oletx.resolver import Resolver
 from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.typed import invoke

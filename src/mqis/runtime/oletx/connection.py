@@ -13,7 +13,7 @@ from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.session import CmpoSession
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.multiplexer import connection as multiplexed
-from mqis.protocol.multiplexer.errors import Congested, NotOpen
+from mqis.protocol.multiplexer.events import Congested, NotOpen
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.wire.cmp.packet import Packet
 from mqis.wire.cmpo.codes import result_text

@@ -15,7 +15,6 @@ from mqis.protocol.multiplexer.connection import (
     MultiplexedConnection,
     Notification,
 )
-from mqis.protocol.multiplexer.errors import NotOpen
 from mqis.protocol.multiplexer.events import (
     AskForConnections,
     ConnectFailed,
@@ -26,6 +25,7 @@ from mqis.protocol.multiplexer.events import (
     Effect,
     Event,
     MessageReceived,
+    NotOpen,
     ReleaseCall,
     SendBoxcar,
     Writable,

@@ -27,9 +27,9 @@ from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ports import Entropy
+from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup
-from mqis.protocol.rpc.limits import RpcLimits
 from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.oletx.binding import LIMITS, PartnerBinding, PendingCall, Security, result_of

@@ -18,7 +18,7 @@ from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup
-from mqis.protocol.rpc.interface import Interface
+from mqis.protocol.rpc.registry import Interface
 from mqis.protocol.rpc.server import (
     CallbackFaulted,
     CallbackReturned,

@@ -10,7 +10,7 @@ from mqis.protocol.authentication import Addresses, AuthLevel, Identity
 from mqis.protocol.budget import Caller
 from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.groups import AssociationGroup
-from mqis.protocol.rpc.interface import Interface
+from mqis.protocol.rpc.registry import Interface
 from mqis.runtime.peers import source_of
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.syntax import SyntaxId

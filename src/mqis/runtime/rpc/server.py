@@ -12,10 +12,9 @@ from mqis.protocol.authentication import Authenticator, AuthLevel, Identity
 from mqis.protocol.budget import Caller, Charge, Shortage
 from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
 from mqis.protocol.ports import Entropy
-from mqis.protocol.rpc.endpoint import ServerEndpoint
+from mqis.protocol.rpc.endpoint import RpcLimits, ServerEndpoint
 from mqis.protocol.rpc.groups import AssociationGroups
-from mqis.protocol.rpc.interface import Interface
-from mqis.protocol.rpc.limits import RpcLimits
+from mqis.protocol.rpc.registry import Interface
 from mqis.runtime.budgets import Budgets, memory_budget
 from mqis.runtime.crowd import Crowd
 from mqis.runtime.peers import source_of

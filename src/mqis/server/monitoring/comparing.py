@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PartitionDigest
-from mqis.protocol.replication.comparable import Contents, compare_digests
+from mqis.protocol.replication.convergence import Contents, compare_digests
 from mqis.server.monitoring.replicas import Distance, ReplicaStatus, Since
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
 

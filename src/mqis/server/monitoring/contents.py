@@ -17,7 +17,7 @@ from threading import Event
 from mqis.findings import Finding
 from mqis.protocol.directory.objects import PartitionDigest
 from mqis.protocol.ports import Store, View
-from mqis.protocol.replication.comparable import Contents
+from mqis.protocol.replication.convergence import Contents
 from mqis.protocol.replication.digest import with_object
 from mqis.server.monitoring.comparing import Comparison, compare_contents
 from mqis.server.monitoring.naming import partition_name

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mqis.protocol.replication.comparable import Contents
+from mqis.protocol.replication.convergence import Contents
 from mqis.protocol.replication.settings import DEFAULTS
 
 #: The decimal digits of a number that are shown.

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from mqis.config.nodes import DEFAULT_RUN
 from mqis.findings import Finding, Gravity, Subject, worst
-from mqis.protocol.replication.comparable import Contents
+from mqis.protocol.replication.convergence import Contents
 from mqis.server.monitoring.replicas import Distance, ReplicaStatus, waiting_text
 
 #: Names or findings that a sentence has; the others are counted.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mqis.protocol.errors import StorageError
 from mqis.sim.violation import Violation
-from mqis.storage.archive.ledger import NAME
+from mqis.storage.archive.archiver import NAME
 from mqis.storage.journal.checking import check_journal
 from mqis.storage.journal.files import is_segment, segments, snapshots
 from mqis.storage.journal.reader import Segment

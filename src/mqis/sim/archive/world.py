@@ -28,7 +28,7 @@ from mqis.sim.stores import SqliteDisk
 from mqis.sim.trace import SimTrace
 from mqis.sim.violation import Violation
 from mqis.storage.archive import Archiver, archived_journals, archiver, restore_journal
-from mqis.storage.archive.ledger import NAME
+from mqis.storage.archive.archiver import NAME
 from mqis.storage.database import DatabaseStore
 from mqis.storage.journal.belonging import belonging_fault
 from mqis.storage.journal.journal import Journal

@@ -32,11 +32,11 @@ from mqis.protocol.replication import (
 from mqis.protocol.replication.acknowledging import Acks
 from mqis.protocol.replication.admission import owns_state
 from mqis.protocol.replication.applying import Applied
+from mqis.protocol.replication.effects import Objection, RefusalReason
 from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.memory import Progress, Recovery
-from mqis.protocol.replication.refusals import Objection, RefusalReason
-from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.server import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

@@ -18,7 +18,7 @@ from mqis.protocol.replication import (
     synchronization,
     trust,
 )
-from mqis.protocol.replication.sender import Sender
+from mqis.protocol.replication.server import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.mqdsrp.messages import AlreadyPurged
 

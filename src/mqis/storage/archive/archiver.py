@@ -7,17 +7,18 @@ it. It never replaces a file of the archive by another one, and deletes none.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from threading import Lock
 from time import time
 
+from mqis.files import write_whole
 from mqis.places import Place, listed, open_at, put_at, size_at
 from mqis.protocol.errors import StorageError
-from mqis.storage.archive.ledger import ArchiveLedger
 from mqis.storage.journal.files import explained, is_segment, segments, snapshots
 from mqis.storage.journal.reader import Segment, first_lsn
 from mqis.wire.guid import Guid
@@ -203,3 +204,54 @@ def _closed_at(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
+
+
+# --- The list of the files that are in the archive ------------------------------------------------
+# Verified: ``archived.json`` beside the journal.
+#
+# Retention trusts only this list, because it is written after a copy was read back and compared.
+# Without it (a disk was replaced) the archiver compares the files again, and copies none twice.
+
+NAME = "archived.json"
+_VERSION = 1
+
+
+@dataclass(slots=True)
+class ArchiveLedger:
+    """The verified files of one journal in one archive."""
+
+    directory: Path
+    #: The directory of the archive that they are in, without credentials.
+    target: str = ""
+    #: Name -> SHA-256 in hexadecimal digits.
+    files: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, directory: Path) -> ArchiveLedger:
+        """Reads the list; an unreadable one counts as empty, because it can be made again."""
+        try:
+            read = json.loads((directory / NAME).read_text(encoding="utf-8"))
+            if read["version"] == _VERSION:
+                files = {str(name): str(digest) for name, digest in read["files"].items()}
+                return cls(directory, str(read["target"]), files)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+        return cls(directory)
+
+    def begin(self, target: str) -> None:
+        """Starts over, if the archive is another one than before."""
+        if self.target != target:
+            self.target = target
+            self.files = {}
+
+    def add(self, name: str, digest: str) -> None:
+        """Notes a verified file, durably; forgets those that retention has deleted."""
+        kept = {n: d for n, d in self.files.items() if (self.directory / n).exists()}
+        self.files = kept | {name: digest}
+        self._save()
+
+    def _save(self) -> None:
+        content = {"version": _VERSION, "target": self.target, "files": self.files}
+        path = self.directory / NAME
+        with explained(path):
+            write_whole(path, json.dumps(content, indent=1))

@@ -9,9 +9,8 @@ from types import MappingProxyType
 from mqis.enterprise.status import EnterpriseStatus
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.routing.breakage import Breakage
-from mqis.protocol.routing.explain import Explanation
+from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.console.paging import PagedRows, paged
 from mqis.views.console.tones import Tone, tone_of_member
 from mqis.views.routes.finding import RouteError, compared, find_end

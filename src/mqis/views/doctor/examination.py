@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from mqis.config.claims import lock_of
@@ -14,17 +15,57 @@ from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import directory_urls, file_of, open_store
+from mqis.enterprise.collect import Collector, collect
 from mqis.enterprise.loss import loss_at
+from mqis.enterprise.roster import Roster, RosterEntry
+from mqis.enterprise.status import MemberState
 from mqis.extras import PIPELINE
 from mqis.findings import Area, CheckReport, Finding
 from mqis.protocol.errors import MissingStore, StorageError
 from mqis.protocol.ports import Store
 from mqis.server.identity import identify, server_name
 from mqis.server.loss import ways_back
+from mqis.server.monitoring.verdict import HealthVerdict
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import schema_version
-from mqis.views.doctor import archive, files, health, keys, peers, ports, stores
+from mqis.views.doctor import archive, files, keys, peers, ports, stores
 from mqis.views.doctor.patient import Patient, neighbours
+
+# --- The verdict about health as findings ---------------------------------------------------------
+# The same as of 'mqis status', /health and the console.
+
+_HEALTH = Area("health")
+_GENERAL = "see its log"
+
+
+def check_run(run: Path) -> list[Finding]:
+    """The verdict about all servers of a run directory."""
+    return findings_of(Collector.of_run(run).collect().verdict)
+
+
+def check_server(config: Config) -> list[Finding]:
+    """The verdict about one server, by its monitoring endpoint; nothing if that does not answer.
+
+    The other checks say whether the server runs, so silence is no finding here.
+    """
+    section = config.monitoring
+    if not section.enabled or not section.port:
+        return []
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(section.listen, section.listen)
+    host = f"[{host}]" if ":" in host else host
+    entry = RosterEntry(server_name(config), monitor=f"http://{host}:{section.port}")
+    found = collect(Roster("", None, (entry,)), read=None)
+    if found.servers[0].state is MemberState.DOWN:
+        return []
+    return findings_of(found.verdict.about(entry.name))
+
+
+def findings_of(verdict: HealthVerdict) -> list[Finding]:
+    found = [replace(f, check="health", todo=f.todo or _GENERAL) for f in verdict.findings]
+    return found or [_HEALTH.ok(verdict.summary)]
+
+
+# --- Checks one server, or all servers of a run directory -----------------------------------------
 
 _CONFIGURATION, _STORE = Area("configuration"), Area("store")
 _ENVIRONMENT = Area("environment")
@@ -59,7 +100,7 @@ def examine_server(file: Path) -> list[Finding]:
     """Runs all checks of one server; adds the verdict that its /health gives, if it runs."""
     found = examine(file)
     with suppress(ConfigError):  # it is among the findings
-        found += health.check_server(load(file))
+        found += check_server(load(file))
     return found
 
 
@@ -129,5 +170,5 @@ def examine_run(run: Path) -> list[CheckReport]:
     nodes = load_nodes(run)
     known = {node.name: node.rpc_port for node in nodes if node.rpc_port}
     found = {node.name: examine(Path(node.config), known) for node in nodes}
-    found[""] = health.check_run(run)
+    found[""] = check_run(run)
     return [CheckReport(tuple(each), server=name) for name, each in found.items()]

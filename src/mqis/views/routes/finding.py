@@ -6,10 +6,9 @@ from difflib import get_close_matches
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, name_key
 from mqis.protocol.directory.sources import Source
-from mqis.protocol.routing.explain import Explanation
+from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.model import PROPERTIES
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber

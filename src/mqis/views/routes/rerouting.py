@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mqis.extras import GRAPHS
+from mqis.protocol.routing.explain import ObjectNames
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.table import UNREACHABLE
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.guid import Guid
 
 #: The most changed pairs that are listed.

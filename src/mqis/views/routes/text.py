@@ -6,9 +6,14 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from mqis.protocol.routing.breakage import Breakage
-from mqis.protocol.routing.explain import Alternative, Contest, ExplainStep, Explanation
+from mqis.protocol.routing.explain import (
+    Alternative,
+    Contest,
+    ExplainStep,
+    Explanation,
+    ObjectNames,
+)
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.guid import Guid
 
 #: A text, and its style if it has one.

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from mqis.extras import GRAPHS
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.routing.explain import Explanation
+from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.model import Link
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.sitemap.arranging import Arrangement, arrangements
 from mqis.views.sitemap.layout import SPACING
 from mqis.views.sitemap.lines import bends, region_links, width_of

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from textwrap import wrap
 
-from mqis.protocol.routing.explain import Explanation
+from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.guid import Guid
 
 #: Characters per line below the picture.

@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from mqis.protocol.routing.explain import ObjectNames
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.views.console.pipeline import read_rows
 from mqis.wire.guid import Guid
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mqis.protocol.routing.explain import ObjectNames
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.wording import ObjectNames
 from mqis.wire.guid import Guid
 
 #: The most characters of a name in the picture, and the most machines of a site.

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from mqis.config.nodes import NodePlace
+from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import StorageError
-from mqis.protocol.replication.change_ids import parse_change_id, parse_request_id
+from mqis.protocol.replication.changes import parse_change_id, parse_request_id
+from mqis.storage.journal.reader import records
 from mqis.views.presentation.records import what
-from mqis.views.tracing.journals import ChangeNames, records_about
-from mqis.views.tracing.loglines import ChangeLine, change_lines
-from mqis.wire.errors import MqisError
-from mqis.wire.journal import RecordKind, Whole
+from mqis.wire.errors import MqisError, WireError
+from mqis.wire.guid import Guid
+from mqis.wire.journal import JournalRecord, RecordKind, Whole
+from mqis.wire.mqdsrp.messages import (
+    ChangePropagation,
+    ChangeReply,
+    ChangeRequest,
+    MessageOperation,
+    SyncReply,
+    decode_message,
+)
 from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.seqnum import SequenceNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +148,138 @@ def _step(node: NodePlace, entry: Whole, event: str) -> TraceStep:
     if record.reason:
         details["reason"] = record.reason
     return TraceStep(record.time_us / 1e6, node.name, "journal", event, details)
+
+
+# --- Records of a server's journal about one change -----------------------------------------------
+# The change itself, and messages about it.
+
+_CARRY = (MessageOperation.CHANGE_PROPAGATION, MessageOperation.SYNC_REPLY)
+_ASK = (MessageOperation.CHANGE_REQUEST, MessageOperation.CHANGE_REPLY)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeNames:
+    """The identifiers of a change and of its request; either may be unknown."""
+
+    change: tuple[Guid, SequenceNumber] | None = None
+    request: tuple[str, int] | None = None
+
+
+def records_about(directory: Path, names: ChangeNames) -> Iterator[Whole]:
+    """Yields the records about a change, in the order of the journal."""
+    messages: set[MessageIdentifier] = set()
+    for entry in records(directory):
+        record = entry.record
+        if record.kind is RecordKind.CHANGE:
+            if names.change is not None and (record.partition, record.seq) == names.change:
+                yield entry
+        elif record.body:
+            if _concerns(record, names):
+                if record.message is not None:
+                    messages.add(record.message)
+                yield entry
+        elif record.message in messages:
+            yield entry
+
+
+def _concerns(record: JournalRecord, names: ChangeNames) -> bool:
+    """True if a message carries the change, requests it, or answers the request."""
+    change, request = names.change, names.request
+    if record.operation in _CARRY:
+        # The body holds the number verbatim, so most messages need not be decoded.
+        if change is None or change[1].to_bytes() not in record.body:
+            return False
+    elif record.operation not in _ASK or request is None:
+        return False
+    try:
+        message = decode_message(record.body)
+    except WireError:
+        return False
+    match message:
+        case ChangePropagation(changes=carried) | SyncReply(changes=carried):
+            return any((one.partition, one.seq) == change for one in carried)
+        case ChangeRequest() | ChangeReply():
+            return (name_key(message.requester), message.request_id) == request
+        case _:
+            return False
+
+
+# --- Parses the lines of the logger ``mqis.change`` in a server's log, text or JSON ---------------
+
+LOGGER = "mqis.change"
+
+_TEXT = re.compile(
+    rf"(\d{{4}}-\d\d-\d\dT[\d:.]+Z) \w+ {re.escape(LOGGER)}: ([a-z ]+?)((?: \w+=.*)?)$"
+)
+_DETAIL = re.compile(r' (\w+)=("(?:[^"\\]|\\.)*"|\S+)')
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine:
+    """One line; ``changes`` and ``request`` identify what it is about."""
+
+    time: float
+    event: str
+    changes: tuple[str, ...]
+    request: str | None
+    #: All other details of the line.
+    details: dict[str, Any]
+
+
+def change_lines(path: Path, wanted: Callable[[str], bool]) -> Iterator[ChangeLine]:
+    """Yields the wanted lines of a log, those of its renamed predecessor first."""
+    for file in (path.with_name(f"{path.name}.1"), path):
+        try:
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                for text in lines:
+                    if LOGGER in text and wanted(text):
+                        line = parse_line(text.rstrip("\n"))
+                        if line is not None:
+                            yield line
+        except FileNotFoundError:
+            continue
+
+
+def parse_line(text: str) -> ChangeLine | None:
+    """Parses a line; None if it is incomplete or of another logger."""
+    return _from_json(text) if text.startswith("{") else _from_text(text)
+
+
+def _from_json(text: str) -> ChangeLine | None:
+    try:
+        content = json.loads(text)
+        if content.pop("logger") != LOGGER:
+            return None
+        content.pop("level")
+        return _line(content.pop("time"), content.pop("event"), content)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _from_text(text: str) -> ChangeLine | None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        return None
+    details = {key: _read(value) for key, value in _DETAIL.findall(match[3])}
+    try:
+        return _line(match[1], match[2], details)
+    except ValueError:
+        return None
+
+
+def _read(value: str) -> str:
+    if value.startswith('"'):
+        try:
+            return str(json.loads(value))
+        except ValueError:
+            return value
+    return value
+
+
+def _line(time: str, event: str, details: dict[str, Any]) -> ChangeLine:
+    changes = details.pop("change", ())
+    if isinstance(changes, str):
+        changes = changes.split(",")
+    request = details.pop("request", None)
+    moment = datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+    return ChangeLine(moment, event, tuple(map(str, changes)), request, details)

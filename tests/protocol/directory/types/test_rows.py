@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from mqis.protocol.directory.objects import Scope
-from mqis.protocol.directory.rules import on_create, on_update
 from mqis.protocol.directory.types import (
     deletion,
     enterprise,
@@ -35,6 +34,7 @@ from mqis.protocol.directory.types.catalogue import (
 from mqis.protocol.directory.types.checks import check_of, refusal_of
 from mqis.protocol.directory.types.columns import PropertyRole, Takes, ValueMeaning, WriteRule
 from mqis.protocol.directory.types.row import PropertyRow
+from mqis.protocol.directory.write_mapping import on_create, on_update
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES

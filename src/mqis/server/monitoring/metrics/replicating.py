@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from mqis.protocol.ports import View
 from mqis.protocol.queueing.names import canonical
-from mqis.protocol.replication.refusals import RefusalReason
+from mqis.protocol.replication.effects import RefusalReason
 from mqis.server.monitoring.metrics import catalogue as c
 from mqis.server.monitoring.sources import Sources
 from mqis.server.monitoring.status import ServerStatus
