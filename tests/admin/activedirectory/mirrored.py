@@ -36,6 +36,8 @@ class MirroredEstate:
         self.berlin = server.add_site("Berlin")
         self.paris = server.add_site("Paris")
         self.computer = server.add_computer("SRV1")
+        account = next(e for e in server.entries if e.name == self.computer)
+        self.computer_id = Guid(account.values("objectGUID")[0])
         self.machine = server.put(
             f"CN=msmq,{self.computer}",
             objectClass=b"mSMQConfiguration",

@@ -96,6 +96,10 @@ def test_what_changes_without_a_number_of_its_own_changes_too(way: dict[str, Any
         estate.server.change(RenameEntry(estate.computer, "CN=SRV9"))
         estate.computer = estate.computer.replace("SRV1", "SRV9")
         await both(estate)
+        # They are called by its account, which is not renamed together with the entry.
+        assert estate.held()["machine"] == ["SRV1"]
+        estate.set(estate.computer_id, "sAMAccountName", b"SRV9$")
+        await both(estate)
         assert estate.held()["machine"] == ["SRV9"]
         assert estate.held()["queue"] == ["srv9\\bills", "srv9\\orders"]
         # A deleted machine takes its queues along, and is no gate any more.

@@ -23,7 +23,6 @@ from mqis.protocol.activedirectory.creating import (
     plan_after_creation,
     plan_creation,
 )
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import Forest
 from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.activedirectory.publishing import Renumbering, reanimation
@@ -32,6 +31,7 @@ from mqis.protocol.activedirectory.steps import ENTRY_ALREADY_EXISTS, PlanFacts,
 from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ports import View
@@ -136,7 +136,7 @@ class Publishing:
             )
             async with aclosing(self._reader.client.search(query)) as found:
                 async for entry in found:
-                    self._remember(LdapEntry(entry.name, entry.attributes))
+                    self._remember(entry)
 
     def _remember(self, entry: LdapEntry) -> None:
         if entry.guid is None:
@@ -227,7 +227,7 @@ class Publishing:
         found = await self._reader.client.read(self._renumbered.of(machine.id), SERVER_ATTRIBUTES)
         if found is None:
             return
-        view = EntryView(LdapEntry(found.name, found.attributes), forest)
+        view = EntryView(found, forest)
         if not MachineServices.of(view).is_server:
             return
         try:
@@ -245,7 +245,7 @@ class Publishing:
     async def _numbered(self, obj: DirectoryObject, name: DistinguishedName) -> None:
         """Reads the identifier that the directory has given."""
         found = await self._reader.client.read(str(name), ("objectGUID",))
-        guid = None if found is None else LdapEntry(found.name, found.attributes).guid
+        guid = None if found is None else found.guid
         if guid is None:
             raise StorageError(f"{name}: was made, and cannot be read: has the account the right?")
         self._existing.add(guid, name)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import product
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions, RootEntry, connect
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.estate.facts import EstateFacts
 from mqis.protocol.activedirectory.estate.gathering import kind_of
 from mqis.protocol.activedirectory.estate.questions import Questions, open_questions
@@ -133,7 +132,7 @@ async def _look_at(client: LdapDirectoryClient, sight: EstateSight, name: str) -
     if entry is None:
         sight.missing.add(name)
     elif entry.values("objectClass"):
-        sight.see(name, kind_of(LdapEntry(entry.name, entry.attributes)))
+        sight.see(name, kind_of(entry))
     else:
         sight.damaged.add(name)
 

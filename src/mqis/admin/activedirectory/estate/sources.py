@@ -15,8 +15,8 @@ from cryptography import x509
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions, connect, explained
 from mqis.admin.activedirectory.estate.asking import ask_catalogue, ask_domain
+from mqis.admin.activedirectory.ldif import dumped_entries
 from mqis.findings import CheckReport
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.estate.examining import examine_estate
 from mqis.protocol.activedirectory.estate.facts import EstateFacts, IpAddress
 from mqis.protocol.activedirectory.estate.gathering import (
@@ -24,7 +24,6 @@ from mqis.protocol.activedirectory.estate.gathering import (
     DOMAIN_ATTRIBUTES,
     EstateGathering,
 )
-from mqis.protocol.errors import StorageError
 from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.runtime.ldap.directory import LdapDirectoryClient
@@ -32,7 +31,6 @@ from mqis.wire.ldap import controls
 from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.controls import SdFlags
 from mqis.wire.ldap.filters import Filter, parse_filter
-from mqis.wire.ldap.ldif import MAXIMUM_LINE, LdifError, read_ldif
 
 _DOMAIN_FILTER = parse_filter(
     "(|(objectClass=mSMQConfiguration)(objectClass=mSMQQueue)(objectClass=computer)"
@@ -52,28 +50,15 @@ Resolve = Callable[[str], Iterable[IpAddress]]
 def check_ldif(path: Path, resolve: Resolve | None = None) -> CheckReport:
     """Examines a dump of a directory; raises ``LdifError`` with file and line if it is damaged."""
     gathering = EstateGathering(int(time()), expiry_of)
-    for record in _dumped(path):
-        gathering.add(LdapEntry(record.name, record.attributes))
+    for _, entry in dumped_entries(path):
+        gathering.add(entry)
     return _examined(gathering.finish(), resolve)
 
 
 def entries_of(path: Path, names: Collection[str]) -> dict[str, AddEntry]:
     """Entries of a dump by their names, with the attributes that it has."""
-    return {record.name: record for record in _dumped(path) if record.name in names}
-
-
-def _dumped(path: Path) -> Iterator[AddEntry]:
-    try:
-        with path.open("rb") as file:
-            lines = iter(lambda: file.readline(MAXIMUM_LINE + 1), b"")
-            for record in read_ldif(lines, str(path)):
-                if not isinstance(record, AddEntry):
-                    raise LdifError(
-                        str(path), 0, f"{record.name} is a change; a dump of entries is wanted"
-                    )
-                yield record
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+    found = (entry for _, entry in dumped_entries(path) if entry.name in names)
+    return {entry.name: AddEntry(entry.name, entry.attributes) for entry in found}
 
 
 async def check_directory(
@@ -121,7 +106,7 @@ async def _gather(
     query = LdapQuery(base, filter=filter_, attributes=attributes, controls=(_READABLE_PARTS,))
     async with aclosing(client.search(query)) as found:
         async for entry in found:
-            gathering.add(LdapEntry(entry.name, entry.attributes))
+            gathering.add(entry)
 
 
 # --- addresses and certificates -------------------------------------------------------------------

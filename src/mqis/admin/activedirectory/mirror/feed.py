@@ -11,6 +11,7 @@ from contextlib import aclosing
 from mqis.protocol.activedirectory.forest import Forest, change_number
 from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, MirrorMode, ServerIdentity
 from mqis.protocol.errors import ProtocolError
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapRefused, LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.runtime.ldap.directory import LdapDirectoryClient
@@ -21,7 +22,6 @@ from mqis.wire.ldap import controls
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.controls import DIR_SYNC, DirSync, DirSyncFlags, find_control
 from mqis.wire.ldap.filters import And, Equality, GreaterOrEqual, Or
-from mqis.wire.ldap.responses import SearchEntry
 
 #: Classes of objects, and computers, whose names are part of machines and queues.
 _CLASSES = (
@@ -138,7 +138,7 @@ def is_refused(error: LdapRefused) -> bool:
     return error.code in _REFUSED
 
 
-def _guids(entry: SearchEntry) -> list[Guid]:
+def _guids(entry: LdapEntry) -> list[Guid]:
     return [Guid(value) for value in entry.values("objectGUID") if len(value) == 16]
 
 
@@ -170,12 +170,12 @@ async def read_identity(client: LdapDirectoryClient) -> ServerIdentity:
     )
 
 
-def _text(entry: SearchEntry, attribute: str) -> str:
+def _text(entry: LdapEntry, attribute: str) -> str:
     values = entry.values(attribute)
     return values[0].decode(errors="replace") if values else ""
 
 
-def _identifier(client: LdapDirectoryClient, entry: SearchEntry | None, attribute: str) -> Guid:
+def _identifier(client: LdapDirectoryClient, entry: LdapEntry | None, attribute: str) -> Guid:
     values = () if entry is None else entry.values(attribute)
     if not values or len(values[0]) != 16:
         raise ProtocolError(

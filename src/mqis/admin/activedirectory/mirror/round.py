@@ -31,12 +31,11 @@ from mqis.admin.activedirectory.mirror.writing import (
     unseen,
 )
 from mqis.protocol.activedirectory.certificates import is_certified
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
+from mqis.protocol.activedirectory.importing import kept_objects
 from mqis.protocol.activedirectory.mirror.comparing import (
     MirrorComparison,
     MirrorDifference,
-    mirrored,
 )
 from mqis.protocol.activedirectory.mirror.cursor import (
     MirrorCursor,
@@ -52,10 +51,12 @@ from mqis.protocol.activedirectory.mirror.leftout import (
 )
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError, ProtocolError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.protocol.ldap.errors import LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ports import Store, View
-from mqis.runtime.activedirectory.reading import IN_ORDER, ForestReader
+from mqis.runtime.activedirectory.estate import IN_ORDER, EstateReader
+from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -76,6 +77,7 @@ _KINDS = (
 )
 #: Tried again without a reason to: the account may have got a right, which is no change.
 _IN_TURN = (LeftOutReason.UNREAD, LeftOutReason.VALUE)
+_SHARED = (ObjectType.SITE, ObjectType.ROUTINGLINK)
 #: A change of one of these changes the gates of sites.
 _TOPOLOGY = frozenset({ObjectType.MACHINE, ObjectType.SITE, ObjectType.ROUTINGLINK})
 _NEEDED = ("objectClass", "objectGUID", "isDeleted", "mSMQSignCertificates", "mSMQDigests")
@@ -122,7 +124,7 @@ class _Pending:
     hidden: set[Guid] = field(default_factory=set)
 
     def add(self, obj: DirectoryObject) -> None:
-        for made in mirrored(obj):
+        for made in kept_objects(obj):
             self.objects[made.type, made.id] = made
 
     @property
@@ -281,8 +283,7 @@ class EstateMirror:
         for start in range(0, len(held), _TOGETHER):
             part = held[start : start + _TOGETHER]
             found = await asyncio.gather(*(self._client.read(guid, _NEEDED) for guid in part))
-            for guid, answer in zip(part, found, strict=True):
-                entry = None if answer is None else LdapEntry(answer.name, answer.attributes)
+            for guid, entry in zip(part, found, strict=True):
                 if entry is None or (entry.values("objectClass") and _kind(entry) is None):
                     gone.add(guid)
         return gone
@@ -353,8 +354,7 @@ class EstateMirror:
 
     async def _look_at(self, reader: ForestReader, guid: Guid, pending: _Pending) -> None:
         """Reads a changed object as it is now; it may have vanished since."""
-        found = await self._client.read(guid, _NEEDED, (controls.show_deleted,))
-        entry = None if found is None else LdapEntry(found.name, found.attributes)
+        entry = await self._client.read(guid, _NEEDED, (controls.show_deleted,))
         if entry is None:
             pending.absent.add(guid)
         elif entry.values("isDeleted"):
@@ -390,7 +390,7 @@ class EstateMirror:
             return
         query = LdapQuery(above.name, filter=_HOSTED, attributes=_NEEDED)
         async with aclosing(self._client.search(query)) as found:
-            below = [LdapEntry(entry.name, entry.attributes) async for entry in found]
+            below = [entry async for entry in found]
         for entry in below:
             if entry.guid is not None:
                 await self._take(reader, _kind(entry), entry.guid, pending)
@@ -403,7 +403,7 @@ class EstateMirror:
                 if (ObjectType.MACHINE, guid) not in pending.objects:
                     await self._take(reader, ObjectType.MACHINE, guid, pending)
         if pending.removed or kinds & _TOPOLOGY:
-            async with aclosing(reader.objects((ObjectType.SITE, ObjectType.ROUTINGLINK))) as found:
+            async with aclosing(EstateReader.of([reader]).objects(_SHARED)) as found:
                 async for obj in found:
                     pending.add(obj)
                     pending.removed.discard(obj.id)
@@ -508,9 +508,9 @@ async def _batches(
     reader: ForestReader, kinds: tuple[ObjectType, ...]
 ) -> AsyncIterator[list[DirectoryObject]]:
     batch: list[DirectoryObject] = []
-    async with aclosing(reader.objects(kinds)) as found:
+    async with aclosing(EstateReader.of([reader]).objects(kinds)) as found:
         async for obj in found:
-            batch += mirrored(obj)
+            batch += kept_objects(obj)
             if len(batch) >= _BATCH:
                 yield batch
                 batch = []

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from time import time, time_ns
 
+from mqis.protocol.activedirectory.importing import with_defaults
 from mqis.protocol.activedirectory.mirror.comparing import (
     MirrorComparison,
     MirrorDifferenceKind,
     changed_properties,
-    with_defaults,
 )
 from mqis.protocol.activedirectory.mirror.cursor import (
     MIRROR_CURSOR,
