@@ -6,7 +6,7 @@ import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.estate.sources import check_directory
-from mqis.admin.activedirectory.mirror.round import MirrorInterrupted
+from mqis.admin.activedirectory.mirror.forest import MirrorInterrupted
 from mqis.cli.estate import repairs_of
 from mqis.findings import CheckReport
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, finding

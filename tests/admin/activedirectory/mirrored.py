@@ -60,7 +60,7 @@ class MirroredEstate:
     async def follow(self, store: Store, journal: Path) -> None:
         """Runs ``mqis mirror --once`` into a store of its own, with its journal."""
         options = ConnectingOptions((self.server.url,), method=BindMethod.ANONYMOUS)
-        await mirror_once(options, MirrorPlaces(store, journal))
+        await mirror_once([options], MirrorPlaces(store, journal))
 
     def add_queue(self, name: str) -> Guid:
         return self.server.put(f"CN={name},CN=msmq,{self.computer}", objectClass=b"mSMQQueue")

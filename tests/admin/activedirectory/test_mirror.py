@@ -236,13 +236,13 @@ def test_a_store_that_is_no_mirror_of_this_domain_is_refused() -> None:
     async def test(estate: MirroredEstate) -> None:
         server = await read_identity(estate.client)
         with estate.store.write() as tx:
-            first = mirror_identity(tx, server.domain)
-            assert mirror_identity(tx, server.domain) == first
+            first = mirror_identity(tx, [server.domain])
+            assert mirror_identity(tx, [server.domain]) == first
             with pytest.raises(StorageError, match="mirrors another domain"):
-                mirror_identity(tx, Guid(b"X" * 16))
+                mirror_identity(tx, [Guid(b"X" * 16)])
         await EstateMirror(estate.client, other := MemoryStore(), "corp.example").round()
         with other.write() as tx, pytest.raises(StorageError, match="is no mirror"):
-            mirror_identity(tx, server.domain)
+            mirror_identity(tx, [server.domain])
 
     mirrored(test)
 

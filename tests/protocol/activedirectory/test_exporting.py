@@ -111,7 +111,7 @@ def test_a_server_has_settings_and_keeps_its_permissions() -> None:
 
 def test_the_signing_keys_are_with_the_disabled_account_of_the_computer() -> None:
     account = computer_entry(MACHINE, PLACES)
-    assert account.values("sAMAccountName") == (b"SRV1$",)
+    assert account.values("sAMAccountName") == (b"srv1$",)
     assert account.values("userAccountControl") == (b"4098",)
     assert account.values("mSMQSignCertificates") == (b"keys",)
     assert P.QM_SIGN_PKS in exported_entry(MACHINE, PLACES, with_computer=False).lost

@@ -77,7 +77,7 @@ def computer_entry(machine: DirectoryObject, places: ExportPlaces) -> AddEntry:
     name = machine.path or ""
     rows: AttributeRows = (
         ("objectClass", (b"computer",)),
-        ("sAMAccountName", (f"{name.upper()}$".encode(),)),
+        ("sAMAccountName", (f"{name}$".encode(),)),
         ("userAccountControl", (_DISABLED_COMPUTER,)),
     )
     return AddEntry(

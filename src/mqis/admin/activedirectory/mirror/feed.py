@@ -45,11 +45,18 @@ _MOST_ANSWERS = 100_000
 
 
 class ChangeFeed:
-    """The changes of the contexts that matter: the domain and the configuration."""
+    """The changes of the contexts that matter: the domain and the configuration.
 
-    def __init__(self, client: LdapDirectoryClient, forest: Forest) -> None:
+    The domains of a forest share the configuration: one of them tells its changes.
+    """
+
+    def __init__(
+        self, client: LdapDirectoryClient, forest: Forest, *, configuration: bool = True
+    ) -> None:
         self._client = client
-        self._contexts = str(forest.domain), str(forest.configuration)
+        self._configuration = str(forest.configuration)
+        shared = (self._configuration,) if configuration else ()
+        self._contexts = (str(forest.domain), *shared)
 
     async def begin(self, server: ServerIdentity, *, sees_deletions: bool) -> MirrorCursor:
         """Returns the position before everything that is read from now on."""
@@ -127,7 +134,7 @@ class ChangeFeed:
     async def sees_site(self) -> bool:
         """Every forest has a site: an account that sees none has lost the right to read."""
         query = LdapQuery(
-            self._contexts[1], filter=Equality("objectClass", b"site"), attributes=("objectGUID",)
+            self._configuration, filter=Equality("objectClass", b"site"), attributes=("objectGUID",)
         )
         async with aclosing(self._client.search(query)) as found:
             return any([True async for _ in found])
