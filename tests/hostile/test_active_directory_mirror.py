@@ -33,7 +33,7 @@ def test_the_directory_is_only_read() -> None:
         estate.delete(estate.bills)
         await estate.mirror.round()
         options = ConnectingOptions((estate.server.url,), method=BindMethod.ANONYMOUS)
-        await check_directory(options)
+        await check_directory([options])
         kinds = {type(message.operation) for message in estate.server.received}
         assert kinds <= {SearchRequest, SimpleBind, Unbind, Abandon}
         assert SearchRequest in kinds

@@ -22,6 +22,7 @@ from mqis.protocol.ldap.errors import LdapRefused
 from mqis.runtime.activedirectory.reading import ForestReader, FoundObject, Gates, gates_in
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import ResultCode
+from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 
@@ -67,6 +68,16 @@ class EstateReader:
     @property
     def first(self) -> ForestReader:
         return self.domains[0]
+
+    def reader_at(self, name: DistinguishedName) -> ForestReader:
+        """The reader of the domain that a name is in; the first one for the configuration.
+
+        A child domain's name is below its parent's: the longest one that fits is meant.
+        """
+        found = [domain for domain in self.domains if name.is_below(domain.forest.domain)]
+        if not found or name.is_below(self.first.forest.configuration):
+            return self.first
+        return max(found, key=lambda domain: len(domain.forest.domain.parts))
 
     async def objects(
         self, types: Sequence[ObjectType] = IN_ORDER
