@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -53,7 +54,7 @@ def published(
     async def run() -> Published:
         async with server:
             wanted = ConnectingOptions((server.url,), operation_timeout_s=60)
-            return await publish_store(wanted, store, write=write, sites=sites)
+            return await publish_store([wanted], store, write=write, sites=sites)
 
     return asyncio.run(run())
 
@@ -165,3 +166,55 @@ def test_what_the_directory_refuses_is_told(store: Store) -> None:
     server.put(place, objectClass=b"container", objectGUID=Guid(b"c" * 16).raw)
     _, written, _ = published(server, store)
     assert written == 12  # the machine that is in the way is accepted, and its queues are added
+
+
+def test_a_forest_gets_each_object_in_the_domain_of_its_computer(store: Store) -> None:
+    child, known = domain(sites=False), domain()
+    parent = _Parent(known.entries, root=known.root, _numbers=500)
+    _make_child(parent, child)
+
+    async def run() -> Published:
+        async with parent, child:
+            both = [ConnectingOptions((s.url,), operation_timeout_s=60) for s in (parent, child)]
+            return await publish_store(both, store, write=True)
+
+    steps, written, notes = asyncio.run(run())
+    assert written == 12, [str(note) for note in notes]
+    machines = [made(server, b"mSMQConfiguration") for server in (parent, child)]
+    assert machines == [2, 2]
+    assert [made(server, b"mSMQSiteLink") for server in (parent, child)] == [2, 0]
+    assert sum(made(server, b"mSMQQueue") for server in (parent, child)) == 6
+    assert made(child, b"mSMQQueue") > 0
+    again, written, _ = asyncio.run(run())
+    assert written == 0
+    assert {step.action for step in again} == {PublishAction.SAME_NAME}
+    assert len(again) == len(steps)
+
+
+class _Parent(ScriptedDomain):
+    """It knows by the global catalogue which entries the child's domain has."""
+
+    def _bad_values(self, rows: Iterable[tuple[str, tuple[bytes, ...]]]) -> ResultCode | None:
+        own = [(name, tuple(v for v in values if b"DC=child," not in v)) for name, values in rows]
+        return super()._bad_values([row for row in own if row[1]])
+
+
+def _make_child(parent: ScriptedDomain, child: ScriptedDomain) -> None:
+    """The computers of Berlin are in a domain of their own; the configuration is shared."""
+    root = f"DC=child,{parent.root}"
+    child._numbers = 1000
+    child.entries = [
+        replace(entry, name=entry.name.replace(child.root, root))
+        for entry in child.entries
+        if "CN=Configuration" not in entry.name and "CN=ams-" not in entry.name
+    ]
+    for at, entry in enumerate(child.entries):
+        if not entry.name:
+            contexts = {
+                "defaultNamingContext": (root.encode(),),
+                "configurationNamingContext": (parent.configuration.encode(),),
+            }
+            rows = {**dict(entry.attributes), **contexts}
+            child.entries[at] = replace(entry, attributes=tuple(rows.items()))
+    child.root = root
+    parent.entries = [e for e in parent.entries if "CN=ber-" not in e.name]

@@ -105,8 +105,8 @@ def test_dns_tells_the_addresses_that_the_directory_does_not(tmp_path: Path) -> 
         for entry in sound()
     ]
     path = written(tmp_path / "bare.ldif", bare)
-    assert [limit.check for limit in check_ldif(path).limits] == ["address_outside_site"]
-    report = check_ldif(path, lambda host: [ip_address("10.2.0.1")] if "srv1" in host else [])
+    assert [limit.check for limit in check_ldif([path]).limits] == ["address_outside_site"]
+    report = check_ldif([path], lambda host: [ip_address("10.2.0.1")] if "srv1" in host else [])
     assert report.limits == ()
     assert [found.check for found in report.findings] == ["address_outside_site"]
 
@@ -121,12 +121,13 @@ def test_a_search_that_the_server_refuses_is_told() -> None:
     async def examined() -> None:
         root = (
             ("defaultNamingContext", (ROOT.encode(),)),
+            ("rootDomainNamingContext", (ROOT.encode(),)),
             ("configurationNamingContext", (CONFIGURATION.encode(),)),
         )
         async with ScriptedDirectory([SearchEntry("", root)], on_message=refuse) as server:
             options = ConnectingOptions((server.url,), method=BindMethod.ANONYMOUS)
             with pytest.raises(MqisError, match="not today") as caught:
-                await check_directory(options)
+                await check_directory([options])
             assert type(caught.value) is MqisError
 
     asyncio.run(examined())
@@ -135,6 +136,7 @@ def test_a_search_that_the_server_refuses_is_told() -> None:
 def test_a_directory_server_shows_the_same_findings(faulty: Path) -> None:
     root = (
         ("defaultNamingContext", (ROOT.encode(),)),
+        ("rootDomainNamingContext", (ROOT.encode(),)),
         ("configurationNamingContext", (CONFIGURATION.encode(),)),
     )
     with faulty.open("rb") as file:
@@ -145,7 +147,7 @@ def test_a_directory_server_shows_the_same_findings(faulty: Path) -> None:
         entries += [SearchEntry(record.name, record.attributes) for record in records]
         async with ScriptedDirectory(entries, page_limit=7) as server:
             options = ConnectingOptions((server.url,), method=BindMethod.ANONYMOUS)
-            report = await check_directory(options)
+            report = await check_directory([options])
         assert report.limits == ()
         return sorted(finding.check for finding in report.findings)
 

@@ -79,9 +79,10 @@ def records(path: Path) -> list[EntryChange]:
         return list(read_ldif(file, str(path)))
 
 
-def served(entries: Iterable[AddEntry]) -> ScriptedDirectory:
+def served(entries: Iterable[AddEntry], domain: str = ROOT) -> ScriptedDirectory:
     root = (
-        ("defaultNamingContext", (ROOT.encode(),)),
+        ("defaultNamingContext", (domain.encode(),)),
+        ("rootDomainNamingContext", (ROOT.encode(),)),
         ("configurationNamingContext", (CONFIGURATION.encode(),)),
     )
     shown = [SearchEntry(entry.name, entry.attributes) for entry in entries]
@@ -106,6 +107,22 @@ def online(
             given = ["--method", "anonymous", "--json", "--ldif", str(repairs), *arguments]
             check = ["estate", "check", server.url, "--catalogue", url, *given]
             return await asyncio.to_thread(run, *check)
+
+    return Checked(asyncio.run(checked()), repairs)
+
+
+def in_both_domains(tmp_path: Path, entries: Iterable[AddEntry]) -> Checked:
+    """Checks a controller of each domain; no global catalogue answers, because nobody needs one."""
+    repairs = tmp_path / "repairs.ldif"
+    below = [entry for entry in entries if entry.name.endswith(CHILD)]
+    others = [entry for entry in entries if not entry.name.endswith(CHILD)]
+    shared = [entry for entry in others if entry.name.endswith(CONFIGURATION)]
+
+    async def checked() -> Any:
+        async with served(others) as first, served([*below, *shared], CHILD) as second:
+            given = ["--method", "anonymous", "--json", "--ldif", str(repairs)]
+            check = ["estate", "check", first.url, second.url, "--catalogue", NOBODY_THERE]
+            return await asyncio.to_thread(run, *check, *given)
 
     return Checked(asyncio.run(checked()), repairs)
 
@@ -182,6 +199,38 @@ def test_a_dump_of_both_domains_shows_the_same(tmp_path: Path) -> None:
     checked = dumped(tmp_path, [*both, *(entry for each in planted.values() for entry in each)])
     assert checked.found == sorted(planted)
     assert checked.unknown == {}
+
+
+def test_the_controllers_of_both_domains_show_the_same(tmp_path: Path) -> None:
+    planted = faults_of_two_domains()
+    both = [*parent(), *configuration(), *child()]
+    sound_forest = in_both_domains(tmp_path, both)
+    assert (sound_forest.found, sound_forest.repairs) == ([], [])
+    assert sound_forest.unknown == {}
+    faulty = [*both, *(entry for each in planted.values() for entry in each)]
+    checked = in_both_domains(tmp_path, faulty)
+    assert checked.found == sorted(planted)
+    assert checked.unknown == {}
+    # What each repair takes away was read from the domain that has it.
+    deleted = {change.name for change in checked.repairs if isinstance(change, DeleteEntry)}
+    assert deleted == {change.name for change in checked.undo if isinstance(change, AddEntry)}
+
+
+def test_two_controllers_of_one_domain_are_refused() -> None:
+    async def checked() -> Any:
+        async with served([*parent()]) as first, served([*parent()]) as second:
+            check = ["estate", "check", first.url, second.url, "--method", "anonymous"]
+            return await asyncio.to_thread(run, *check)
+
+    done = asyncio.run(checked())
+    assert done.exit_code == 2
+    assert "two of these are controllers of" in done.stderr
+
+
+def test_files_and_controllers_are_not_checked_together(tmp_path: Path) -> None:
+    done = run("estate", "check", tmp_path / "estate.ldif", "ldaps://dc1.corp.example")
+    assert done.exit_code == 2
+    assert "not both together" in done.stderr
 
 
 def test_a_catalogue_that_lacks_a_domain_proves_nothing(tmp_path: Path) -> None:

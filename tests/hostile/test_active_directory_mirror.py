@@ -6,7 +6,7 @@ import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.estate.sources import check_directory
-from mqis.admin.activedirectory.mirror.round import MirrorInterrupted
+from mqis.admin.activedirectory.mirror.forest import MirrorInterrupted
 from mqis.cli.estate import repairs_of
 from mqis.findings import CheckReport
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, finding
@@ -33,7 +33,7 @@ def test_the_directory_is_only_read() -> None:
         estate.delete(estate.bills)
         await estate.mirror.round()
         options = ConnectingOptions((estate.server.url,), method=BindMethod.ANONYMOUS)
-        await check_directory(options)
+        await check_directory([options])
         kinds = {type(message.operation) for message in estate.server.received}
         assert kinds <= {SearchRequest, SimpleBind, Unbind, Abandon}
         assert SearchRequest in kinds

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.activedirectory.creating import EntryCreation, plan_after_creation, plan_creation
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import Forest
 from mqis.protocol.activedirectory.reading import read_properties
 from mqis.protocol.activedirectory.steps import PlanFacts
 from mqis.protocol.activedirectory.view import EntryView, References
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.security.masks import QueueRights
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, EntryChange

@@ -21,7 +21,8 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObjec
 from mqis.protocol.errors import ChangedMeanwhile, DirectoryError
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.protocol.ports import Store, View
-from mqis.runtime.activedirectory.reading import IN_ORDER, ForestReader
+from mqis.runtime.activedirectory.estate import IN_ORDER
+from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.runtime.ldap.binding import LdapLogin
 from mqis.runtime.ldap.settings import LdapSettings

@@ -88,7 +88,7 @@ def imported(domain: Path) -> Store:
 def published(
     domain: Path, store: Store, *, write: bool
 ) -> tuple[list[PublishStep], int, TransferNotes]:
-    return asyncio.run(publish_store(options(domain), store, write=write))
+    return asyncio.run(publish_store([options(domain)], store, write=write))
 
 
 def test_samba_finds_no_error_in_what_we_wrote(domain: Path, estate: Store) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl
@@ -30,7 +31,6 @@ from mqis.wire.ldap.changes import (
 )
 from mqis.wire.ldap.controls import DIR_SYNC, DirSync, SdFlags, find_control
 from mqis.wire.ldap.names import guid_name
-from mqis.wire.ldap.responses import SearchEntry
 from mqis.wire.security.descriptor import SecurityDescriptor
 from tests.interop.samba_domain import PASSWORD, USER, samba_domain
 
@@ -110,10 +110,10 @@ def test_controls_of_active_directory(domain: Path) -> None:
 
 async def synchronised(
     directory: LdapDirectoryClient, cookie: bytes, attributes: tuple[str, ...] = ("*",)
-) -> tuple[list[SearchEntry], bytes]:
+) -> tuple[list[LdapEntry], bytes]:
     """The changed entries: an answer may be a part, then it says that there is more."""
     query = LdapQuery(DOMAIN, attributes=attributes, page_size=0)
-    found: list[SearchEntry] = []
+    found: list[LdapEntry] = []
     while True:
         outcome = SearchOutcome()
         asked = replace(query, controls=(DirSync(cookie=cookie).control(),))

@@ -58,12 +58,12 @@ def _group() -> None:
 @app.command()
 @spread
 def check(
-    source: Annotated[
-        str | None,
+    sources: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="[URL|FILE]",
-            help="ldaps://DC, or an LDIF file with the entries of a domain and of its "
-            "configuration. Default: the store.",
+            metavar="[URL...|FILE...]",
+            help="ldaps://DC, or LDIF files with the entries of a domain and of its "
+            "configuration; of a forest, one of each domain. Default: the store.",
             show_default=False,
         ),
     ] = None,
@@ -105,12 +105,15 @@ def check(
     repair deletes only what was proved to be left over. Exit status 0 if nothing was found, 1 if
     something was, 2 if the source cannot be read.
     """
-    if source is not None and store is not None:
+    if sources and store is not None:
         raise typer.BadParameter("URL or FILE, and --store exclude each other")
+    online = any(map(is_ldap_url, sources or ()))
+    if online and not all(map(is_ldap_url, sources or ())):
+        raise typer.BadParameter("check files or domain controllers, not both together")
     try:
-        report = _report(source, store, config, access, catalogue, resolve=resolve)
+        report = _report(sources or [], store, config, access, catalogue, resolve=resolve)
         if ldif is not None:
-            _write_repairs(ldif, report, source, access)
+            _write_repairs(ldif, report, sources or [], access)
     except (MqisError, OSError) as error:
         print_error(str(error))
         raise typer.Exit(2) from None
@@ -123,7 +126,7 @@ def check(
 
 
 def _report(
-    source: str | None,
+    sources: list[str],
     store: str | None,
     config: Path | None,
     access: LdapLogonOptions,
@@ -132,35 +135,37 @@ def _report(
     resolve: bool,
 ) -> CheckReport:
     resolver = addresses_of if resolve else None
-    if source is None:
+    if not sources:
         with opened(store_url(store, config)) as found, found.read() as view:
             return check_stored(view)
-    if is_ldap_url(source):
-        return asyncio.run(check_directory(access.connecting(source), resolver, catalogue))
-    refuse_uri(source)
-    return check_ldif(Path(source), resolver)
+    if is_ldap_url(sources[0]):
+        domains = [access.connecting(source) for source in sources]
+        return asyncio.run(check_directory(domains, resolver, catalogue))
+    for source in sources:
+        refuse_uri(source)
+    return check_ldif([Path(source) for source in sources], resolver)
 
 
 def _write_repairs(
-    path: Path, report: CheckReport, source: str | None, access: LdapLogonOptions
+    path: Path, report: CheckReport, sources: list[str], access: LdapLogonOptions
 ) -> None:
     """Writes the repairs, and first what takes them back; a device or a pipe gets repairs alone."""
     if path.is_file() or not path.exists():
         changes = [change for finding in report.findings for change in finding.repair]
         names = {change.name for change in changes}
         with output_file(path.with_name(f"{path.stem}.undo{path.suffix}")) as out:
-            out.write(undo_text(report, _before(names, source, access)).encode())
+            out.write(undo_text(report, _before(names, sources, access)).encode())
     with output_file(path) as out:
         out.write(repairs_of(report).encode())
 
 
-def _before(names: set[str], source: str | None, access: LdapLogonOptions) -> dict[str, AddEntry]:
+def _before(names: set[str], sources: list[str], access: LdapLogonOptions) -> dict[str, AddEntry]:
     """The entries that repairs change, as they are now."""
-    if not names or source is None:
+    if not names or not sources:
         return {}
-    if is_ldap_url(source):
-        return asyncio.run(read_entries(access.connecting(source), names))
-    return entries_of(Path(source), names)
+    if is_ldap_url(sources[0]):
+        return asyncio.run(read_entries([access.connecting(source) for source in sources], names))
+    return entries_of([Path(source) for source in sources], names)
 
 
 def repairs_of(report: CheckReport) -> str:

@@ -30,7 +30,7 @@ from mqis.cli.store import counts_of
 from mqis.config.stores import file_of
 from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, read_cursor
 from mqis.protocol.activedirectory.mirror.leftout import LeftOut, read_left_out
-from mqis.protocol.activedirectory.mirror.stating import state_of
+from mqis.protocol.activedirectory.mirror.stating import position_of, state_of
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 
@@ -40,10 +40,12 @@ _MOST_LINES = 20
 
 @spread
 def mirror(
-    url: Annotated[
-        str | None,
+    urls: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="[URL]", help="ldaps://DC; not needed with --status.", show_default=False
+            metavar="[URL...]",
+            help="ldaps://DC; of a forest, one of each domain. Not needed with --status.",
+            show_default=False,
         ),
     ] = None,
     *,
@@ -95,9 +97,9 @@ def mirror(
     if status:
         _show_status(place, json=json)
         return
-    if url is None:
+    if not urls:
         raise typer.BadParameter("name a domain controller: mqis mirror ldaps://DC --store FILE")
-    options = access.connecting(url)
+    domains = [access.connecting(url) for url in urls]
     directory = _journal_of(place) if journal is None else journal
     with claimed(place, create=True):
         pass  # a store that is new stays if the mirror fails later: it goes on from there
@@ -105,11 +107,11 @@ def mirror(
         with claimed(place) as target:
             places = MirrorPlaces(target, directory)
             if once or compare:
-                done = asyncio.run(mirror_once(options, places, compare=compare))
+                done = asyncio.run(mirror_once(domains, places, compare=compare))
                 _tell(done, json=json, always=True)
                 raise typer.Exit(int(bool(done.differences) and compare))
             with suppress(KeyboardInterrupt):
-                asyncio.run(_run(options, places, interval, json=json))
+                asyncio.run(_run(domains, places, interval, json=json))
     except MqisError as error:
         print_error(str(error))
         raise typer.Exit(2) from None
@@ -121,7 +123,7 @@ def _journal_of(place: str) -> Path | None:
 
 
 async def _run(
-    options: ConnectingOptions, places: MirrorPlaces, interval: float, *, json: bool
+    domains: list[ConnectingOptions], places: MirrorPlaces, interval: float, *, json: bool
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -132,7 +134,7 @@ async def _run(
     def report(result: MirrorRound | Exception) -> None:
         _tell(result, json=json)
 
-    await mirror_on(options, places, report, stop, interval_s=interval)
+    await mirror_on(domains, places, report, stop, interval_s=interval)
 
 
 # --- output ---------------------------------------------------------------------------------------
@@ -154,7 +156,7 @@ def _tell(result: MirrorRound | Exception, *, json: bool, always: bool = False) 
     if result.fresh:
         say(f"compared everything: {result.fresh}")
     done = f"{counts.created} created, {counts.updated} changed, {counts.deleted} deleted"
-    say(f"{result.cursor.server.host}, change {result.cursor.server.usn}: {done}", "green")
+    say(f"{position_of(result.cursor, ', change')}: {done}", "green")
     if result.differences:
         number = counted(len(result.differences), "difference")
         say(f"{number}, which the store has no more:", "yellow")
@@ -194,6 +196,9 @@ def _position(cursor: MirrorCursor, left_out: Mapping[Guid, LeftOut]) -> dict[st
         "usn": cursor.server.usn,
         "mode": cursor.mode.value,
         "sees_deletions": cursor.sees_deletions,
+        "other_domains": [
+            {"server": each.server.host, "usn": each.server.usn} for each in cursor.others
+        ],
         "compared": cursor.compared_s or None,
         "differed": cursor.differed,
         "left_out": [item.as_json(guid) for guid, item in sorted(left_out.items())],

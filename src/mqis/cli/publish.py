@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 @spread
 def publish(
-    target: Annotated[
-        str,
+    targets: Annotated[
+        list[str],
         typer.Argument(
-            metavar="LDAPS://HOST", help="The URL of a domain controller.", show_default=False
+            metavar="LDAPS://HOST...",
+            help="The URL of a domain controller; of a forest, of one of each domain.",
+            show_default=False,
         ),
     ],
     *,
@@ -49,7 +51,12 @@ def publish(
     """
     with opened(store_url(store, config)) as source:
         steps, written, notes = asyncio.run(
-            _published(directory.connecting(target), source, write=write, sites=sites)
+            _published(
+                [directory.connecting(target) for target in targets],
+                source,
+                write=write,
+                sites=sites,
+            )
         )
     if json:
         print_json(_as_json(steps, written, write=write) | notes_json(notes))
@@ -63,12 +70,12 @@ def publish(
 
 
 async def _published(
-    options: ConnectingOptions, source: Store, *, write: bool, sites: bool
+    domains: list[ConnectingOptions], source: Store, *, write: bool, sites: bool
 ) -> tuple[list[PublishStep], int, TransferNotes]:
     from mqis.admin.activedirectory.writing import publish_store  # noqa: PLC0415 -- it is slow
 
     with progress_bar("writing") as progress:
-        return await publish_store(options, source, write=write, sites=sites, progress=progress)
+        return await publish_store(domains, source, write=write, sites=sites, progress=progress)
 
 
 def _as_json(steps: list[PublishStep], written: int, *, write: bool) -> dict[str, object]:

@@ -40,6 +40,7 @@ from mqis.cli.options import (
 )
 from mqis.cli.output import counted, error_console, print_json, print_warning, say
 from mqis.config.claims import StoreInUse
+from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ports import Store, View
 
 # --- The options of ``mqis export --ldif`` --------------------------------------------------------
@@ -293,7 +294,7 @@ def _as_json(result: ImportResult) -> dict[str, object]:
 
 
 def _summary(result: ImportResult) -> str:
-    parts = [counted(number, kind.label) for kind, number in result.objects.items()]
+    parts = [counted(result.objects[kind], kind.label) for kind in ORDER if result.objects[kind]]
     if result.tombstones:
         parts.append(counted(result.tombstones, "tombstone"))
     text = "imported " + (", ".join(parts) or "nothing")

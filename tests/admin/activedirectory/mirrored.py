@@ -36,6 +36,8 @@ class MirroredEstate:
         self.berlin = server.add_site("Berlin")
         self.paris = server.add_site("Paris")
         self.computer = server.add_computer("SRV1")
+        account = next(e for e in server.entries if e.name == self.computer)
+        self.computer_id = Guid(account.values("objectGUID")[0])
         self.machine = server.put(
             f"CN=msmq,{self.computer}",
             objectClass=b"mSMQConfiguration",
@@ -58,7 +60,7 @@ class MirroredEstate:
     async def follow(self, store: Store, journal: Path) -> None:
         """Runs ``mqis mirror --once`` into a store of its own, with its journal."""
         options = ConnectingOptions((self.server.url,), method=BindMethod.ANONYMOUS)
-        await mirror_once(options, MirrorPlaces(store, journal))
+        await mirror_once([options], MirrorPlaces(store, journal))
 
     def add_queue(self, name: str) -> Guid:
         return self.server.put(f"CN={name},CN=msmq,{self.computer}", objectClass=b"mSMQQueue")

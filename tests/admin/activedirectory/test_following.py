@@ -88,7 +88,7 @@ def test_a_notification_only_wakes_the_mirror() -> None:
             if len(rounds) == 2:  # only a notification brings the second
                 stop.set()
 
-        watch = DirectoryWatch(watched, await read_forest(estate.client))
+        watch = DirectoryWatch([(watched, await read_forest(estate.client))])
         await follow(estate.mirror, watch, report, stop, interval_s=1e6)
         await watch.close()
         assert len(listening) == 2

@@ -32,6 +32,7 @@ from mqis.protocol.errors import StorageError
 from mqis.storage.memory import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import RenameEntry
+from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.ldap.responses import SearchEntry
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -94,6 +95,15 @@ def swap(estate: MirroredEstate, first: str, second: str) -> None:
         estate.server.change(RenameEntry(f"{old},{above}", new))
 
 
+def swap_accounts(estate: MirroredEstate, *computers: str) -> None:
+    """Gives each computer the account name that its entry is called by now."""
+    for name in computers:
+        found = next(e for e in estate.server.entries if e.name == name)
+        leaf = DistinguishedName.parse(name).leaf
+        guid = Guid(found.values("objectGUID")[0])
+        estate.set(guid, "sAMAccountName", f"{leaf}$".encode())
+
+
 # --- the four cases -------------------------------------------------------------------------------
 
 
@@ -106,6 +116,7 @@ def test_names_that_are_exchanged(tmp_path: Path, way: dict[str, Any]) -> None:
         at = f"CN=msmq,{estate.computer}"
         swap(estate, f"CN=orders,{at}", f"CN=bills,{at}")
         swap(estate, estate.computer, other)
+        swap_accounts(estate, estate.computer, other)
         done = await mqis.follow()
         assert (done["equal"], done["left_out"]) == (True, [])
         assert mqis.paths() == {"srv2\\bills": estate.orders, "srv2\\orders": estate.bills}
@@ -280,6 +291,7 @@ def test_what_changes_before_and_while_it_is_compared_is_no_difference() -> None
                 estate.label(estate.bills, b"meanwhile")
                 estate.delete(gone)
                 estate.server.change(RenameEntry(estate.computer, "CN=SRV9"))
+                estate.set(estate.computer_id, "sAMAccountName", b"SRV9$")
             else:
                 estate.server.before_search.append(change)
 

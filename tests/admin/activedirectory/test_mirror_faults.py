@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mqis.admin.activedirectory.mirror.round import EstateMirror, MirrorInterrupted
+from mqis.admin.activedirectory.mirror.forest import MirrorInterrupted
+from mqis.admin.activedirectory.mirror.round import EstateMirror
 from mqis.protocol.activedirectory.mirror.cursor import read_cursor
 from mqis.storage.memory import MemoryStore
 from mqis.testing.ldap import ScriptedAnswer

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import Forest
 from mqis.protocol.activedirectory.view import EntryView, References
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mqis.protocol.activedirectory.entry import LdapEntry
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.ldap.filters import (
     And,
     Equality,

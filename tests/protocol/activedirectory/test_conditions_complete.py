@@ -12,7 +12,6 @@ from itertools import product
 import pytest
 
 from mqis.protocol.activedirectory.conditions import conditions_of, search_filter
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.reading import read_object, shown_of
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
@@ -20,6 +19,7 @@ from mqis.protocol.directory.read_mapping import is_readable
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.ldap import Use
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.storage.memory import MemoryStore
 from mqis.testing.activedirectory import OPEN
 from mqis.wire.guid import Guid

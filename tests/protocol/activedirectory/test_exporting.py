@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.exporting import (
     ExportPlaces,
     computer_entry,
@@ -14,9 +13,11 @@ from mqis.protocol.activedirectory.exporting import (
     is_worth_telling,
     routing_servers,
 )
-from mqis.protocol.activedirectory.importing import ImportSources, imported_object
+from mqis.protocol.activedirectory.reading import kept_of, read_object, shown_in
+from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.security.masks import MachineRights, QueueRights
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -72,9 +73,9 @@ def test_a_queue_comes_back_the_same() -> None:
     (record,) = out.records
     assert record.name == "CN=*)(cn\\=*,CN=msmq,CN=srv1,CN=Computers,DC=corp,DC=example"
     assert out.lost == ()
-    back = imported_object(
-        LdapEntry(record.name, record.attributes), ObjectType.QUEUE, ImportSources(FOREST)
-    )
+    written = LdapEntry(record.name, record.attributes)
+    shown = shown_in(written, kept_of(ObjectType.QUEUE))
+    back = read_object(EntryView(written, FOREST), ObjectType.QUEUE, SITE1, shown)
     assert (back.id, back.path, back.value(P.Q_LABEL)) == (SITE2, queue.path, "a")
 
 
@@ -110,7 +111,7 @@ def test_a_server_has_settings_and_keeps_its_permissions() -> None:
 
 def test_the_signing_keys_are_with_the_disabled_account_of_the_computer() -> None:
     account = computer_entry(MACHINE, PLACES)
-    assert account.values("sAMAccountName") == (b"SRV1$",)
+    assert account.values("sAMAccountName") == (b"srv1$",)
     assert account.values("userAccountControl") == (b"4098",)
     assert account.values("mSMQSignCertificates") == (b"keys",)
     assert P.QM_SIGN_PKS in exported_entry(MACHINE, PLACES, with_computer=False).lost

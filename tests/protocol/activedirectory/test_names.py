@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import (
     LDAP_CLASSES,
     Forest,
@@ -24,6 +23,7 @@ from mqis.protocol.activedirectory.targets import (
     target_of,
 )
 from mqis.protocol.errors import ProtocolError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType

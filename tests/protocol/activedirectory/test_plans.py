@@ -14,12 +14,12 @@ from mqis.protocol.activedirectory.creating import (
     plan_creation,
     reverse_link,
 )
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.reading import read_properties
 from mqis.protocol.activedirectory.servers import MachineServices
 from mqis.protocol.activedirectory.steps import PlanFacts, PlanStep
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.errors import DirectoryError, ProtocolError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.protocol.security.masks import MachineRights
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, ModifyKind

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.reading import (
     columns_of,
@@ -26,6 +25,7 @@ from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.errors import DirectoryError, ProtocolError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -341,7 +341,7 @@ def test_columns() -> None:
     assert own == (
         "objectClass", "objectGUID", "distinguishedName", "mSMQQueueNameExt", "nTSecurityDescriptor"
     )  # fmt: skip
-    assert computer == ()
+    assert computer == ("sAMAccountName",)
     assert columns_of([P.QM_SIGN_PKS])[1] == ("mSMQSignCertificates",)
     assert columns_of([P.QM_SERVICE])[0][3:] == (
         "mSMQServiceType", "mSMQRoutingServices", "mSMQDsServices"
@@ -350,7 +350,12 @@ def test_columns() -> None:
 
 def test_attributes_of_the_computer() -> None:
     at_computer = {row.id for row in rows_of(ObjectType.MACHINE) if row.computer_attributes}
-    assert at_computer == {P.QM_SIGN_PKS, P.QM_GROUP_IN_CLUSTER, P.QM_PATHNAME_DNS}
+    assert at_computer == {
+        P.QM_PATHNAME,
+        P.QM_SIGN_PKS,
+        P.QM_GROUP_IN_CLUSTER,
+        P.QM_PATHNAME_DNS,
+    }
 
 
 def test_objects_for_a_store() -> None:

@@ -13,11 +13,11 @@ from mqis.protocol.activedirectory.creating import (
     plan_after_creation,
     plan_creation,
 )
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.reading import read_properties
 from mqis.protocol.activedirectory.steps import PlanFacts, PlanStep
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry
 from mqis.wire.ldap.names import DistinguishedName

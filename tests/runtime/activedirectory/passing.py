@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from mqis.protocol.ldap.urls import LdapUrl
+from mqis.runtime.activedirectory.estate import EstateReader
 from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.runtime.directory.readers import StoreReaders
@@ -41,7 +42,7 @@ async def copied(server: ScriptedDomain) -> MemoryStore:
     store, client = MemoryStore(), LdapDirectoryClient(DomainControllers(settings_for(server)))
     reader = await ForestReader.open(client)
     with store.write() as tx:
-        async for obj in reader.objects():
+        async for obj in EstateReader.of([reader]).objects():
             tx.insert(obj)
     await client.close()
     return store

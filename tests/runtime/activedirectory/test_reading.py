@@ -8,15 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import ProtocolError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.activedirectory.computers import (
     BELIEVED_S,
     MOST_COMPUTERS,
     KnownComputers,
 )
+from mqis.runtime.activedirectory.estate import EstateReader
 from mqis.runtime.activedirectory.reading import ForestReader, Skipped
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.runtime.ldap.servers import DomainControllers
@@ -55,7 +56,7 @@ def read(
 @pytest.mark.req("MQDSSM-3.1.6.20.4-01")
 def test_all_objects_with_what_they_refer_to() -> None:
     async def test(reader: ForestReader, estate: Estate) -> None:
-        found = [obj async for obj in reader.objects()]
+        found = [obj async for obj in EstateReader.of([reader]).objects()]
         assert {obj.id for obj in found if obj.type is ObjectType.QUEUE} == set(estate.queues)
         by_id: dict[Guid, DirectoryObject] = {obj.id: obj for obj in found}
         machine, link = by_id[estate.machine], by_id[estate.link]
@@ -96,7 +97,10 @@ def test_every_machine_is_completed_by_its_own_computer() -> None:
                 mSMQSites=estate.paris.raw,
             )
             keys[made] = name.encode()
-        found = {obj.id: obj.value(P.QM_SIGN_PKS) async for obj in reader.objects([MACHINE])}
+        found = {
+            obj.id: obj.value(P.QM_SIGN_PKS)
+            async for obj in EstateReader.of([reader]).objects([MACHINE])
+        }
         assert found == keys
         for machine, own in keys.items():
             estate.server.received.clear()
@@ -138,10 +142,10 @@ def test_pages_bound_what_is_kept() -> None:
         queues = small.search(ObjectType.QUEUE)
         await anext(queues)
         assert await reader.client.read(estate.computer)  # answered after what was sent before it
-        # This read, a page and the next one, however many there are.
-        assert len(estate.server.received) - before == 3
-        assert len([obj async for obj in queues]) == 131
+        # This read, a page and the next one, however many there are, and the computer.
         assert len(estate.server.received) - before == 4
+        assert len([obj async for obj in queues]) == 131
+        assert len(estate.server.received) - before == 5
 
     read(test)
 

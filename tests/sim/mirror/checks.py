@@ -12,6 +12,7 @@ from mqis.protocol.ports import View
 from mqis.sim.violation import Violation
 from mqis.testing.ldap import name_of
 from mqis.wire.guid import Guid
+from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.ldap.responses import SearchEntry
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -84,11 +85,11 @@ class DomainFacts:
             case ObjectType.QUEUE:
                 host = Guid(self._named[name.parent.key].values("objectGUID")[0])
                 label = entry.values("mSMQLabelEx")[0].decode()
-                path = f"{name.parent.parent.leaf}\\{name.leaf}"
+                path = f"{self._called(name.parent.parent)}\\{name.leaf}"
                 return Facts(path.casefold(), (label, host), host)
             case ObjectType.MACHINE:
                 routers = self._guids(entry.values("mSMQOutRoutingServers"))
-                return Facts(name.parent.leaf.casefold(), (_sites(entry), routers))
+                return Facts(self._called(name.parent).casefold(), (_sites(entry), routers))
             case ObjectType.SITE:
                 return Facts(name.leaf.casefold(), (self._gates_of(entry),))
             case ObjectType.ROUTINGLINK:
@@ -97,6 +98,10 @@ class DomainFacts:
                 gates = self._guids(entry.values("mSMQSiteGates"))
                 return Facts("", (*(self._guid(end) for end in ends), cost, gates))
         return Facts("")
+
+    def _called(self, computer: DistinguishedName) -> str:
+        account = self._named[computer.key].values("sAMAccountName")
+        return account[0].decode().removesuffix("$") if account else computer.leaf
 
     def _guid(self, name: bytes) -> Guid:
         return Guid(self._named[name_of(name.decode()).key].values("objectGUID")[0])

@@ -201,12 +201,17 @@ class Editor:
             self._make_computer(f"CN={random.choice(free)},{random.choice(self._places)}", random)
 
     def _make_computer(self, name: str, random: Random) -> None:
-        """A computer with queues; some route. Accounts have names of their own."""
+        """A computer with queues; some route.
+
+        Accounts have names of their own; of half of them the mirror may not read it, and takes the
+        common name, which two computers may share.
+        """
         number = self._next()
+        account = {"sAMAccountName": f"account{number}$".encode()} if number % 2 else {}
         self._domain.put(
             name,
             objectClass=(b"top", b"user", b"computer"),
-            sAMAccountName=f"account{number}$".encode(),
+            **account,
             objectSid=Sid.parse(f"S-1-5-21-1-2-3-{number}").to_bytes(),
         )
         sites = self.found(b"site")

@@ -34,18 +34,18 @@ def _once(_put_all: _Any) -> _Any:
 
 
 def _whoever_answers(expect: _Async) -> _Async:
-    async def expected(mirror: EstateMirror, feed: ChangeFeed, cursor: MirrorCursor) -> None:
-        now = await read_identity(mirror._client)
-        await expect(mirror, feed, replace(cursor, server=now))
+    async def expected(mirror: EstateMirror, forest: Any, cursor: MirrorCursor) -> None:
+        now = await read_identity(mirror._clients[0])
+        await expect(mirror, forest, replace(cursor, server=now))
 
     return expected
 
 
 def _whatever_rights(expect: _Async) -> _Async:
-    async def expected(mirror: EstateMirror, feed: ChangeFeed, cursor: MirrorCursor) -> None:
-        found = await read_identity(mirror._client)
+    async def expected(mirror: EstateMirror, forest: Any, cursor: MirrorCursor) -> None:
+        found = await read_identity(mirror._clients[0])
         if found.invocation != cursor.server.invocation:
-            await expect(mirror, feed, cursor)
+            await expect(mirror, forest, cursor)
 
     return expected
 
@@ -62,25 +62,25 @@ def _always_awaited(value: object) -> _Any:
 
 
 def _absent_is_deleted(look_at: _Async) -> _Async:
-    async def looked(mirror: EstateMirror, reader: Any, guid: Guid, pending: Any) -> None:
-        await look_at(mirror, reader, guid, pending)
+    async def looked(mirror: EstateMirror, forest: Any, guid: Guid, pending: Any) -> None:
+        await look_at(mirror, forest, guid, pending)
         pending.removed |= pending.absent | pending.hidden
 
     return looked
 
 
 def _unseen_is_deleted(_confirmed: _Async) -> _Async:
-    async def confirmed(_mirror: EstateMirror, missing: Iterable[Guid]) -> set[Guid]:
+    async def confirmed(_mirror: EstateMirror, _forest: Any, missing: Iterable[Guid]) -> set[Guid]:
         return set(missing)
 
     return confirmed
 
 
 def _position_of_the_end(fresh: _Async) -> _Async:
-    async def compared(mirror: EstateMirror, reader: Any, feed: ChangeFeed, *others: Any) -> Any:
-        result = await fresh(mirror, reader, feed, *others)
-        server, seen = await read_identity(mirror._client), result.cursor.sees_deletions
-        begun = await feed.begin(server, sees_deletions=seen)
+    async def compared(mirror: EstateMirror, forest: Any, *others: Any) -> Any:
+        result = await fresh(mirror, forest, *others)
+        server, seen = await read_identity(mirror._clients[0]), result.cursor.sees_deletions
+        begun = await forest.domains[0].feed.begin(server, sees_deletions=seen)
         later = replace(result.cursor, server=server, cookies=begun.cookies)
         with mirror._store.write() as tx:
             tx.put_state(MIRROR_FAMILY, MIRROR_CURSOR, later.to_bytes())

@@ -254,7 +254,7 @@ class MirrorWorld:
         if self._mirror is None:
             server = await read_identity(client)
             with store.write() as tx:
-                mirror_identity(tx, server.domain)
+                mirror_identity(tx, [server.domain])
             self._mirror = EstateMirror(
                 client, store, _OWNER, sweep_share=float("inf"), clock=lambda: self._clock_s
             )

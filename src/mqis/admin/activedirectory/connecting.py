@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mqis.config.passwords import find_ldap_password
 from mqis.protocol.errors import ProtocolError
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapError, LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
@@ -28,7 +29,6 @@ from mqis.runtime.ldap.settings import LdapSettings
 from mqis.runtime.ldap.tls import TlsError, TlsSettings
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.codes import SearchScope
-from mqis.wire.ldap.responses import SearchEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class RootEntry:
     host: str
 
     @classmethod
-    def of(cls, entry: SearchEntry) -> RootEntry:
+    def of(cls, entry: LdapEntry) -> RootEntry:
         def text(attribute: str) -> str:
             values = entry.values(attribute)
             return values[0].decode(errors="replace") if values else ""

@@ -1,35 +1,35 @@
-"""Imports LDIF files, as ``ldapsearch`` and ``ldifde`` write them: all of them, or nothing.
+"""LDIF files, as ``ldapsearch`` and ``ldifde`` write them, as a directory that is only read.
 
 The files are read once, in whatever order their entries stand. What is read goes into a spool on
-disk; only names, and what links and gates need, stay in memory. Then the store takes the objects
-in the order in which they refer to one another.
+disk; only names, and what links and gates need, stay in memory. Then ``EstateReader`` reads it
+like a domain controller, in the order in which objects refer to one another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.activedirectory.spool import EntrySpool
-from mqis.admin.activedirectory.taking import EstateResult, EstateTaker
-from mqis.admin.transfer import Progress, ReadBytes, silent
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
-from mqis.protocol.activedirectory.forest import Forest
-from mqis.protocol.activedirectory.importing import (
-    ImportSources,
-    gates_of_sites,
-    readable_link,
-    type_of,
-)
-from mqis.protocol.activedirectory.view import References
+from mqis.admin.activedirectory.taking import EstateResult, open_estate, take_estate
+from mqis.admin.transfer import ImportResult, Progress, ReadBytes, silent
+from mqis.protocol.activedirectory.forest import LDAP_CLASSES
+from mqis.protocol.activedirectory.importing import type_of
+from mqis.protocol.activedirectory.view import NameKey
 from mqis.protocol.directory.export_format import BYTE_ORDER_MARK
 from mqis.protocol.errors import StorageError
-from mqis.protocol.ports import Store
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
+from mqis.protocol.ldap.errors import LdapError
+from mqis.protocol.ldap.ports import LdapQuery
+from mqis.protocol.ports import Store, Transaction
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.ldap.changes import AddEntry, EntryChange, RenameEntry
+from mqis.wire.ldap.controls import LdapControl
+from mqis.wire.ldap.filters import And, Equality
 from mqis.wire.ldap.ldif import MAXIMUM_LINE, LdifError, numbered_records
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
@@ -37,17 +37,18 @@ from mqis.wire.mqds.objecttype import ObjectType
 NO_COMPUTER = "machines stand below a computer that is not in the file: no signing keys"
 NO_ENTERPRISE = "the files have no CN=MsmqServices: take the configuration partition along as well"
 
-#: Whatever an object refers to comes before it; the computers of machines are no objects.
-_ORDER = (
-    ObjectType.ENTERPRISE,
-    ObjectType.SITE,
-    ObjectType.ROUTINGLINK,
-    ObjectType.USER,
-    ObjectType.MACHINE,
-    ObjectType.QUEUE,
+_SIGNING_KEYS = "mSMQSignCertificates"
+#: The attributes of computers that machines and queues need.
+_COMPUTER_ATTRIBUTES: Final = (
+    "sAMAccountName", "dNSHostName", _SIGNING_KEYS, "servicePrincipalName"
+)  # fmt: skip
+#: The attributes that name other entries.
+_NAMES: Final = frozenset(
+    {"msmqsite1", "msmqsite2", "msmqsitegates", "msmqoutroutingservers", "msmqinroutingservers"}
 )
-#: The attributes of computers that machines need.
-_COMPUTER_ATTRIBUTES = ("dNSHostName", "mSMQSignCertificates", "servicePrincipalName")
+_TYPES: Final = {
+    name.lower().encode(): kind for kind, name in LDAP_CLASSES.items() if kind is not ObjectType.CN
+}
 _LINES_A_REPORT = 10_000
 _SUFFIXES = (".ldif", ".ldf")
 _BEGINNINGS = (b"dn:", b"version:", b"#", BYTE_ORDER_MARK, b"\xff\xfe")
@@ -67,105 +68,21 @@ def is_ldif(path: Path) -> bool:
     return begin.startswith(_BEGINNINGS) and not is_export
 
 
-def import_ldif(store: Store, paths: Sequence[Path], progress: Progress = silent) -> EstateResult:
-    """Imports all files or nothing; ``LdifError`` with file, line and reason."""
-    result = EstateResult()
-    with EntrySpool() as spool:
-        dump = LdifDump(spool, result.notes)
-        total = sum(_size(path) for path in paths)
-        bar = ReadBytes(progress, total, _LINES_A_REPORT)
-        for path in paths:
-            dump.read(path, bar)
-        with store.write() as tx:
-            taker = EstateTaker(tx, result.notes)
-            dump.give(taker)
-            result.imported = taker.finish()
-    return result
-
-
-def _size(path: Path) -> int:
+def dumped_entries(
+    path: Path, taken: Callable[[int], None] = lambda _size: None
+) -> Iterator[tuple[int, LdapEntry]]:
+    """Yields the entries of a file with their lines; ``LdifError`` with file, line and reason."""
     try:
-        return path.stat().st_size
+        with path.open("rb") as file:
+            for line, record in numbered_records(_lines(file, taken), str(path)):
+                if not isinstance(record, AddEntry):
+                    raise LdifError(
+                        str(path), line, f"{record.name} is a change, not an entry: give what "
+                        "ldapsearch shows"
+                    )  # fmt: skip
+                yield line, LdapEntry(record.name, record.attributes)
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-class LdifDump:
-    """The entries of LDIF files, sorted by type."""
-
-    def __init__(self, spool: EntrySpool, notes: TransferNotes) -> None:
-        self._spool = spool
-        self._notes = notes
-        self._names: dict[Guid, DistinguishedName] = {}
-        self._sites_of: dict[Guid, tuple[Guid, ...]] = {}
-        self._computers: dict[str, LdapEntry] = {}
-        self._root = DistinguishedName()
-        self._has_enterprise = False
-
-    # --- reading ----------------------------------------------------------------------------------
-
-    def read(self, path: Path, taken: Callable[[int], None]) -> None:
-        """Reads one file to its end."""
-        try:
-            with path.open("rb") as file:
-                lines = _lines(file, taken)
-                for line, record in numbered_records(lines, str(path)):
-                    if not isinstance(record, AddEntry):
-                        raise LdifError(
-                            str(path), line, "a change, not an entry: import what ldapsearch shows"
-                        )
-                    self._sort(LdapEntry(record.name, record.attributes), str(path), line)
-        except OSError as error:
-            raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-    def _sort(self, entry: LdapEntry, source: str, line: int) -> None:
-        try:
-            object_type = type_of(entry)
-            name = entry.distinguished_name
-        except (BadAttribute, WireError) as error:
-            raise LdifError(source, line, str(error)) from error
-        if object_type is not None:
-            self._keep(entry, object_type, name)
-        elif entry.is_of("computer"):
-            kept = ((a, entry.values(a)) for a in _COMPUTER_ATTRIBUTES if entry.values(a))
-            self._computers[_key(name)] = LdapEntry(entry.name, tuple(kept))
-
-    def _keep(self, entry: LdapEntry, object_type: ObjectType, name: DistinguishedName) -> None:
-        self._spool.add(object_type, entry)
-        guid = entry.guid
-        if guid is not None and object_type in (ObjectType.SITE, ObjectType.MACHINE):
-            self._names[guid] = name
-            sites = entry.values("mSMQSites")
-            self._sites_of[guid] = tuple(Guid(value) for value in sites if len(value) == 16)
-        if object_type is ObjectType.ENTERPRISE:
-            self._has_enterprise = True
-        if not self._root and object_type is not ObjectType.USER:
-            self._root = _domain(name)
-
-    # --- giving -----------------------------------------------------------------------------------
-
-    def give(self, taker: EstateTaker) -> None:
-        """Gives all objects to a store."""
-        if not self._has_enterprise:
-            self._notes.tell(NO_ENTERPRISE, str(self._root))
-        forest = Forest(self._root.child("CN", "Configuration"), self._root, self._root)
-        sources = ImportSources(forest, References(self._names))
-        sources = ImportSources(forest, sources.references, self._gates(sources))
-        for object_type in _ORDER:
-            for entry in self._spool.entries(object_type):
-                computer = self._computer(entry) if object_type is ObjectType.MACHINE else None
-                taker.entry(entry, object_type, sources, computer)
-
-    def _gates(self, sources: ImportSources) -> dict[Guid, tuple[Guid, ...]]:
-        entries = self._spool.entries(ObjectType.ROUTINGLINK)
-        links = [link for entry in entries if (link := readable_link(entry, sources))]
-        return gates_of_sites(links, self._sites_of)
-
-    def _computer(self, machine: LdapEntry) -> LdapEntry | None:
-        found = self._computers.get(_key(machine.distinguished_name.parent))
-        if found is None:
-            self._notes.tell(NO_COMPUTER, machine.name)
-        return found
 
 
 def _lines(file: BinaryIO, taken: Callable[[int], None]) -> Iterator[bytes]:
@@ -175,8 +92,133 @@ def _lines(file: BinaryIO, taken: Callable[[int], None]) -> Iterator[bytes]:
         yield line
 
 
-def _key(name: DistinguishedName) -> str:
-    return str(name).casefold()
+def import_ldif(store: Store, paths: Sequence[Path], progress: Progress = silent) -> EstateResult:
+    """Imports all files or nothing; ``LdifError`` with file, line and reason."""
+    result = EstateResult()
+    with EntrySpool() as spool:
+        dump = LdifDirectory(spool, result.notes)
+        total = sum(_size(path) for path in paths)
+        bar = ReadBytes(progress, total, _LINES_A_REPORT)
+        for path in paths:
+            dump.take(path, bar)
+        with store.write() as tx:
+            result.imported = asyncio.run(_taken(dump, tx, result.notes))
+    return result
+
+
+async def _taken(dump: LdifDirectory, tx: Transaction, notes: TransferNotes) -> ImportResult:
+    estate = await open_estate([dump], notes)
+    return await take_estate(estate, tx, notes, NO_ENTERPRISE)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+class LdifDirectory:
+    """The entries of LDIF files, sorted by type: an ``LdapDirectory`` for ``ForestReader``.
+
+    Names of other entries come with the identifiers that the files have for them.
+    """
+
+    def __init__(self, spool: EntrySpool, notes: TransferNotes) -> None:
+        self._spool = spool
+        self._notes = notes
+        self._guids: dict[NameKey, Guid] = {}
+        self._sites_of: dict[Guid, tuple[bytes, ...]] = {}
+        self._computers: dict[NameKey, LdapEntry] = {}
+        self._root = DistinguishedName()
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def take(self, path: Path, taken: Callable[[int], None]) -> None:
+        """Reads one file to its end."""
+        for line, entry in dumped_entries(path, taken):
+            try:
+                self._sort(entry)
+            except (BadAttribute, WireError) as error:
+                raise LdifError(str(path), line, str(error)) from error
+
+    def _sort(self, entry: LdapEntry) -> None:
+        object_type, name = type_of(entry), entry.distinguished_name
+        if object_type is not None:
+            self._keep(entry, object_type, name)
+        elif entry.is_of("computer"):
+            kept = ((a, entry.values(a)) for a in _COMPUTER_ATTRIBUTES if entry.values(a))
+            self._computers[name.key] = LdapEntry(entry.name, tuple(kept))
+
+    def _keep(self, entry: LdapEntry, object_type: ObjectType, name: DistinguishedName) -> None:
+        self._spool.add(object_type, entry)
+        guid = entry.guid
+        if guid is not None and object_type in (ObjectType.SITE, ObjectType.MACHINE):
+            self._guids[name.key] = guid
+            self._sites_of[guid] = entry.values("mSMQSites")
+        if not self._root and object_type is not ObjectType.USER:
+            self._root = _domain(name)
+
+    # --- what a reader asks -----------------------------------------------------------------------
+
+    async def read(
+        self,
+        name: str | Guid,
+        attributes: Sequence[str] = (),
+        controls: Sequence[LdapControl] = (),
+    ) -> LdapEntry | None:
+        """The root, the sites of a machine, or a computer."""
+        if isinstance(name, Guid):
+            sites = self._sites_of.get(name)
+            return None if sites is None else LdapEntry(str(name), (("mSMQSites", sites),))
+        if not name:
+            return self._root_entry()
+        found = self._computers.get(DistinguishedName.parse(name).key)
+        if found is None and _SIGNING_KEYS in attributes:
+            self._notes.tell(NO_COMPUTER, name)
+        return found
+
+    def _root_entry(self) -> LdapEntry:
+        configuration = str(self._root.child("CN", "Configuration"))
+        root = str(self._root) or "DC=unknown"
+        names = (("configurationNamingContext", configuration), ("rootDomainNamingContext", root))
+        rows = (*names, ("defaultNamingContext", root))
+        return LdapEntry("", tuple((attribute, (text.encode(),)) for attribute, text in rows))
+
+    async def search(self, query: LdapQuery) -> AsyncGenerator[LdapEntry, None]:
+        """All entries of the class that a query asks for; links are asked for by their ends, too,
+        but all of them are few."""
+        conditions = query.filter.items if isinstance(query.filter, And) else (query.filter,)
+        for each in conditions:
+            if isinstance(each, Equality) and each.attribute == "objectClass":
+                object_type = _TYPES[each.value.lower()]
+                for entry in self._spool.entries(object_type):
+                    yield self._completed(entry, object_type)
+
+    def _completed(self, entry: LdapEntry, object_type: ObjectType) -> LdapEntry:
+        """With identifiers beside names, and the cn that records which add an entry leave out."""
+        rows = [
+            (name, tuple(map(self._extended, values)) if name.lower() in _NAMES else values)
+            for name, values in entry.attributes
+        ]
+        if object_type is ObjectType.SITE and not entry.values("cn"):
+            rows.append(("cn", (entry.distinguished_name.leaf.encode(),)))
+        return LdapEntry(entry.name, tuple(rows))
+
+    def _extended(self, value: bytes) -> bytes:
+        try:
+            guid = self._guids.get(DistinguishedName.parse(value.decode()).key)
+        except (WireError, UnicodeError):
+            return value  # the link is left out for it
+        return value if guid is None else b"<GUID=%s>;" % str(guid).encode() + value
+
+    async def apply(
+        self, change: EntryChange | RenameEntry, controls: Sequence[LdapControl] = ()
+    ) -> None:
+        raise LdapError(f"{change.name}: a dump of a directory is only read")
+
+    async def close(self) -> None:
+        """Nothing to do: the spool ends with its block."""
 
 
 def _domain(name: DistinguishedName) -> DistinguishedName:

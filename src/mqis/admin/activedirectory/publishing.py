@@ -23,7 +23,6 @@ from mqis.protocol.activedirectory.creating import (
     plan_after_creation,
     plan_creation,
 )
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import Forest
 from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.activedirectory.publishing import Renumbering, reanimation
@@ -32,10 +31,11 @@ from mqis.protocol.activedirectory.steps import ENTRY_ALREADY_EXISTS, PlanFacts,
 from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError, StorageError
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ports import View
-from mqis.runtime.activedirectory.reading import ForestReader
+from mqis.runtime.activedirectory.estate import EstateReader
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry
@@ -86,12 +86,12 @@ class Existing:
 
 
 class Publishing:
-    """Plans and writes the objects of one view into one directory."""
+    """Plans and writes the objects of one view into one forest."""
 
     def __init__(
-        self, reader: ForestReader, view: View, notes: TransferNotes, *, sites: bool = False
+        self, estate: EstateReader, view: View, notes: TransferNotes, *, sites: bool = False
     ) -> None:
-        self._reader = reader
+        self._estate = estate
         self._view = view
         self._notes = notes
         self._sites = sites
@@ -125,18 +125,19 @@ class Publishing:
     # --- looking ----------------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        forest = self._reader.forest
         classes = tuple(condition for kind in _TYPES for condition in class_filter(kind))
-        for base in (forest.domain, forest.configuration):
+        first = self._estate.first
+        places = [(domain, domain.forest.domain) for domain in self._estate.domains]
+        for reader, base in [*places, (first, first.forest.configuration)]:
             query = LdapQuery(
                 str(base),
                 filter=Or(classes),
                 attributes=("objectGUID", "isDeleted"),
                 controls=(show_deleted,),
             )
-            async with aclosing(self._reader.client.search(query)) as found:
+            async with aclosing(reader.client.search(query)) as found:
                 async for entry in found:
-                    self._remember(LdapEntry(entry.name, entry.attributes))
+                    self._remember(entry)
 
     def _remember(self, entry: LdapEntry) -> None:
         if entry.guid is None:
@@ -200,7 +201,8 @@ class Publishing:
             made = plan_creation(creation, forest, facts)
             if step.action is PublishAction.PUT_BACK:
                 back = reanimation(self._existing.deleted[obj.id], made.change)
-                await self._reader.client.apply(back, (show_deleted,))
+                place = DistinguishedName.parse(made.change.name)
+                await self._estate.reader_at(place).client.apply(back, (show_deleted,))
                 self._existing.add(obj.id, entry_name(creation, forest, facts))
             else:
                 await self._apply(made)
@@ -224,10 +226,14 @@ class Publishing:
         creation, forest, facts = await self._creation(machine)
         if not creation.services.is_server:
             return
-        found = await self._reader.client.read(self._renumbered.of(machine.id), SERVER_ATTRIBUTES)
+        here = self._renumbered.of(machine.id)
+        place = self._existing.names.get(here)
+        if place is None:
+            return
+        found = await self._estate.reader_at(place).client.read(here, SERVER_ATTRIBUTES)
         if found is None:
             return
-        view = EntryView(LdapEntry(found.name, found.attributes), forest)
+        view = EntryView(found, forest)
         if not MachineServices.of(view).is_server:
             return
         try:
@@ -237,15 +243,16 @@ class Publishing:
 
     async def _apply(self, step: PlanStep) -> None:
         try:
-            await self._reader.client.apply(step.change)
+            place = DistinguishedName.parse(step.change.name)
+            await self._estate.reader_at(place).client.apply(step.change)
         except LdapRefused as error:
             if error.code not in step.accepted:
                 raise
 
     async def _numbered(self, obj: DirectoryObject, name: DistinguishedName) -> None:
         """Reads the identifier that the directory has given."""
-        found = await self._reader.client.read(str(name), ("objectGUID",))
-        guid = None if found is None else LdapEntry(found.name, found.attributes).guid
+        found = await self._estate.reader_at(name).client.read(str(name), ("objectGUID",))
+        guid = None if found is None else found.guid
         if guid is None:
             raise StorageError(f"{name}: was made, and cannot be read: has the account the right?")
         self._existing.add(guid, name)
@@ -261,7 +268,7 @@ class Publishing:
         wanted = creation.needs().names
         known = self._existing.names
         names = {guid: known[guid] for guid in wanted if guid in known}
-        return creation, self._reader.forest, PlanFacts(computer, References(names))
+        return creation, self._estate.first.forest, PlanFacts(computer, References(names))
 
     async def _computer_of(self, obj: DirectoryObject, creation: EntryCreation) -> LdapEntry | None:
         """The computer of a machine or a queue.
@@ -279,7 +286,8 @@ class Publishing:
     async def _computer(self, name: str) -> LdapEntry | None:
         key = name.casefold()
         if key not in self._existing.computers:
-            self._existing.computers[key] = await self._reader.find_computer(name)
+            found = [await domain.find_computer(name) for domain in self._estate.domains]
+            self._existing.computers[key] = next((each for each in found if each), None)
         return self._existing.computers[key]
 
     # --- objects ----------------------------------------------------------------------------------

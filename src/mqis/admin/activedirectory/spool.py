@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from tempfile import TemporaryFile
 from typing import IO
 
-from mqis.protocol.activedirectory.entry import LdapEntry
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.mqds.objecttype import ObjectType
 
 

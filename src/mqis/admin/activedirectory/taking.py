@@ -1,4 +1,4 @@
-"""Takes entries of an Active Directory into a store of our own, and remembers what did not fit.
+"""Takes the objects of an Active Directory into a store of our own: all of them, or nothing.
 
 An entry that cannot become an object is left out and told: in an estate of twenty years there is
 always one. Whatever would make the whole store wrong, such as another enterprise, ends the import.
@@ -6,23 +6,28 @@ always one. Whatever would make the whole store wrong, such as another enterpris
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from mqis.admin.activedirectory.notes import TransferNotes
-from mqis.admin.transfer import CreatingImport, ImportResult
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
+from mqis.admin.transfer import CreatingImport, ImportResult, Progress, silent
 from mqis.protocol.activedirectory.importing import (
-    ImportSources,
+    as_new,
+    gates_of_link,
     guids_in,
-    imported_object,
     is_placed,
-    network_of,
-    without_unfit,
+    kept_objects,
+    with_defaults,
 )
 from mqis.protocol.directory.export_format import ExportHeader
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
-from mqis.protocol.errors import DirectoryError
+from mqis.protocol.errors import DirectoryError, ProtocolError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
+from mqis.protocol.ldap.ports import LdapDirectory
 from mqis.protocol.ports import Transaction
+from mqis.runtime.activedirectory.estate import EstateReader
+from mqis.runtime.activedirectory.reading import ForestReader, FoundObject
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import meaning_of
 from mqis.wire.mqds.objecttype import ObjectType
@@ -33,6 +38,8 @@ WITHOUT_SITE = "machines name no site"
 UNKNOWN_SITE = "machines name a site that is not there"
 UNKNOWN_GATE = "links name gates that are not there"
 
+_A_REPORT = 500
+
 
 @dataclass(slots=True)
 class EstateResult:
@@ -42,54 +49,76 @@ class EstateResult:
     notes: TransferNotes = field(default_factory=TransferNotes)
 
 
+async def open_estate(clients: Sequence[LdapDirectory], notes: TransferNotes) -> EstateReader:
+    """Opens what is to be imported; what does not fit becomes a remark."""
+
+    def skipped(_type: ObjectType, entry: LdapEntry, error: ProtocolError) -> None:
+        reason = f"{error.attribute} {error.reason}" if isinstance(error, BadAttribute) else error
+        notes.tell(f"left out: {reason}", entry.plain_name)
+
+    def unfit(_type: ObjectType, entry: LdapEntry, values: Sequence[BadAttribute]) -> None:
+        for bad in values:
+            notes.tell(f"{bad.attribute} does not fit", entry.plain_name, bad.reason)
+
+    return EstateReader.of(
+        [await ForestReader.open(each, skipped, unfit, hidden=True) for each in clients]
+    )
+
+
+async def take_estate(
+    estate: EstateReader,
+    tx: Transaction,
+    notes: TransferNotes,
+    without_enterprise: str,
+    progress: Progress = silent,
+) -> ImportResult:
+    """Creates all objects of an estate in one transaction."""
+    taker, done = EstateTaker(tx, notes), 0
+    async with aclosing(estate.found()) as found:
+        async for each in found:
+            taker.take(each)
+            done += 1
+            if done % _A_REPORT == 0:
+                progress(done, 0)
+    if not taker.has_enterprise:
+        notes.tell(without_enterprise, str(estate.first.forest.root))
+    return taker.finish()
+
+
 class EstateTaker:
-    """Takes the entries of one estate into one transaction, type by type."""
+    """Takes the objects of one estate into one transaction, type by type."""
 
     def __init__(self, tx: Transaction, notes: TransferNotes) -> None:
+        self.has_enterprise = False
         self._tx = tx
         self._create = CreatingImport(tx, ExportHeader(None, ()))
         self._notes = notes
 
-    def entry(
-        self,
-        entry: LdapEntry,
-        object_type: ObjectType,
-        sources: ImportSources,
-        computer: LdapEntry | None = None,
-    ) -> DirectoryObject | None:
-        """Creates the object of an entry; None if it was left out."""
-        unfit: list[BadAttribute] = []
+    def take(self, found: FoundObject) -> None:
+        """Creates an object, unless the store refuses it."""
+        entry = found.entry
+        self.has_enterprise |= found.obj.type is ObjectType.ENTERPRISE
         try:
-            found = imported_object(entry, object_type, sources, computer, unfit)
-            made = self._made(entry, found)
-            if object_type is ObjectType.SITE:
-                self._create.entry(network_of(made), 0)
-        except BadAttribute as error:
-            self._notes.tell(f"left out: {error.attribute} {error.reason}", entry.plain_name)
-            return None
+            for obj in kept_objects(found.obj):
+                self._make(entry, as_new(obj))
         except DirectoryError as error:
             # The code is the same for many entries, the detail is not.
             reason = f"left out: {meaning_of(error.hresult)}"
             self._notes.tell(reason, entry.plain_name, error.detail)
-            return None
-        for bad in unfit:
-            self._notes.tell(f"{bad.attribute} does not fit", entry.plain_name, bad.reason)
-        self._remark(made, entry)
-        return made
+        else:
+            self._remark(kept_objects(found.obj)[0], entry)
 
-    def _made(self, entry: LdapEntry, obj: DirectoryObject) -> DirectoryObject:
-        """Creates an object, without those of its values that the store refuses."""
+    def _make(self, entry: LdapEntry, obj: DirectoryObject) -> None:
+        """Creates an object, with defaults instead of values that the store refuses."""
         try:
             self._create.entry(obj, 0)
         except DirectoryError:
-            fitting, unfit = without_unfit(obj)
+            fitting, unfit = with_defaults(obj)
             if not unfit:
                 raise
             for propid in unfit:
                 self._notes.tell(f"PROPID_{propid.name} does not fit: left out", entry.plain_name)
-            self._create.entry(fitting, 0)
-            return fitting
-        return obj
+            self._create.entry(as_new(fitting), 0)
 
     def finish(self) -> ImportResult:
         self._create.finish()
@@ -105,9 +134,12 @@ class EstateTaker:
             elif not all(self._is_site(site) for site in guids_in(made.value(PropId.QM_SITE_IDS))):
                 tell(UNKNOWN_SITE, entry.plain_name)
         if made.type is ObjectType.ROUTINGLINK:
-            named, found = entry.values("mSMQSiteGates"), guids_in(made.value(PropId.L_GATES))
-            if len(named) > len(found):
+            gates = {gate for gate in gates_of_link(entry) if self._is_machine(gate)}
+            if len(entry.values("mSMQSiteGates")) > len(gates):
                 tell(UNKNOWN_GATE, entry.plain_name)
 
     def _is_site(self, site: Guid) -> bool:
         return self._tx.get(ObjectType.SITE, site) is not None
+
+    def _is_machine(self, gate: Guid) -> bool:
+        return self._tx.get(ObjectType.MACHINE, gate) is not None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mqis.protocol.activedirectory.codecs import GUIDS
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.steps import invalid, value_in
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AttributeChange, ModifyKind

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from mqis.protocol.activedirectory.certificates import certificate_attributes, user_changes
 from mqis.protocol.activedirectory.creating import given_descriptor
-from mqis.protocol.activedirectory.entry import BadAttribute
 from mqis.protocol.activedirectory.rights import parts_of, to_active_directory
 from mqis.protocol.activedirectory.servers import (
     MachineServices,
@@ -24,6 +23,7 @@ from mqis.protocol.activedirectory.steps import (
 from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ldap.entry import BadAttribute
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.changes import AttributeChange, DeleteEntry, ModifyEntry, ModifyKind

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mqis.protocol.activedirectory.certificates import certificate_attributes
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import (
     LDAP_CLASSES,
     Forest,
@@ -37,6 +36,7 @@ from mqis.protocol.directory.objects import SECURITY_PROPERTY
 from mqis.protocol.directory.paths import QueuePath
 from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.security.masks import MachineRights
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

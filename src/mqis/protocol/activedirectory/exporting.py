@@ -16,7 +16,6 @@ from mqis.protocol.activedirectory.creating import (
     plan_after_creation,
     plan_creation,
 )
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import Forest, machine_name
 from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.activedirectory.rights import to_active_directory
@@ -26,6 +25,7 @@ from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.directory.paths import QueuePath
 from mqis.protocol.directory.types.catalogue import ROWS
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.attributes import AttributeRows
 from mqis.wire.ldap.changes import AddEntry, EntryChange
@@ -77,7 +77,7 @@ def computer_entry(machine: DirectoryObject, places: ExportPlaces) -> AddEntry:
     name = machine.path or ""
     rows: AttributeRows = (
         ("objectClass", (b"computer",)),
-        ("sAMAccountName", (f"{name.upper()}$".encode(),)),
+        ("sAMAccountName", (f"{name}$".encode(),)),
         ("userAccountControl", (_DISABLED_COMPUTER,)),
     )
     return AddEntry(

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.queuename import split_name
 from mqis.protocol.errors import ProtocolError
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType

@@ -1,33 +1,31 @@
-"""Entries as objects for a store of our own, whoever wrote the entries down (MS-MQDSSM 3.1.6.3).
+"""Objects of an Active Directory as a store of our own keeps them (MS-MQDSSM 3.1.6.3).
 
-A dump often lacks what Active Directory shows only when asked: descriptors, times, ``parentGUID``.
-Such a property is left out of the object and not made up. ``ImportSources`` has what the object
-needs from other entries.
+``ForestReader`` makes the objects, of a domain controller or of LDIF files. Here is what a store
+changes about them, the same for an import and a mirror, and which entries become objects at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from mqis.protocol.activedirectory.certificates import is_certified
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
-from mqis.protocol.activedirectory.forest import LDAP_CLASSES, SETTINGS_CLASS, Forest
-from mqis.protocol.activedirectory.reading import columns_of, read_properties
-from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, KEPT, rows_of
-from mqis.protocol.activedirectory.view import EntryView, References
+from mqis.protocol.activedirectory.forest import LDAP_CLASSES, SETTINGS_CLASS
+from mqis.protocol.activedirectory.reading import default_of
+from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.write_mapping import stored_value
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, Value
-from mqis.wire.seqnum import SequenceNumber
 
 #: The place of a machine that names no site. No site has this identifier; the null GUID is refused.
 NO_SITE: Final = Guid(b"\xff" * 16)
@@ -46,24 +44,6 @@ _TYPES: Final = {
         ObjectType.ROUTINGLINK,
     )
 }
-#: Left out of an object whose entry has no such attribute, instead of refusing the entry.
-_OPTIONAL: Final = frozenset({"ntsecuritydescriptor", "whencreated", "whenchanged", "parentguid"})
-_IMPORTED: Final = {
-    kind: tuple(
-        row.id
-        for row in rows_of(kind)
-        # The rest of a long name is part of the path already.
-        if row.id in KEPT and row.id is not PropId.Q_NAME_SUFFIX
-    )
-    for kind in (*_TYPES.values(), ObjectType.CN, ObjectType.USER)
-}
-_CALLED_BY_CN: Final = (ObjectType.SITE, ObjectType.CN)
-#: The attribute without which a property is left out, by the property.
-_NEEDED: Final = {
-    propid: row.attribute
-    for propid, row in ATTRIBUTE_ROWS.items()
-    if row.attributes and row.attribute.lower() in _OPTIONAL
-}
 #: A zero or an empty value of these, which no new object of a store gets, says nothing.
 _SILENT: Final = frozenset(
     row.id for row in ROWS.values() if row.default is None and not row.required
@@ -72,16 +52,6 @@ _SILENT: Final = frozenset(
 
 class UnknownClass(BadAttribute):
     """An entry of Message Queuing whose class nobody knows."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportSources:
-    """The other entries that an object is made of, as far as they are known."""
-
-    forest: Forest
-    references: References = field(default_factory=References)
-    #: Of each site: the gates of its links that are its members (3.1.6.20.4).
-    gates: Mapping[Guid, tuple[Guid, ...]] = field(default_factory=dict)
 
 
 def type_of(entry: LdapEntry) -> ObjectType | None:
@@ -104,97 +74,70 @@ def type_of(entry: LdapEntry) -> ObjectType | None:
     return ObjectType.USER if is_user and is_certified(entry) else None
 
 
-def import_columns(object_type: ObjectType) -> tuple[str, ...]:
-    """The attributes to ask for, each once."""
-    return columns_of(_IMPORTED[object_type])[0]
+# --- what a store keeps ---------------------------------------------------------------------------
 
 
-def imported_object(
-    entry: LdapEntry,
-    object_type: ObjectType,
-    sources: ImportSources,
-    computer: LdapEntry | None = None,
-    unfit: list[BadAttribute] | None = None,
-) -> DirectoryObject:
-    """Returns the object; ``BadAttribute`` if a value does not fit, or a needed one is missing.
+def kept_objects(obj: DirectoryObject) -> tuple[DirectoryObject, ...]:
+    """Returns what a store keeps of an object: itself, and of a site its connected network too.
 
-    With ``unfit``, values that the object can do without go there, as for a mirror. The store that
-    takes the object numbers it anew and finds its partition.
+    Lists get one order, because a directory's values have none. So reading an object twice gives
+    the same. A machine in no site gets ``NO_SITE``.
     """
-    if entry.guid is None:
-        raise BadAttribute(entry.name, "objectGUID", "is missing or not 16 octets")
-    gates = sources.gates.get(entry.guid, ())
-    shown = _named(entry) if object_type in _CALLED_BY_CN else entry
-    view = EntryView(shown, sources.forest, computer, sources.references, gates)
-    found = read_properties(view, object_type, _present(entry, object_type), unfit)
-    properties = {
-        propid: value for propid, value in found.items() if value.value or propid not in _SILENT
-    }
-    if object_type is ObjectType.MACHINE:
-        properties |= _placed(properties)
-    return _unplaced(object_type, entry.guid, properties)
+    kept = {propid: _settled(propid, value, obj.id) for propid, value in obj.properties.items()}
+    kept.pop(PropId.Q_NAME_SUFFIX, None)  # the rest of a long name is in the path already
+    if obj.type is ObjectType.MACHINE:
+        sites = guids_in(kept[PropId.QM_SITE_IDS].value)
+        kept[PropId.QM_SITE_IDS] = prop(PropId.QM_SITE_IDS, sites or (NO_SITE,))
+        kept[PropId.QM_CNS] = prop(PropId.QM_CNS, sites)
+    made = replace(obj, properties=kept)
+    return (made, network_of(made)) if obj.type is ObjectType.SITE else (made,)
 
 
-def without_unfit(obj: DirectoryObject) -> tuple[DirectoryObject, tuple[PropId, ...]]:
-    """The object without values that a store of our own refuses, and the properties that had them.
-
-    The signing keys of most computers are certificates, for example (E-MQDSSM-22).
-    """
-    unfit = tuple(PropId(propid) for propid in obj.properties if not _fits(obj, PropId(propid)))
-    if not unfit:
-        return obj, ()
-    kept = {propid: value for propid, value in obj.properties.items() if propid not in unfit}
-    return _unplaced(obj.type, obj.id, kept), unfit
+def _settled(propid: int, variant: PropVariant, owner: Guid) -> PropVariant:
+    value = variant.value
+    if isinstance(value, tuple) and all(isinstance(item, Guid) for item in value):
+        return PropVariant(variant.vt, tuple(sorted(value)))  # type: ignore[type-var]
+    if propid == PropId.U_SIGN_CERT and isinstance(value, bytes):
+        return PropVariant(variant.vt, _listed(value, owner))
+    return variant
 
 
-def _fits(obj: DirectoryObject, propid: PropId) -> bool:
+def _listed(value: bytes, owner: Guid) -> bytes:
+    """A list of certificates; a bare certificate gets the user's identifier in it."""
     try:
-        stored_value(propid, obj.properties[propid])
+        listed = UserSignCerts.from_property(value, owner) if value else UserSignCerts(())
+        return listed.to_bytes()
+    except WireError:
+        return value
+
+
+def as_new(obj: DirectoryObject) -> DirectoryObject:
+    """The object without the values that say nothing and that no new object of a store has."""
+    told = {k: v for k, v in obj.properties.items() if v.value or k not in _SILENT}
+    return replace(obj, properties=told)
+
+
+def with_defaults(obj: DirectoryObject) -> tuple[DirectoryObject, tuple[PropId, ...]]:
+    """The object with defaults instead of values that the store refuses, and their properties.
+
+    What has no default stays: the object is refused for it. The signing keys of most computers are
+    certificates, for example (E-MQDSSM-22).
+    """
+    instead: dict[int, PropVariant] = {}
+    for propid, value in obj.properties.items():
+        default = None if _is_taken(PropId(propid), value) else default_of(propid)
+        if default is not None:
+            instead[propid] = default
+    fitting = replace(obj, properties={**obj.properties, **instead})
+    return fitting, tuple(map(PropId, instead))
+
+
+def _is_taken(propid: PropId, value: PropVariant) -> bool:
+    try:
+        stored_value(propid, value)
     except DirectoryError:
         return False
     return True
-
-
-def _named(entry: LdapEntry) -> LdapEntry:
-    """With its cn, which records that add an entry leave to its name."""
-    if entry.values("cn"):
-        return entry
-    try:
-        leaf = entry.distinguished_name.leaf
-    except WireError as error:
-        raise BadAttribute(entry.name, "distinguishedName", str(error)) from error
-    return LdapEntry(entry.name, (*entry.attributes, ("cn", (leaf.encode(),))))
-
-
-def readable_link(entry: LdapEntry, sources: ImportSources) -> DirectoryObject | None:
-    """The link of an entry; None if the entry cannot become one."""
-    try:
-        return imported_object(entry, ObjectType.ROUTINGLINK, sources)
-    except BadAttribute:
-        return None
-
-
-def _present(entry: LdapEntry, object_type: ObjectType) -> Iterable[PropId]:
-    for propid in _IMPORTED[object_type]:
-        needed = _NEEDED.get(propid)
-        if needed is None or entry.values(needed):
-            yield propid
-
-
-def _placed(properties: Mapping[int, PropVariant]) -> dict[int, PropVariant]:
-    """Sites in one order, because values have none; a machine in no site gets ``NO_SITE``."""
-    found = properties.get(PropId.QM_SITE_IDS)
-    sites = sorted(guids_in(None if found is None else found.value))
-    return {
-        PropId.QM_SITE_IDS: prop(PropId.QM_SITE_IDS, tuple(sites) or (NO_SITE,)),
-        PropId.QM_CNS: prop(PropId.QM_CNS, tuple(sites)),
-    }
-
-
-def _unplaced(
-    object_type: ObjectType, identifier: Guid, properties: Mapping[int, PropVariant]
-) -> DirectoryObject:
-    return DirectoryObject(object_type, identifier, Guid.NULL, SequenceNumber.MIN, properties)
 
 
 def is_placed(machine: DirectoryObject) -> bool:
@@ -212,8 +155,16 @@ def network_of(site: DirectoryObject) -> DirectoryObject:
     return replace(site, type=ObjectType.CN, properties=properties)
 
 
+# --- gates ----------------------------------------------------------------------------------------
+
+
+def gates_of_link(link: LdapEntry) -> frozenset[Guid]:
+    """The gates that a link names and that exist; names come with identifiers (extended DN)."""
+    return _named_in(link, "mSMQSiteGates")
+
+
 def gates_of_sites(
-    links: Iterable[DirectoryObject], sites_of: Mapping[Guid, tuple[Guid, ...]]
+    links: Iterable[LdapEntry], sites_of: Mapping[Guid, tuple[Guid, ...]]
 ) -> dict[Guid, tuple[Guid, ...]]:
     """The gates of each site: those of its links that are its members (3.1.6.20.4).
 
@@ -221,12 +172,22 @@ def gates_of_sites(
     """
     found: dict[Guid, set[Guid]] = {}
     for link in links:
-        ends = link.value(PropId.L_NEIGHBOR1), link.value(PropId.L_NEIGHBOR2)
-        for gate in guids_in(link.value(PropId.L_GATES)):
-            for site in sites_of.get(gate, ()):
-                if site in ends:
-                    found.setdefault(site, set()).add(gate)
+        ends = _named_in(link, "mSMQSite1") | _named_in(link, "mSMQSite2")
+        for gate in gates_of_link(link):
+            for site in ends.intersection(sites_of.get(gate, ())):
+                found.setdefault(site, set()).add(gate)
     return {site: tuple(sorted(gates)) for site, gates in found.items()}
+
+
+def _named_in(entry: LdapEntry, attribute: str) -> frozenset[Guid]:
+    """A damaged name names nobody: the link is left out for it, and not the sites."""
+    found = set()
+    for value in entry.values(attribute):
+        try:
+            found.add(References().guid_of(value))
+        except (WireError, UnicodeError):
+            continue
+    return frozenset(guid for guid in found if guid is not None)
 
 
 def guids_in(value: Value) -> tuple[Guid, ...]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from typing import Final
 
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.row import AttributeRow
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS, GIVEN_NAMES, KEPT, rows_of
 from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -20,6 +21,16 @@ from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
+#: Attributes that a dump often lacks, and that an account may not be allowed to read: an import
+#: leaves such a property out, instead of refusing the entry.
+_OFTEN_HIDDEN: Final = frozenset(
+    {"ntsecuritydescriptor", "whencreated", "whenchanged", "parentguid"}
+)
+_NEEDED: Final = {
+    propid: row.attribute
+    for propid, row in ATTRIBUTE_ROWS.items()
+    if row.attributes and row.attribute.lower() in _OFTEN_HIDDEN
+}
 #: Asked for with every entry.
 ALWAYS = ("objectClass", "objectGUID", "distinguishedName")
 
@@ -48,6 +59,13 @@ def columns_of(propids: Iterable[int]) -> tuple[tuple[str, ...], tuple[str, ...]
         own |= dict.fromkeys(row.attributes)
         computer |= dict.fromkeys(row.computer_attributes)
     return tuple(own), tuple(computer)
+
+
+def shown_in(entry: LdapEntry, propids: Iterable[PropId]) -> tuple[PropId, ...]:
+    """Those of the properties whose attributes are not hidden: these are not made up."""
+    return tuple(
+        propid for propid in propids if propid not in _NEEDED or entry.values(_NEEDED[propid])
+    )
 
 
 def check_class(entry: LdapEntry, object_type: ObjectType) -> None:

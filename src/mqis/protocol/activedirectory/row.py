@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from enum import IntFlag
 
 from mqis.protocol.activedirectory.codecs import AttributeCodec, Octets
-from mqis.protocol.activedirectory.entry import BadAttribute
 from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.types.ldap import Use
+from mqis.protocol.ldap.entry import BadAttribute
 from mqis.wire.errors import WireError
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType

@@ -37,9 +37,9 @@ KEPT = frozenset(
 _MADE = {
     row.id: row
     for row in (
-        computed(P.Q_PATHNAME, made.queue_path, "mSMQQueueNameExt"),
+        computed(P.Q_PATHNAME, made.queue_path, "mSMQQueueNameExt", computer="sAMAccountName"),
         computed(P.Q_QMID, made.parent, "parentGUID"),
-        computed(P.QM_PATHNAME, made.computer_name),
+        computed(P.QM_PATHNAME, made.computer_name, computer="sAMAccountName"),
         computed(
             P.QM_SERVICE,
             made.service_bits,

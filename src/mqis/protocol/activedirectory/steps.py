@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.row import AttributeRow, NameReference
 from mqis.protocol.activedirectory.rows import rows_of
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, EntryChange, ModifyEntry

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.forest import Forest, machine_name, queue_name
 from mqis.protocol.directory.paths import QueuePath
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.errors import WireError
 from mqis.wire.ldap.filters import And, Equality, Filter, Or
 from mqis.wire.ldap.names import DistinguishedName

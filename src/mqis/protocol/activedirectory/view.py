@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import Forest
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName, ExtendedName

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import EntryChange, RenameEntry
 from mqis.wire.ldap.codes import SearchScope
@@ -13,7 +14,6 @@ from mqis.wire.ldap.controls import LdapControl
 from mqis.wire.ldap.filters import Filter
 from mqis.wire.ldap.names import guid_name
 from mqis.wire.ldap.requests import EVERYTHING
-from mqis.wire.ldap.responses import SearchEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class LdapQuery:
 
 
 class LdapDirectory(Protocol):
-    """A directory that is read and changed entry by entry.
+    """A directory that is read and changed entry by entry; a dump of one is only read.
 
     A refusal is ``LdapRefused`` with the result code; a lost connection is ``LdapConnectionLost``,
     after which it is unknown if a change was made. Entries are named by their distinguished name or
     by their GUID.
     """
 
-    def search(self, query: LdapQuery) -> AsyncGenerator[SearchEntry, None]:
+    def search(self, query: LdapQuery) -> AsyncGenerator[LdapEntry, None]:
         """Yields the entries found, with all values of their attributes."""
 
     async def read(
@@ -44,7 +44,7 @@ class LdapDirectory(Protocol):
         name: str | Guid,
         attributes: Sequence[str] = (),
         controls: Sequence[LdapControl] = (),
-    ) -> SearchEntry | None:
+    ) -> LdapEntry | None:
         """Returns one entry by its name or GUID; None if there is none."""
 
     async def apply(

@@ -20,7 +20,6 @@ from mqis.protocol.activedirectory.creating import (
     plan_creation,
     reverse_link,
 )
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.results import hresult_of
 from mqis.protocol.activedirectory.steps import (
     ENTRY_ALREADY_EXISTS,
@@ -34,6 +33,7 @@ from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Part
 from mqis.protocol.directory.types.catalogue import by_role
 from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.errors import ChangedMeanwhile, DirectoryError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.protocol.ldap.errors import LdapRefused
 from mqis.runtime.activedirectory.connection import ForestConnection
 from mqis.runtime.activedirectory.errors import AccountRefused
@@ -159,7 +159,7 @@ async def _create(reader: ForestReader, creation: EntryCreation) -> Guid:
     step = plan_creation(creation, reader.forest, facts)
     await _apply(reader, [step])
     made = await reader.client.read(step.change.name, ("objectGUID",))
-    guid = None if made is None else LdapEntry(made.name, made.attributes).guid
+    guid = None if made is None else made.guid
     if guid is None:
         raise BadAttribute(step.change.name, "objectGUID", "the new entry does not show it")
     await _apply(reader, plan_after_creation(creation, guid, facts))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.view import NameKey
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.ldap.names import DistinguishedName
 
 #: Seconds; a computer that is not where it was is searched for at once.

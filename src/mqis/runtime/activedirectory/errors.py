@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mqis.protocol.activedirectory.entry import BadAttribute
 from mqis.protocol.activedirectory.results import hresult_of
 from mqis.protocol.errors import DirectoryError, ProtocolError, StoreUnavailable
+from mqis.protocol.ldap.entry import BadAttribute
 from mqis.protocol.ldap.errors import LdapRefused
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.hresult import HResult

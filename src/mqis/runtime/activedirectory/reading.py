@@ -1,13 +1,13 @@
-"""Reads whole objects from an Active Directory (MS-MQDSSM 3.1.6.3, 3.1.6.4).
+"""Reads whole objects from one domain of an Active Directory (MS-MQDSSM 3.1.6.3, 3.1.6.4).
 
     reader = await ForestReader.open(client)
-    async for obj in reader.objects():
-        ...
+    queue = await reader.find(ObjectType.QUEUE, "srv1\\orders")
 
-A search has two pages of entries in memory, and one batch of objects is the most that is kept.
-Names of other entries come with their identifiers (the extended-DN control), so that references
-need no reads of their own. A machine is completed by its computer, a site by the gates of its
-links.
+Import, mirror, publishing and pass-through servers read by it; ``estate`` reads everything, of all
+domains of a forest, and of LDIF files. A search has two pages of entries in memory, and one batch
+of objects is the most that is kept. Names of other entries come with their identifiers (the
+extended-DN control), so that references need no reads of their own. A machine and a queue are
+completed by their computer, a site by the gates of its links.
 """
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from mqis.protocol.activedirectory.certificates import CERTIFIED
 from mqis.protocol.activedirectory.conditions import class_filter, search_filter
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import ROOT_ATTRIBUTES, Forest
-from mqis.protocol.activedirectory.reading import columns_of, kept_of, read_object, shown_of
+from mqis.protocol.activedirectory.importing import gates_of_link, gates_of_sites
+from mqis.protocol.activedirectory.reading import (
+    columns_of,
+    kept_of,
+    read_object,
+    shown_in,
+    shown_of,
+)
 from mqis.protocol.activedirectory.targets import (
     COMPUTER_NAMES,
     chosen_computer,
@@ -35,13 +40,15 @@ from mqis.protocol.activedirectory.targets import (
 from mqis.protocol.activedirectory.view import EntryView, NameKey, References
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.errors import DirectoryError, ProtocolError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
+from mqis.protocol.ldap.errors import LdapRefused
 from mqis.protocol.ldap.ports import LdapDirectory, LdapQuery
 from mqis.runtime.activedirectory.computers import KnownComputers
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.ldap.codes import SearchScope
+from mqis.wire.ldap.codes import ResultCode, SearchScope
 from mqis.wire.ldap.controls import LdapControl, SdFlags, extended_dn, sd_flags
-from mqis.wire.ldap.filters import And, Equality, Filter, Or
+from mqis.wire.ldap.filters import Equality, Filter, Or
 from mqis.wire.ldap.names import DistinguishedName
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -52,15 +59,6 @@ log = logging.getLogger(__name__)
 CONTROLS: Final[tuple[LdapControl, ...]] = (
     sd_flags(SdFlags.OWNER | SdFlags.GROUP | SdFlags.DACL),
     extended_dn(),
-)
-#: The types in an order in which everything comes before what refers to it.
-IN_ORDER: Final = (
-    ObjectType.ENTERPRISE,
-    ObjectType.SITE,
-    ObjectType.MACHINE,
-    ObjectType.ROUTINGLINK,
-    ObjectType.USER,
-    ObjectType.QUEUE,
 )
 PAGE_SIZE: Final = 500
 #: Entries that are completed at a time, by reads of other entries.
@@ -85,24 +83,29 @@ class Columns:
     computer: tuple[str, ...]
 
     @classmethod
-    def kept(cls, object_type: ObjectType) -> Columns:
-        """All that an object of a store keeps."""
-        propids = kept_of(object_type)
-        return cls(propids, *columns_of(propids))
-
-    @classmethod
-    def shown(cls, object_type: ObjectType) -> Columns:
-        """All that a pass-through server shows: the names that the directory gives, too."""
-        propids = shown_of(object_type)
+    def of(cls, propids: tuple[PropId, ...]) -> Columns:
+        """A computer is read with all that tells which one it is, so that it can be remembered."""
         own, computer = columns_of(propids)
-        hosted = object_type in (ObjectType.MACHINE, ObjectType.QUEUE)
-        return cls(propids, own, tuple(dict.fromkeys((*computer, *_IDENTITY))) if hosted else ())
+        return cls(propids, own, tuple(dict.fromkeys((*computer, *_IDENTITY))) if computer else ())
 
 
 #: What tells which computer an entry is.
 _IDENTITY: Final = ("objectClass", "objectGUID", "objectSid", *COMPUTER_NAMES)
-_KEPT: Final = {object_type: Columns.kept(object_type) for object_type in ObjectType}
-_SHOWN: Final = {object_type: Columns.shown(object_type) for object_type in ObjectType}
+#: All that an object of a store keeps; and what a pass-through server shows: the names that the
+#: directory gives, too.
+_KEPT: Final = {object_type: Columns.of(kept_of(object_type)) for object_type in ObjectType}
+_SHOWN: Final = {object_type: Columns.of(shown_of(object_type)) for object_type in ObjectType}
+
+#: The gates of each site.
+Gates = Mapping[Guid, tuple[Guid, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundObject:
+    """An object, and the entry that it was made of."""
+
+    entry: LdapEntry
+    obj: DirectoryObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,44 +113,34 @@ class ForestReader:
     """Reads objects of one forest; ``skipped`` is told of entries that are no sound objects.
 
     With ``unfit``, an object is sound without a value that does not fit and that it can do without.
+    With ``hidden``, it is sound without its descriptor and its times, which dumps often lack.
     """
 
     client: LdapDirectory
     forest: Forest
     skipped: Skipped = field(default=_log_skipped)
     unfit: Unfit | None = None
+    hidden: bool = False
     page_size: int = PAGE_SIZE
     columns: Mapping[ObjectType, Columns] = field(default_factory=lambda: _KEPT, repr=False)
     computers: KnownComputers = field(default_factory=KnownComputers, compare=False)
 
     @classmethod
     async def open(
-        cls, client: LdapDirectory, skipped: Skipped = _log_skipped, unfit: Unfit | None = None
+        cls,
+        client: LdapDirectory,
+        skipped: Skipped = _log_skipped,
+        unfit: Unfit | None = None,
+        *,
+        hidden: bool = False,
     ) -> ForestReader:
         """Reads the naming contexts; ``ProtocolError`` if this is no Active Directory."""
-        return cls(client, await read_forest(client), skipped, unfit)
+        return cls(client, await read_forest(client), skipped, unfit, hidden)
 
     @classmethod
     async def open_for_callers(cls, client: LdapDirectory) -> ForestReader:
         """Opens the reader of a pass-through server, whose objects have all their names."""
         return cls(client, await read_forest(client), columns=_SHOWN)
-
-    async def objects(
-        self, types: Sequence[ObjectType] = IN_ORDER
-    ) -> AsyncGenerator[DirectoryObject, None]:
-        """Yields all objects, type after type. Of users, those with certificates.
-
-        Machines and queues get the partitions of their sites, as in a store of our own: the
-        identifier of each machine is remembered until its queues have come.
-        """
-        partitions: dict[Guid, Guid] = {}
-        for object_type in types:
-            condition = CERTIFIED if object_type is ObjectType.USER else None
-            async with aclosing(self.search(object_type, condition)) as found:
-                async for obj in found:
-                    if object_type is ObjectType.MACHINE:
-                        partitions[obj.id] = obj.partition
-                    yield _placed(obj, partitions)
 
     async def search(
         self,
@@ -158,6 +151,39 @@ class ForestReader:
         scope: SearchScope = SearchScope.SUBTREE,
     ) -> AsyncGenerator[DirectoryObject, None]:
         """Yields the objects of a type that meet a condition, below ``base`` if that is given."""
+        async with aclosing(self.found(object_type, condition, base=base, scope=scope)) as found:
+            async for each in found:
+                yield each.obj
+
+    async def found(
+        self,
+        object_type: ObjectType,
+        condition: Filter | None = None,
+        *,
+        base: str | None = None,
+        scope: SearchScope = SearchScope.SUBTREE,
+        gates: Gates | None = None,
+    ) -> AsyncGenerator[FoundObject, None]:
+        """Yields the objects with their entries; ``gates`` of sites are searched if not given."""
+        batch: list[LdapEntry] = []
+        async with aclosing(self.entries(object_type, condition, base, scope)) as found:
+            async for entry in found:
+                batch.append(entry)
+                if len(batch) == BATCH:
+                    for each in await self._objects_of(object_type, batch, gates):
+                        yield each
+                    batch = []
+        for each in await self._objects_of(object_type, batch, gates):
+            yield each
+
+    async def entries(
+        self,
+        object_type: ObjectType,
+        condition: Filter | None = None,
+        base: str | None = None,
+        scope: SearchScope = SearchScope.SUBTREE,
+    ) -> AsyncGenerator[LdapEntry, None]:
+        """Yields entries of a type with the attributes that its objects take."""
         query = LdapQuery(
             str(self.forest.search_base(object_type)) if base is None else base,
             scope,
@@ -166,16 +192,9 @@ class ForestReader:
             CONTROLS,
             self.page_size,
         )
-        batch: list[LdapEntry] = []
         async with aclosing(self.client.search(query)) as found:
             async for entry in found:
-                batch.append(LdapEntry(entry.name, entry.attributes))
-                if len(batch) == BATCH:
-                    for obj in await self._objects_of(object_type, batch):
-                        yield obj
-                    batch = []
-        for obj in await self._objects_of(object_type, batch):
-            yield obj
+                yield entry
 
     async def read_enterprise(self) -> DirectoryObject | None:
         return await self.read_one(ObjectType.ENTERPRISE, str(self.forest.enterprise))
@@ -192,8 +211,7 @@ class ForestReader:
 
     async def read_entry(self, object_type: ObjectType, name: str | Guid) -> LdapEntry | None:
         """Reads the entry of an object; None if it is missing or of another class."""
-        found = await self.client.read(name, self.columns[object_type].own, CONTROLS)
-        entry = None if found is None else LdapEntry(found.name, found.attributes)
+        entry = await self.client.read(name, self.columns[object_type].own, CONTROLS)
         return entry if entry is not None and _is_of(entry, object_type) else None
 
     async def find(self, object_type: ObjectType, path: str) -> DirectoryObject | None:
@@ -232,7 +250,7 @@ class ForestReader:
             page_size=0,
         )
         async with aclosing(self.client.search(query)) as found:
-            entries = [LdapEntry(entry.name, entry.attributes) async for entry in found]
+            entries = [entry async for entry in found]
         computer = chosen_computer(name, entries)
         if computer is not None:
             self.computers.put(computer, name)
@@ -248,16 +266,18 @@ class ForestReader:
         names: dict[Guid, DistinguishedName] = {}
         for guid, entry in zip(guids, found, strict=True):
             if entry is not None:
-                names[guid] = LdapEntry(entry.name, ()).distinguished_name
+                names[guid] = entry.distinguished_name
         return References(names)
 
     # --- objects of entries -----------------------------------------------------------------------
 
     async def _objects_of(
-        self, object_type: ObjectType, entries: Sequence[LdapEntry]
-    ) -> list[DirectoryObject]:
+        self, object_type: ObjectType, entries: Sequence[LdapEntry], gates: Gates | None
+    ) -> list[FoundObject]:
         views: Sequence[EntryView | BaseException]
-        if object_type is ObjectType.QUEUE and self.columns[object_type].computer:
+        if object_type is ObjectType.SITE and gates is not None:
+            views = [self._with_gates(entry, gates) for entry in entries]
+        elif object_type is ObjectType.QUEUE:
             views = await self._hosted(entries)
         elif object_type is ObjectType.SITE or self.columns[object_type].computer:
             views = await asyncio.gather(
@@ -270,23 +290,32 @@ class ForestReader:
             try:
                 if isinstance(view, BaseException):
                     raise view
-                made.append(self._object(object_type, view))
+                made.append(FoundObject(entry, self._object(object_type, view)))
             except (BadAttribute, DirectoryError, WireError) as error:
-                self.skipped(object_type, entry, ProtocolError(str(error)))
+                told = error if isinstance(error, BadAttribute) else ProtocolError(str(error))
+                self.skipped(object_type, entry, told)
         return made
+
+    def _with_gates(self, site: LdapEntry, gates: Gates) -> EntryView:
+        found = () if site.guid is None else gates.get(site.guid, ())
+        return EntryView(site, self.forest, gates=found)
 
     async def _completed(self, object_type: ObjectType, entry: LdapEntry) -> EntryView:
         """The entry with what its properties need from others."""
         view = EntryView(entry, self.forest)
         columns = self.columns[object_type].computer
-        if columns and object_type is ObjectType.QUEUE:
-            view = replace(view, computer=await self._computer_at(view.name.parent.parent))
-        elif columns:
+        if object_type is ObjectType.QUEUE:
+            return replace(view, computer=await self._computer_at(view.name.parent.parent))
+        if columns:
             computer = await self.client.read(str(view.name.parent), columns)
             if computer is not None:
-                view = replace(view, computer=LdapEntry(computer.name, computer.attributes))
+                self._remember(computer)
+                view = replace(view, computer=computer)
         if object_type is ObjectType.SITE and entry.guid is not None:
-            view = replace(view, gates=await self._gates(view.name, entry.guid))
+            ends = tuple(
+                Equality(end, str(view.name).encode()) for end in ("mSMQSite1", "mSMQSite2")
+            )
+            view = self._with_gates(entry, await gates_in([self], Or(ends)))
         return view
 
     async def _hosted(self, queues: Sequence[LdapEntry]) -> list[EntryView | BaseException]:
@@ -316,44 +345,54 @@ class ForestReader:
         known = self.computers.at(place)
         if known is not None:
             return known
-        found = await self.client.read(str(place), _IDENTITY)
-        if found is None:
-            return None
-        computer = LdapEntry(found.name, found.attributes)
-        self.computers.put(computer)
-        return computer
+        computer = await self.client.read(str(place), _IDENTITY)
+        return None if computer is None else self._remember(computer)
+
+    def _remember(self, computer: LdapEntry) -> LdapEntry:
+        """Without its certificates, which may be large."""
+        kept = ((name, computer.values(name)) for name in _IDENTITY if computer.values(name))
+        known = LdapEntry(computer.name, tuple(kept))
+        self.computers.put(known)
+        return known
 
     def _object(self, object_type: ObjectType, view: EntryView) -> DirectoryObject:
         unfit: list[BadAttribute] | None = None if self.unfit is None else []
         propids = self.columns[object_type].propids
+        if self.hidden:
+            propids = shown_in(view.entry, propids)
         made = read_object(view, object_type, _partition(object_type, view), propids, unfit)
         if unfit and self.unfit is not None:
             self.unfit(object_type, view.entry, unfit)
         return made
 
-    async def _gates(self, name: DistinguishedName, site: Guid) -> tuple[Guid, ...]:
-        """The gates of a site's links that belong to the site (3.1.6.20.4)."""
-        ends = tuple(Equality(end, str(name).encode()) for end in ("mSMQSite1", "mSMQSite2"))
-        query = LdapQuery(
-            str(self.forest.enterprise),
-            filter=And((Equality("objectClass", b"mSMQSiteLink"), Or(ends))),
-            attributes=("mSMQSiteGates",),
-            controls=(extended_dn(),),
-            page_size=self.page_size,
-        )
-        gates: set[Guid] = set()
-        async with aclosing(self.client.search(query)) as found:
-            async for link in found:
-                named = map(References().guid_of, link.values("mSMQSiteGates"))
-                gates |= {guid for guid in named if guid is not None}
-        machines = await asyncio.gather(
-            *(self.client.read(gate, ("mSMQSites",)) for gate in sorted(gates))
-        )
-        return tuple(
-            gate
-            for gate, machine in zip(sorted(gates), machines, strict=True)
-            if machine is not None and site.raw in machine.values("mSMQSites")
-        )
+    async def sites_of(self, machine: Guid) -> tuple[Guid, ...]:
+        """The sites of a machine; none if it stands in another domain, to which servers refer."""
+        try:
+            entry = await self.client.read(machine, ("mSMQSites",))
+        except LdapRefused as error:
+            if error.code != ResultCode.REFERRAL:
+                raise
+            return ()
+        values = () if entry is None else entry.values("mSMQSites")
+        return tuple(Guid(value) for value in values if len(value) == 16)
+
+
+async def gates_in(domains: Sequence[ForestReader], condition: Filter | None = None) -> Gates:
+    """The gates of the sites of a forest, by its links that meet a condition (3.1.6.20.4).
+
+    Gates are few among the machines; a deleted one has no sites.
+    """
+    async with aclosing(domains[0].entries(ObjectType.ROUTINGLINK, condition)) as found:
+        links = [link async for link in found]
+    named = sorted(frozenset[Guid]().union(*map(gates_of_link, links)))
+    sites: dict[Guid, tuple[Guid, ...]] = {}
+    for start in range(0, len(named), BATCH):
+        for domain in domains:
+            some = named[start : start + BATCH]
+            told = await asyncio.gather(*map(domain.sites_of, some))
+            for gate, listed in zip(some, told, strict=True):
+                sites[gate] = sites.get(gate, ()) + listed
+    return gates_of_sites(links, sites)
 
 
 async def read_forest(client: LdapDirectory) -> Forest:
@@ -361,7 +400,7 @@ async def read_forest(client: LdapDirectory) -> Forest:
     root = await client.read("", ROOT_ATTRIBUTES)
     if root is None:
         raise ProtocolError("the server shows no root entry: it is no directory")
-    return Forest.of(LdapEntry(root.name, root.attributes))
+    return Forest.of(root)
 
 
 def _is_of(entry: LdapEntry, object_type: ObjectType) -> bool:
@@ -378,10 +417,3 @@ def _partition(object_type: ObjectType, view: EntryView) -> Guid:
         return ENTERPRISE_PARTITION
     sites = [Guid(value) for value in view.entry.values("mSMQSites") if len(value) == 16]
     return min(sites, default=ENTERPRISE_PARTITION)
-
-
-def _placed(obj: DirectoryObject, partitions: dict[Guid, Guid]) -> DirectoryObject:
-    machine = obj.value(PropId.Q_QMID) if obj.type is ObjectType.QUEUE else None
-    if not isinstance(machine, Guid):
-        return obj
-    return replace(obj, partition=partitions.get(machine, ENTERPRISE_PARTITION))

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapConnectionLost, LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery, entry_name
 from mqis.runtime.ldap.connection import LdapConnection
@@ -34,7 +35,6 @@ from mqis.wire.ldap.responses import (
     DeleteResponse,
     ModifyResponse,
     RenameResponse,
-    SearchEntry,
 )
 
 _Changed = AddResponse | ModifyResponse | DeleteResponse | RenameResponse
@@ -65,7 +65,7 @@ class LdapDirectoryClient:
 
     async def search(
         self, query: LdapQuery, outcome: SearchOutcome | None = None
-    ) -> AsyncGenerator[SearchEntry, None]:
+    ) -> AsyncGenerator[LdapEntry, None]:
         outcome = outcome or SearchOutcome()
         begun = False
         for attempt in (1, 2):
@@ -80,7 +80,7 @@ class LdapDirectoryClient:
                 async with aclosing(entries):
                     async for entry in entries:
                         begun = True
-                        yield entry
+                        yield LdapEntry(entry.name, entry.attributes)
                 return
             except LdapConnectionLost:
                 connection.abort()
@@ -92,7 +92,7 @@ class LdapDirectoryClient:
         name: str | Guid,
         attributes: Sequence[str] = (),
         controls: Sequence[LdapControl] = (),
-    ) -> SearchEntry | None:
+    ) -> LdapEntry | None:
         query = LdapQuery(
             entry_name(name),
             SearchScope.BASE,

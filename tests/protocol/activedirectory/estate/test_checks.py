@@ -9,10 +9,10 @@ import pytest
 
 from mqis.admin.activedirectory.estate.sources import expiry_of
 from mqis.findings import CheckReport
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.estate.examining import examine_estate
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, ldif_of
 from mqis.protocol.activedirectory.estate.gathering import EstateGathering
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, EntryChange, ModifyEntry, ModifyKind
 from mqis.wire.ldap.ldif import read_ldif
 from tests.estate.planted import faults, sound, standing

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mqis.protocol.activedirectory.importing import NO_SITE
-from mqis.protocol.activedirectory.mirror.comparing import changed_properties, mirrored
+from mqis.protocol.activedirectory.importing import NO_SITE, kept_objects
+from mqis.protocol.activedirectory.mirror.comparing import changed_properties
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.certificates import UserSignCerts
@@ -23,7 +23,7 @@ def made(kind: ObjectType, **given: Value) -> DirectoryObject:
 
 
 def only(obj: DirectoryObject) -> DirectoryObject:
-    (found,) = mirrored(obj)
+    (found,) = kept_objects(obj)
     return found
 
 
@@ -55,7 +55,7 @@ def test_certificates_are_a_list() -> None:
 
 def test_a_site_is_a_network_too() -> None:
     for foreign, protocol in ((0, 1), (1, 5)):
-        site, network = mirrored(made(ObjectType.SITE, S_PATHNAME="Berlin", S_FOREIGN=foreign))
+        site, network = kept_objects(made(ObjectType.SITE, S_PATHNAME="Berlin", S_FOREIGN=foreign))
         assert (site.type, network.type, network.id) == (ObjectType.SITE, ObjectType.CN, site.id)
         assert network.path == "Berlin"
         assert network.value(P.CN_PROTOCOLID) == protocol

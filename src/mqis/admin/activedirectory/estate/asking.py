@@ -11,15 +11,16 @@ from contextlib import aclosing
 from dataclasses import replace
 from itertools import product
 
-from mqis.admin.activedirectory.connecting import ConnectingOptions, RootEntry, connect
-from mqis.protocol.activedirectory.entry import LdapEntry
+from mqis.admin.activedirectory.connecting import ConnectingOptions, connect
 from mqis.protocol.activedirectory.estate.facts import EstateFacts
 from mqis.protocol.activedirectory.estate.gathering import kind_of
 from mqis.protocol.activedirectory.estate.questions import Questions, open_questions
 from mqis.protocol.activedirectory.estate.sight import EstateSight, domain_of, name_of, parent_of
+from mqis.protocol.activedirectory.forest import Forest
 from mqis.protocol.ldap.errors import LdapError, LdapRefused
-from mqis.protocol.ldap.ports import LdapQuery
+from mqis.protocol.ldap.ports import LdapDirectory, LdapQuery
 from mqis.protocol.ldap.urls import GLOBAL_CATALOGUE_PORT, GLOBAL_CATALOGUE_TLS_PORT, LdapUrl
+from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
@@ -32,27 +33,28 @@ _BATCH = 50
 _EVERYWHERE = ""
 
 
-async def ask_domain(client: LdapDirectoryClient, facts: EstateFacts, root: RootEntry) -> None:
-    """Looks for names in the domain of the server, and for users of it."""
-    sight = facts.sight
-    sight.see_domain(root.domain)
-    head = await client.read(root.domain, ("objectSid",))
+async def ask_domain(domain: ForestReader, facts: EstateFacts) -> None:
+    """Looks for names in the domain of a server, and for users of it."""
+    sight, client, root = facts.sight, domain.client, str(domain.forest.domain)
+    head = await client.read(root, ("objectSid",))
     if head is not None:
         sight.see_users(next(iter(head.values("objectSid")), b""))
     asked = open_questions(facts)
-    own = [name for name in asked.names if domain_of(name) == name_of(root.domain)]
+    own = [name for name in asked.names if domain_of(name) == name_of(root)]
     await _look_for(client, sight, own)
-    await _find_users(client, facts, root.domain, asked.sids)
+    await _find_users(client, facts, root, asked.sids)
 
 
 async def ask_catalogue(
-    options: ConnectingOptions, url: str, facts: EstateFacts, root: RootEntry
+    options: ConnectingOptions, url: str, facts: EstateFacts, forest: Forest
 ) -> None:
     """Looks everywhere in the forest for what is still not found; notes why that was impossible."""
     sight, asked = facts.sight, open_questions(facts)
     if sight.is_whole or not sight.forest or not asked:
         return
-    there = replace(options, urls=(url or catalogue_of(options.urls[0], root.configuration),))
+    there = replace(
+        options, urls=(url or catalogue_of(options.urls[0], str(forest.configuration)),)
+    )
     try:
         client, _ = await connect(there)
     except MqisError as error:
@@ -97,7 +99,7 @@ async def _ask_everywhere(
 
 
 async def _find_users(
-    client: LdapDirectoryClient, facts: EstateFacts, base: str, sids: Sequence[bytes]
+    client: LdapDirectory, facts: EstateFacts, base: str, sids: Sequence[bytes]
 ) -> None:
     """Finds users by their SIDs, also by those that they had before they were moved."""
     attributes = ("objectSid", "sIDHistory")
@@ -109,7 +111,7 @@ async def _find_users(
                     facts.sids.update(entry.values(attribute))
 
 
-async def _look_for(client: LdapDirectoryClient, sight: EstateSight, names: Iterable[str]) -> None:
+async def _look_for(client: LdapDirectory, sight: EstateSight, names: Iterable[str]) -> None:
     """Reads entries by name; above one that does not exist, looks if the account sees the place."""
     for name in names:
         await _look_at(client, sight, name)
@@ -122,7 +124,7 @@ async def _look_for(client: LdapDirectoryClient, sight: EstateSight, names: Iter
                 sight.listed.add(above)
 
 
-async def _look_at(client: LdapDirectoryClient, sight: EstateSight, name: str) -> None:
+async def _look_at(client: LdapDirectory, sight: EstateSight, name: str) -> None:
     if name in sight.entries or name in sight.missing:
         return
     try:
@@ -133,12 +135,12 @@ async def _look_at(client: LdapDirectoryClient, sight: EstateSight, name: str) -
     if entry is None:
         sight.missing.add(name)
     elif entry.values("objectClass"):
-        sight.see(name, kind_of(LdapEntry(entry.name, entry.attributes)))
+        sight.see(name, kind_of(entry))
     else:
         sight.damaged.add(name)
 
 
-async def _shows_entries(client: LdapDirectoryClient, container: str) -> bool:
+async def _shows_entries(client: LdapDirectory, container: str) -> bool:
     query = LdapQuery(container, SearchScope.ONE_LEVEL, attributes=("objectClass",), page_size=1)
     async with aclosing(client.search(query)) as found:
         async for _ in found:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_address
+from itertools import chain
 from pathlib import Path
 from time import time
 
@@ -15,8 +16,8 @@ from cryptography import x509
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions, connect, explained
 from mqis.admin.activedirectory.estate.asking import ask_catalogue, ask_domain
+from mqis.admin.activedirectory.ldif import dumped_entries
 from mqis.findings import CheckReport
-from mqis.protocol.activedirectory.entry import LdapEntry
 from mqis.protocol.activedirectory.estate.examining import examine_estate
 from mqis.protocol.activedirectory.estate.facts import EstateFacts, IpAddress
 from mqis.protocol.activedirectory.estate.gathering import (
@@ -24,15 +25,15 @@ from mqis.protocol.activedirectory.estate.gathering import (
     DOMAIN_ATTRIBUTES,
     EstateGathering,
 )
-from mqis.protocol.errors import StorageError
 from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.ports import LdapQuery
-from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.activedirectory.estate import EstateReader
+from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.wire.ldap import controls
 from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.controls import SdFlags
 from mqis.wire.ldap.filters import Filter, parse_filter
-from mqis.wire.ldap.ldif import MAXIMUM_LINE, LdifError, read_ldif
+from mqis.wire.ldap.names import DistinguishedName
 
 _DOMAIN_FILTER = parse_filter(
     "(|(objectClass=mSMQConfiguration)(objectClass=mSMQQueue)(objectClass=computer)"
@@ -49,79 +50,85 @@ _RESOLVERS = 16
 Resolve = Callable[[str], Iterable[IpAddress]]
 
 
-def check_ldif(path: Path, resolve: Resolve | None = None) -> CheckReport:
-    """Examines a dump of a directory; raises ``LdifError`` with file and line if it is damaged."""
+def check_ldif(paths: Sequence[Path], resolve: Resolve | None = None) -> CheckReport:
+    """Examines dumps of a directory; raises ``LdifError`` with file and line if one is damaged."""
     gathering = EstateGathering(int(time()), expiry_of)
-    for record in _dumped(path):
-        gathering.add(LdapEntry(record.name, record.attributes))
+    for _, entry in chain.from_iterable(map(dumped_entries, paths)):
+        gathering.add(entry)
     return _examined(gathering.finish(), resolve)
 
 
-def entries_of(path: Path, names: Collection[str]) -> dict[str, AddEntry]:
-    """Entries of a dump by their names, with the attributes that it has."""
-    return {record.name: record for record in _dumped(path) if record.name in names}
-
-
-def _dumped(path: Path) -> Iterator[AddEntry]:
-    try:
-        with path.open("rb") as file:
-            lines = iter(lambda: file.readline(MAXIMUM_LINE + 1), b"")
-            for record in read_ldif(lines, str(path)):
-                if not isinstance(record, AddEntry):
-                    raise LdifError(
-                        str(path), 0, f"{record.name} is a change; a dump of entries is wanted"
-                    )
-                yield record
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+def entries_of(paths: Sequence[Path], names: Collection[str]) -> dict[str, AddEntry]:
+    """Entries of dumps by their names, with the attributes that they have."""
+    dumped = chain.from_iterable(map(dumped_entries, paths))
+    found = (entry for _, entry in dumped if entry.name in names)
+    return {entry.name: AddEntry(entry.name, entry.attributes) for entry in found}
 
 
 async def check_directory(
-    options: ConnectingOptions, resolve: Resolve | None = None, catalogue: str = ""
+    domains: Sequence[ConnectingOptions], resolve: Resolve | None = None, catalogue: str = ""
 ) -> CheckReport:
-    """Examines the domain of a domain controller, by searches that any user may make.
+    """Examines the domains of a forest, by searches that any user may make.
 
-    ``catalogue`` is the URL of a global catalogue; empty: that of the same server.
+    ``catalogue`` is the URL of a global catalogue, which is asked for what no domain of these has;
+    empty: that of the first server.
     """
-    client, root = await connect(options)
-    try:
-        gathering = EstateGathering(int(time()), expiry_of)
-        await _gather(client, gathering, root.domain, _DOMAIN_FILTER, DOMAIN_ATTRIBUTES)
-        configuration = root.configuration, _CONFIGURATION_FILTER, CONFIGURATION_ATTRIBUTES
-        await _gather(client, gathering, *configuration)
-        await ask_domain(client, gathering.facts, root)
-        await ask_catalogue(options, catalogue, gathering.facts, root)
-    except LdapError as error:
-        raise explained(error) from error
-    finally:
-        await client.close()
+    gathering = EstateGathering(int(time()), expiry_of)
+    async with _estate(domains) as estate:
+        first = estate.first
+        for domain in estate.domains:
+            place = str(domain.forest.domain)
+            await _gather(domain, gathering, place, _DOMAIN_FILTER, DOMAIN_ATTRIBUTES)
+        shared = _CONFIGURATION_FILTER, CONFIGURATION_ATTRIBUTES
+        await _gather(first, gathering, str(first.forest.configuration), *shared)
+        for domain in estate.domains:
+            gathering.facts.sight.see_domain(str(domain.forest.domain))
+        for domain in estate.domains:
+            await ask_domain(domain, gathering.facts)
+        await ask_catalogue(domains[0], catalogue, gathering.facts, first.forest)
     return _examined(gathering.finish(), resolve)
 
 
-async def read_entries(options: ConnectingOptions, names: Collection[str]) -> dict[str, AddEntry]:
+async def read_entries(
+    domains: Sequence[ConnectingOptions], names: Collection[str]
+) -> dict[str, AddEntry]:
     """Reads entries with all attributes that the account sees, and their descriptors."""
-    client, _ = await connect(options)
-    try:
-        asked = ("*", "nTSecurityDescriptor"), (_READABLE_PARTS,)
-        found = {name: await client.read(name, *asked) for name in sorted(names)}
-    except LdapError as error:
-        raise explained(error) from error
-    finally:
-        await client.close()
-    return {n: AddEntry(n, entry.attributes) for n, entry in found.items() if entry is not None}
+    found: dict[str, AddEntry] = {}
+    async with _estate(domains) as estate:
+        for name in sorted(names):
+            client = estate.reader_at(DistinguishedName.parse(name)).client
+            asked = ("*", "nTSecurityDescriptor"), (_READABLE_PARTS,)
+            entry = await client.read(name, *asked)
+            if entry is not None:
+                found[name] = AddEntry(name, entry.attributes)
+    return found
+
+
+@asynccontextmanager
+async def _estate(domains: Sequence[ConnectingOptions]) -> AsyncIterator[EstateReader]:
+    async with AsyncExitStack() as stack:
+        readers = []
+        for options in domains:
+            client, _ = await connect(options)
+            stack.push_async_callback(client.close)
+            readers.append(client)
+        try:
+            yield EstateReader.of([await ForestReader.open(client) for client in readers])
+        except LdapError as error:
+            raise explained(error) from error
 
 
 async def _gather(
-    client: LdapDirectoryClient,
+    domain: ForestReader,
     gathering: EstateGathering,
     base: str,
     filter_: Filter,
     attributes: tuple[str, ...],
 ) -> None:
     query = LdapQuery(base, filter=filter_, attributes=attributes, controls=(_READABLE_PARTS,))
-    async with aclosing(client.search(query)) as found:
+    async with aclosing(domain.client.search(query)) as found:
         async for entry in found:
-            gathering.add(LdapEntry(entry.name, entry.attributes))
+            gathering.add(entry)
 
 
 # --- addresses and certificates -------------------------------------------------------------------

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from mqis.protocol.activedirectory.forest import Forest, change_number
 from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, MirrorMode, ServerIdentity
 from mqis.protocol.errors import ProtocolError
+from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapRefused, LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.runtime.ldap.directory import LdapDirectoryClient
@@ -21,7 +22,6 @@ from mqis.wire.ldap import controls
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.controls import DIR_SYNC, DirSync, DirSyncFlags, find_control
 from mqis.wire.ldap.filters import And, Equality, GreaterOrEqual, Or
-from mqis.wire.ldap.responses import SearchEntry
 
 #: Classes of objects, and computers, whose names are part of machines and queues.
 _CLASSES = (
@@ -45,11 +45,18 @@ _MOST_ANSWERS = 100_000
 
 
 class ChangeFeed:
-    """The changes of the contexts that matter: the domain and the configuration."""
+    """The changes of the contexts that matter: the domain and the configuration.
 
-    def __init__(self, client: LdapDirectoryClient, forest: Forest) -> None:
+    The domains of a forest share the configuration: one of them tells its changes.
+    """
+
+    def __init__(
+        self, client: LdapDirectoryClient, forest: Forest, *, configuration: bool = True
+    ) -> None:
         self._client = client
-        self._contexts = str(forest.domain), str(forest.configuration)
+        self._configuration = str(forest.configuration)
+        shared = (self._configuration,) if configuration else ()
+        self._contexts = (str(forest.domain), *shared)
 
     async def begin(self, server: ServerIdentity, *, sees_deletions: bool) -> MirrorCursor:
         """Returns the position before everything that is read from now on."""
@@ -127,7 +134,7 @@ class ChangeFeed:
     async def sees_site(self) -> bool:
         """Every forest has a site: an account that sees none has lost the right to read."""
         query = LdapQuery(
-            self._contexts[1], filter=Equality("objectClass", b"site"), attributes=("objectGUID",)
+            self._configuration, filter=Equality("objectClass", b"site"), attributes=("objectGUID",)
         )
         async with aclosing(self._client.search(query)) as found:
             return any([True async for _ in found])
@@ -138,7 +145,7 @@ def is_refused(error: LdapRefused) -> bool:
     return error.code in _REFUSED
 
 
-def _guids(entry: SearchEntry) -> list[Guid]:
+def _guids(entry: LdapEntry) -> list[Guid]:
     return [Guid(value) for value in entry.values("objectGUID") if len(value) == 16]
 
 
@@ -170,12 +177,12 @@ async def read_identity(client: LdapDirectoryClient) -> ServerIdentity:
     )
 
 
-def _text(entry: SearchEntry, attribute: str) -> str:
+def _text(entry: LdapEntry, attribute: str) -> str:
     values = entry.values(attribute)
     return values[0].decode(errors="replace") if values else ""
 
 
-def _identifier(client: LdapDirectoryClient, entry: SearchEntry | None, attribute: str) -> Guid:
+def _identifier(client: LdapDirectoryClient, entry: LdapEntry | None, attribute: str) -> Guid:
     values = () if entry is None else entry.values(attribute)
     if not values or len(values[0]) != 16:
         raise ProtocolError(

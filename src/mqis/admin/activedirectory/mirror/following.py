@@ -7,7 +7,7 @@ mirror; what has changed is asked in the round, so a lost notification costs a p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 
 from mqis.admin.activedirectory.mirror.round import EstateMirror, MirrorRound
@@ -36,23 +36,29 @@ Report = Callable[[MirrorRound | Exception], None]
 class DirectoryWatch:
     """Sets ``woken`` at each change of the directory, as long as the server notifies."""
 
-    def __init__(self, client: LdapDirectoryClient, forest: Forest) -> None:
+    def __init__(self, clients: Sequence[tuple[LdapDirectoryClient, Forest]]) -> None:
+        """``clients`` are of the domains of a forest; the first one has its configuration."""
         self.woken = asyncio.Event()
-        self._client = client
-        contexts = forest.domain, forest.configuration
-        self._tasks = [asyncio.create_task(self._watch(str(context))) for context in contexts]
+        self._clients = [client for client, _ in clients]
+        first, forest = clients[0]
+        places = [(client, each.domain) for client, each in clients]
+        self._tasks = [
+            asyncio.create_task(self._watch(client, str(context)))
+            for client, context in [*places, (first, forest.configuration)]
+        ]
 
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._client.close()
+        for client in self._clients:
+            await client.close()
 
-    async def _watch(self, context: str) -> None:
+    async def _watch(self, client: LdapDirectoryClient, context: str) -> None:
         wait_s = FIRST_WAIT_S
         while True:
             try:
-                await self._listen(context)
+                await self._listen(client, context)
                 wait_s = FIRST_WAIT_S
             except LdapRefused:
                 return  # this server notifies nobody: the mirror asks now and then
@@ -61,10 +67,10 @@ class DirectoryWatch:
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, MOST_WAIT_S)
 
-    async def _listen(self, context: str) -> None:
+    async def _listen(self, client: LdapDirectoryClient, context: str) -> None:
         listening = controls.notification, controls.show_deleted
         query = LdapQuery(context, attributes=("objectGUID",), controls=listening, page_size=0)
-        async with aclosing(self._client.search(query)) as changes:
+        async with aclosing(client.search(query)) as changes:
             async for _ in changes:
                 self.woken.set()
 

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic, time
 
-from mqis.admin.activedirectory.mirror.feed import ChangeFeed, is_refused, read_identity
+from mqis.admin.activedirectory.mirror.feed import is_refused
+from mqis.admin.activedirectory.mirror.forest import NEEDED, MirroredDomain, MirroredForest
 from mqis.admin.activedirectory.mirror.writing import (
     MirrorCounts,
     MirrorWriter,
@@ -31,16 +32,14 @@ from mqis.admin.activedirectory.mirror.writing import (
     unseen,
 )
 from mqis.protocol.activedirectory.certificates import is_certified
-from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
+from mqis.protocol.activedirectory.importing import kept_objects
 from mqis.protocol.activedirectory.mirror.comparing import (
     MirrorComparison,
     MirrorDifference,
-    mirrored,
 )
 from mqis.protocol.activedirectory.mirror.cursor import (
     MirrorCursor,
-    MirrorMode,
     ServerIdentity,
     read_cursor,
 )
@@ -52,14 +51,15 @@ from mqis.protocol.activedirectory.mirror.leftout import (
 )
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError, ProtocolError
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.protocol.ldap.errors import LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ports import Store, View
-from mqis.runtime.activedirectory.reading import IN_ORDER, ForestReader
+from mqis.runtime.activedirectory.estate import IN_ORDER, EstateReader
+from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.runtime.ldap.directory import LdapDirectoryClient
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.ldap import controls
 from mqis.wire.ldap.filters import Equality, Or
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -76,17 +76,13 @@ _KINDS = (
 )
 #: Tried again without a reason to: the account may have got a right, which is no change.
 _IN_TURN = (LeftOutReason.UNREAD, LeftOutReason.VALUE)
+_SHARED = (ObjectType.SITE, ObjectType.ROUTINGLINK)
 #: A change of one of these changes the gates of sites.
 _TOPOLOGY = frozenset({ObjectType.MACHINE, ObjectType.SITE, ObjectType.ROUTINGLINK})
-_NEEDED = ("objectClass", "objectGUID", "isDeleted", "mSMQSignCertificates", "mSMQDigests")
 _HOSTED = Or(tuple(Equality("objectClass", LDAP_CLASSES[kind].encode()) for kind in _KINDS[:2]))
 
 
 _UNREAD = LeftOut(LeftOutReason.UNREAD, "an object that the account may not read")
-
-
-class MirrorInterrupted(LdapError):
-    """Another domain controller answered, or rights changed, in a round: it is done again."""
 
 
 @dataclass(slots=True)
@@ -122,7 +118,7 @@ class _Pending:
     hidden: set[Guid] = field(default_factory=set)
 
     def add(self, obj: DirectoryObject) -> None:
-        for made in mirrored(obj):
+        for made in kept_objects(obj):
             self.objects[made.type, made.id] = made
 
     @property
@@ -131,7 +127,7 @@ class _Pending:
 
 
 class EstateMirror:
-    """Rounds between one directory and one store. ``owner`` is the name of the mirror."""
+    """Rounds between one forest and one store. ``owner`` is the name of the mirror."""
 
     def __init__(
         self,
@@ -140,11 +136,15 @@ class EstateMirror:
         owner: str,
         after_commit: Callable[[], None] | None = None,
         *,
+        others: Sequence[LdapDirectoryClient] = (),
         sweep_share: float = 0.05,
         clock: Callable[[], float] = time,
     ) -> None:
-        """``sweep_share`` is the part of the time that looking for deletions may take."""
-        self._client = client
+        """``others`` are controllers of further domains of the forest.
+
+        ``sweep_share`` is the part of the time that looking for deletions may take.
+        """
+        self._clients = (client, *others)
         self._store = store
         self._owner = owner
         self._after_commit = after_commit
@@ -162,29 +162,25 @@ class EstateMirror:
         With ``compare``, and once a day, everything is compared after that.
         """
         self._noted = {}
-        reader = await ForestReader.open(self._client, self._skip, self._unfit)
-        server = await read_identity(self._client)
-        feed = ChangeFeed(self._client, reader.forest)
-        seen = await feed.sees_deletions()
+        forest = await MirroredForest.open(self._clients, self._skip, self._unfit)
         cursor = await asyncio.to_thread(self._cursor)
-        doubt = "the store is new" if cursor is None else cursor.doubt(server, sees_deletions=seen)
+        doubt = "the store is new" if cursor is None else forest.doubt(cursor)
         comparison = MirrorComparison() if compare and cursor is not None else None
         if cursor is not None and not doubt:
             due = cursor.is_due(self._clock())
             if compare or due:
                 self._pause_s = 0.0  # what is deleted is a change, and no difference
             try:
-                done = await self._next(reader, feed, server, cursor)
+                done = await self._next(forest, cursor)
                 if not (compare or due):
                     return done
                 why = "this was asked for" if compare else "this is done once a day"
-                return await self._compare(reader, feed, done, why)
+                return await self._compare(forest, done, why)
             except LdapRefused as error:
-                if cursor.mode is MirrorMode.USN or not is_refused(error):
+                if forest.uses_numbers(cursor) or not is_refused(error):
                     raise
                 doubt = "the account may not use DirSync any more"
-        begun = await feed.begin(server, sees_deletions=seen)
-        return await self._fresh(reader, feed, begun, doubt, comparison)
+        return await self._fresh(forest, await forest.begin(), doubt, comparison)
 
     def _skip(self, kind: ObjectType, entry: LdapEntry, reason: ProtocolError) -> None:
         self._note(LeftOutReason.VALUE, kind, entry, str(reason))
@@ -204,24 +200,14 @@ class EstateMirror:
         with self._store.read() as view:
             return read_left_out(view)
 
-    async def _expect(self, feed: ChangeFeed, cursor: MirrorCursor) -> None:
-        """What several servers say together is the state of none of them.
-
-        Nor is what an account reads that loses a right meanwhile.
-        """
-        found = await read_identity(self._client)
-        if found.invocation != cursor.server.invocation:
-            raise MirrorInterrupted(f"{found.host} answers instead of {cursor.server.host}")
-        if await feed.sees_deletions() != cursor.sees_deletions:
-            raise MirrorInterrupted(f"{found.host}: the account has other rights than before")
-        await _expect_sites(feed, found)
+    async def _expect(self, forest: MirroredForest, cursor: MirrorCursor) -> None:
+        await forest.expect(cursor)
 
     # --- everything -------------------------------------------------------------------------------
 
     async def _fresh(
         self,
-        reader: ForestReader,
-        feed: ChangeFeed,
+        forest: MirroredForest,
         cursor: MirrorCursor,
         why: str,
         comparison: MirrorComparison | None = None,
@@ -232,14 +218,14 @@ class EstateMirror:
         write = partial(self._write, server=cursor.server, result=result, comparison=comparison)
         seen: set[tuple[ObjectType, Guid]] = set()
         late: list[DirectoryObject] = []
-        async for batch in _batches(reader, IN_ORDER):
+        async for batch in _batches(forest.estate, IN_ORDER):
             seen |= {(obj.type, obj.id) for obj in batch}
             late += await asyncio.to_thread(write, batch, ())
         unseen = await asyncio.to_thread(self._unseen, seen)
-        gone = await self._confirmed(unseen)
-        await self._expect(feed, cursor)
+        gone = await self._confirmed(forest, unseen)
+        await self._expect(forest, cursor)
         if comparison is not None:
-            meanwhile = await self._changed_since(reader, feed, cursor)
+            meanwhile = await self._changed_since(forest, cursor)
             comparison.changed, comparison.removed = set(meanwhile.objects), meanwhile.removed
         lacking = dict.fromkeys(unseen - gone, _UNREAD) | self._noted
         result.cursor = cursor.compared(self._clock())
@@ -248,25 +234,21 @@ class EstateMirror:
         result.tell_new(told)
         return result
 
-    async def _compare(
-        self, reader: ForestReader, feed: ChangeFeed, done: MirrorRound, why: str
-    ) -> MirrorRound:
+    async def _compare(self, forest: MirroredForest, done: MirrorRound, why: str) -> MirrorRound:
         """Compares everything with a store that is up to date; what differs was missed."""
-        result = await self._fresh(reader, feed, done.cursor, why, MirrorComparison())
+        result = await self._fresh(forest, done.cursor, why, MirrorComparison())
         result.counts.created += done.counts.created
         result.counts.updated += done.counts.updated
         result.counts.deleted += done.counts.deleted
         return result
 
-    async def _changed_since(
-        self, reader: ForestReader, feed: ChangeFeed, cursor: MirrorCursor
-    ) -> _Pending:
+    async def _changed_since(self, forest: MirroredForest, cursor: MirrorCursor) -> _Pending:
         """Reads the objects that changed while everything was read, as the next round does."""
         noted = dict(self._noted)
-        changed, _ = await feed.changes(cursor, await read_identity(self._client))
+        changed, _ = await (await forest.now()).changes(cursor)
         pending = _Pending()
-        await self._look_at_all(reader, changed, pending)
-        await self._complete(reader, pending)
+        await self._look_at_all(forest, changed, pending)
+        await self._complete(forest, pending)
         pending.removed |= pending.absent
         self._noted = noted
         return pending
@@ -275,41 +257,33 @@ class EstateMirror:
         with self._store.read() as view:
             return unseen(view, seen)
 
-    async def _confirmed(self, missing: Iterable[Guid]) -> set[Guid]:
+    async def _confirmed(self, forest: MirroredForest, missing: Iterable[Guid]) -> set[Guid]:
         """Asks for each object: one that cannot be read as a whole may exist all the same."""
         held, gone = sorted(missing), set[Guid]()
         for start in range(0, len(held), _TOGETHER):
-            part = held[start : start + _TOGETHER]
-            found = await asyncio.gather(*(self._client.read(guid, _NEEDED) for guid in part))
-            for guid, answer in zip(part, found, strict=True):
-                entry = None if answer is None else LdapEntry(answer.name, answer.attributes)
-                if entry is None or (entry.values("objectClass") and _kind(entry) is None):
+            found = await forest.confirmed(held[start : start + _TOGETHER])
+            for guid, entries in found.items():
+                if all(entry.values("objectClass") and _kind(entry) is None for entry in entries):
                     gone.add(guid)
         return gone
 
     # --- changes ----------------------------------------------------------------------------------
 
-    async def _next(
-        self,
-        reader: ForestReader,
-        feed: ChangeFeed,
-        server: ServerIdentity,
-        cursor: MirrorCursor,
-    ) -> MirrorRound:
-        await _expect_sites(feed, server)
-        changed, after = await feed.changes(cursor, server)
+    async def _next(self, forest: MirroredForest, cursor: MirrorCursor) -> MirrorRound:
+        await forest.expect_sites()
+        changed, after = await forest.changes(cursor)
         left_out = await asyncio.to_thread(self._left_out)
         looked = changed | self._some_of(left_out)
         pending = _Pending()
-        await self._look_at_all(reader, looked, pending)
+        await self._look_at_all(forest, looked, pending)
         unknown = pending.absent
-        if not cursor.sees_deletions and monotonic() - self._swept >= self._pause_s:
-            pending.removed |= await self._missing(reader)
+        if forest.hides_deletions(cursor) and monotonic() - self._swept >= self._pause_s:
+            pending.removed |= await self._missing(forest)
             unknown = set()
         while freed := await asyncio.to_thread(self._freed, left_out, pending) - looked:
             looked |= freed
-            await self._look_at_all(reader, freed, pending)
-        await self._complete(reader, pending)
+            await self._look_at_all(forest, freed, pending)
+        await self._complete(forest, pending)
         result = MirrorRound(after)
         if not looked and not pending.removed:
             result.left_out = left_out
@@ -317,9 +291,9 @@ class EstateMirror:
             done = looked | pending.touched
             lacking = {guid: item for guid, item in left_out.items() if guid not in done}
             lacking |= dict.fromkeys(unknown | pending.hidden, _UNREAD) | self._noted
-            await self._expect(feed, cursor)
+            await self._expect(forest, cursor)
             values = list(pending.objects.values()), pending.removed, lacking
-            await asyncio.to_thread(self._write, *values, server=server, result=result)
+            await asyncio.to_thread(self._write, *values, server=forest.server, result=result)
             result.tell_new(left_out)
         return result
 
@@ -344,17 +318,16 @@ class EstateMirror:
             }
 
     async def _look_at_all(
-        self, reader: ForestReader, guids: Iterable[Guid], pending: _Pending
+        self, forest: MirroredForest, guids: Iterable[Guid], pending: _Pending
     ) -> None:
         held = sorted(guids)
         for start in range(0, len(held), _TOGETHER):
             part = held[start : start + _TOGETHER]
-            await asyncio.gather(*(self._look_at(reader, guid, pending) for guid in part))
+            await asyncio.gather(*(self._look_at(forest, guid, pending) for guid in part))
 
-    async def _look_at(self, reader: ForestReader, guid: Guid, pending: _Pending) -> None:
+    async def _look_at(self, forest: MirroredForest, guid: Guid, pending: _Pending) -> None:
         """Reads a changed object as it is now; it may have vanished since."""
-        found = await self._client.read(guid, _NEEDED, (controls.show_deleted,))
-        entry = None if found is None else LdapEntry(found.name, found.attributes)
+        domain, entry = await forest.look_at(guid)
         if entry is None:
             pending.absent.add(guid)
         elif entry.values("isDeleted"):
@@ -362,9 +335,9 @@ class EstateMirror:
         elif not entry.values("objectClass"):
             pending.hidden.add(guid)
         elif entry.is_of("computer"):
-            await self._hosted(reader, guid, pending)
+            await self._hosted(domain, guid, pending)
         else:
-            await self._take(reader, _kind(entry), guid, pending)
+            await self._take(domain.reader, _kind(entry), guid, pending)
 
     async def _take(
         self, reader: ForestReader, kind: ObjectType | None, guid: Guid, pending: _Pending
@@ -383,27 +356,27 @@ class EstateMirror:
         else:
             pending.absent.add(guid)
 
-    async def _hosted(self, reader: ForestReader, computer: Guid, pending: _Pending) -> None:
+    async def _hosted(self, domain: MirroredDomain, computer: Guid, pending: _Pending) -> None:
         """A computer's name is part of its machine and queues, whose entries stay unchanged."""
-        above = await self._client.read(computer, ("objectClass",))
+        above = await domain.client.read(computer, ("objectClass",))
         if above is None:
             return
-        query = LdapQuery(above.name, filter=_HOSTED, attributes=_NEEDED)
-        async with aclosing(self._client.search(query)) as found:
-            below = [LdapEntry(entry.name, entry.attributes) async for entry in found]
+        query = LdapQuery(above.name, filter=_HOSTED, attributes=NEEDED)
+        async with aclosing(domain.client.search(query)) as found:
+            below = [entry async for entry in found]
         for entry in below:
             if entry.guid is not None:
-                await self._take(reader, _kind(entry), entry.guid, pending)
+                await self._take(domain.reader, _kind(entry), entry.guid, pending)
 
-    async def _complete(self, reader: ForestReader, pending: _Pending) -> None:
+    async def _complete(self, forest: MirroredForest, pending: _Pending) -> None:
         """Adds objects whose entries change without a number when another one does."""
         kinds = {kind for kind, _ in pending.objects}
         if pending.removed:
             for guid in await asyncio.to_thread(self._referrers, pending.removed):
                 if (ObjectType.MACHINE, guid) not in pending.objects:
-                    await self._take(reader, ObjectType.MACHINE, guid, pending)
+                    await self._look_at(forest, guid, pending)
         if pending.removed or kinds & _TOPOLOGY:
-            async with aclosing(reader.objects((ObjectType.SITE, ObjectType.ROUTINGLINK))) as found:
+            async with aclosing(forest.estate.objects(_SHARED)) as found:
                 async for obj in found:
                     pending.add(obj)
                     pending.removed.discard(obj.id)
@@ -414,16 +387,18 @@ class EstateMirror:
 
     # --- deletions that the account does not see --------------------------------------------------
 
-    async def _missing(self, reader: ForestReader) -> set[Guid]:
+    async def _missing(self, forest: MirroredForest) -> set[Guid]:
         """Lists all identifiers: those of the store that are not among them are deleted."""
         began = monotonic()
         present = set[Guid]()
-        for context in (reader.forest.domain, reader.forest.configuration):
+        places = [(each.client, each.reader.forest.domain) for each in forest.domains]
+        first = forest.domains[0]
+        for client, context in [*places, (first.client, first.reader.forest.configuration)]:
             query = LdapQuery(str(context), filter=_ALL_KINDS, attributes=("objectGUID",))
-            async with aclosing(self._client.search(query)) as found:
+            async with aclosing(client.search(query)) as found:
                 async for entry in found:
                     present |= {Guid(raw) for raw in entry.values("objectGUID")}
-        gone = await self._confirmed(await asyncio.to_thread(self._known) - present)
+        gone = await self._confirmed(forest, await asyncio.to_thread(self._known) - present)
         self._was_swept(monotonic() - began)
         return gone
 
@@ -479,15 +454,6 @@ _ALL_KINDS = Or(
 )
 
 
-async def _expect_sites(feed: ChangeFeed, server: ServerIdentity) -> None:
-    """Without a site the account sees too little to tell what has changed, and what is deleted."""
-    if not await feed.sees_site():
-        raise LdapError(
-            f"{server.host}: the account sees no site, so nothing is deleted from the mirror; give "
-            "it the right to read the configuration"
-        )
-
-
 def _kind(entry: LdapEntry) -> ObjectType | None:
     """The type of an entry; None for what is no object, such as a user without certificates."""
     found = next((kind for kind in _KINDS if entry.is_of(LDAP_CLASSES[kind])), None)
@@ -505,12 +471,12 @@ def _is_free(view: View, item: LeftOut, touched: set[Guid]) -> bool:
 
 
 async def _batches(
-    reader: ForestReader, kinds: tuple[ObjectType, ...]
+    estate: EstateReader, kinds: tuple[ObjectType, ...]
 ) -> AsyncIterator[list[DirectoryObject]]:
     batch: list[DirectoryObject] = []
-    async with aclosing(reader.objects(kinds)) as found:
+    async with aclosing(estate.objects(kinds)) as found:
         async for obj in found:
-            batch += mirrored(obj)
+            batch += kept_objects(obj)
             if len(batch) >= _BATCH:
                 yield batch
                 batch = []

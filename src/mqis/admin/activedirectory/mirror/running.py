@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,10 +51,10 @@ def name_of_domain(root: RootEntry) -> str:
 
 
 async def mirror_once(
-    options: ConnectingOptions, places: MirrorPlaces, *, compare: bool = False
+    domains: Sequence[ConnectingOptions], places: MirrorPlaces, *, compare: bool = False
 ) -> MirrorRound:
     """Makes one round, with or without a comparison; every failure is told at once."""
-    async with _mirroring(options, places) as (mirror, _):
+    async with _mirroring(domains, places) as mirror:
         try:
             return await mirror.round(compare=compare)
         except LdapError as error:
@@ -62,7 +62,7 @@ async def mirror_once(
 
 
 async def mirror_on(
-    options: ConnectingOptions,
+    domains: Sequence[ConnectingOptions],
     places: MirrorPlaces,
     report: Report,
     stop: asyncio.Event,
@@ -70,9 +70,9 @@ async def mirror_on(
     interval_s: float,
 ) -> None:
     """Follows the directory until ``stop`` is set. The first connection has to succeed."""
-    async with _mirroring(options, places) as (mirror, client):
-        watching, _ = await connect(options)
-        watch = DirectoryWatch(watching, await read_forest(client))
+    async with _mirroring(domains, places) as mirror:
+        watching = [(await connect(options))[0] for options in domains]
+        watch = DirectoryWatch([(client, await read_forest(client)) for client in watching])
         try:
             await follow(mirror, watch, report, stop, interval_s=interval_s)
         finally:
@@ -81,19 +81,25 @@ async def mirror_on(
 
 @asynccontextmanager
 async def _mirroring(
-    options: ConnectingOptions, places: MirrorPlaces
-) -> AsyncIterator[tuple[EstateMirror, LdapDirectoryClient]]:
+    domains: Sequence[ConnectingOptions], places: MirrorPlaces
+) -> AsyncIterator[EstateMirror]:
     async with AsyncExitStack() as stack:
-        client, root = await connect(options)
-        stack.push_async_callback(client.close)
-        name, server = name_of_domain(root), await read_identity(client)
+        clients: list[LdapDirectoryClient] = []
+        roots: list[RootEntry] = []
+        for options in domains:
+            client, root = await connect(options)
+            stack.push_async_callback(client.close)
+            clients.append(client)
+            roots.append(root)
+        name = name_of_domain(roots[0])
+        identifiers = [(await read_identity(client)).domain for client in clients]
         with places.store.write() as tx:
-            identity = mirror_identity(tx, server.domain)
+            identity = mirror_identity(tx, identifiers)
         wake = None
         if places.journal is not None:
             thread = _start_journal(places.store, places.journal, name, identity, stack)
             wake = thread.wake
-        yield EstateMirror(client, places.store, name, wake), client
+        yield EstateMirror(clients[0], places.store, name, wake, others=clients[1:])
 
 
 def _start_journal(

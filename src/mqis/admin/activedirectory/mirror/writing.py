@@ -5,15 +5,15 @@ An object that is in the store and equal is not written, so whatever is read twi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import time, time_ns
 
+from mqis.protocol.activedirectory.importing import with_defaults
 from mqis.protocol.activedirectory.mirror.comparing import (
     MirrorComparison,
     MirrorDifferenceKind,
     changed_properties,
-    with_defaults,
 )
 from mqis.protocol.activedirectory.mirror.cursor import (
     MIRROR_CURSOR,
@@ -75,8 +75,8 @@ class MirrorCounts:
 _TAKEN = (HResult.MQ_ERROR_QUEUE_EXISTS, HResult.MQ_ERROR_MACHINE_EXISTS)
 
 
-def mirror_identity(tx: Transaction, domain: Guid) -> Guid:
-    """The identifier of the mirror in its store, made at the first time.
+def mirror_identity(tx: Transaction, domains: Sequence[Guid]) -> Guid:
+    """The identifier of the mirror in its store, made at the first time for the first domain.
 
     ``StorageError`` for a store that holds another directory: it would be deleted.
     """
@@ -86,12 +86,12 @@ def mirror_identity(tx: Transaction, domain: Guid) -> Guid:
             raise StorageError(
                 "the store holds a directory that is no mirror; name a new one with --store"
             )
-        found = SystemEntropy().guid().raw + domain.raw
+        found = SystemEntropy().guid().raw + domains[0].raw
         tx.put_state(MIRROR_FAMILY, MIRROR_IDENTITY, found)
-    if found[16:] != domain.raw:
+    if Guid(found[16:]) not in domains:
         raise StorageError(
-            f"the store mirrors another domain ({Guid(found[16:])}, not {domain}); name a new one "
-            "with --store"
+            f"the store mirrors another domain ({Guid(found[16:])}, not {domains[0]}); name a new "
+            "one with --store"
         )
     return Guid(found[:16])
 

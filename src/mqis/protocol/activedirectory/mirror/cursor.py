@@ -63,6 +63,13 @@ class MirrorCursor:
     compared_s: int = 0
     #: The number of objects that this comparison found different.
     differed: int = 0
+    #: The positions of further domains of the forest, whose cookies are those of the domain alone.
+    others: tuple[MirrorCursor, ...] = ()
+
+    @property
+    def each(self) -> tuple[MirrorCursor, ...]:
+        """The position of each domain."""
+        return (self, *self.others)
 
     def doubt(self, found: ServerIdentity, *, sees_deletions: bool) -> str:
         """Returns why the position means nothing at this server; empty if it can go on."""
@@ -92,8 +99,13 @@ class MirrorCursor:
         return replace(self, server=replace(self.server, usn=usn), cookies=cookies)
 
     def to_bytes(self) -> bytes:
-        values = {
-            "version": _VERSION,
+        values = {"version": _VERSION, **self._values()}
+        if self.others:
+            values["others"] = [other._values() for other in self.others]
+        return json.dumps(values).encode()
+
+    def _values(self) -> dict[str, Any]:
+        return {
             "invocation": str(self.server.invocation),
             "host": self.server.host,
             "usn": self.server.usn,
@@ -104,13 +116,16 @@ class MirrorCursor:
             "compared_s": self.compared_s,
             "differed": self.differed,
         }
-        return json.dumps(values).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> MirrorCursor:
         """Reads a position; ``StorageError`` if it is damaged or of a newer version."""
         try:
-            return cls._from(json.loads(data[:_MAXIMUM]))
+            values = json.loads(data[:_MAXIMUM])
+            if values["version"] != _VERSION:
+                raise ValueError(f"version {values['version']!r}, not {_VERSION}")
+            others = tuple(map(cls._from, values.get("others", ())))
+            return replace(cls._from(values), others=others)
         except (ValueError, KeyError, TypeError, binascii.Error) as error:
             raise StorageError(
                 f"the position of the mirror in the store is damaged ({error}); mirror into a new "
@@ -119,8 +134,6 @@ class MirrorCursor:
 
     @classmethod
     def _from(cls, values: dict[str, Any]) -> MirrorCursor:
-        if values["version"] != _VERSION:
-            raise ValueError(f"version {values['version']!r}, not {_VERSION}")
         server = ServerIdentity(
             Guid.parse(values["invocation"]),
             str(values["host"]),

@@ -12,8 +12,7 @@ from mqis.wire.guid import Guid
 
 def state_of(cursor: MirrorCursor, left_out: Mapping[Guid, LeftOut]) -> str:
     """``equal to dc1 up to change 7``, ``... but for 2 left out (reasons)``, and what differed."""
-    server = cursor.server
-    text = f"equal to {server.host} up to change {server.usn}"
+    text = f"equal to {position_of(cursor, ' up to change')}"
     if left_out:
         text += f", but for {len(left_out)} left out ({summary(left_out.values())})"
     if not cursor.compared_s:
@@ -21,6 +20,11 @@ def state_of(cursor: MirrorCursor, left_out: Mapping[Guid, LeftOut]) -> str:
     if cursor.differed:
         text += f"; {cursor.differed} differed when it was compared at {_moment(cursor.compared_s)}"
     return text
+
+
+def position_of(cursor: MirrorCursor, up_to: str) -> str:
+    """Each controller and the number of its change, such as ``dc1 up to change 7``."""
+    return ", ".join(f"{each.server.host}{up_to} {each.server.usn}" for each in cursor.each)
 
 
 def _moment(seconds: int) -> str:
