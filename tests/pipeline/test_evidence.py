@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline import schemas
 from mqis.pipeline.evidence.findings import EvidenceKind
+from mqis.pipeline.graph.facts import Facts, facts_by, judged_by_key
 from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.transforms.records import unrecorded
+from mqis.pipeline.transforms.records import sendings, unrecorded
 from mqis.pipeline.trusted import used_input
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.wire.journal import RecordKind, RecordState
@@ -131,3 +135,36 @@ def test_changes_made_around_a_journal(spark: SparkSession) -> None:
     makers = spark.createDataFrame([("psc1", bytearray(16))], "server string, partition binary")
     found = [tuple(row) for row in unrecorded(records, makers).collect()]
     assert found == [("psc1", bytearray(16), 7, 8)]
+
+
+def test_a_rule_gets_the_rows_of_one_server_at_a_time(spark: SparkSession) -> None:
+    """A rule that got all servers at once would need memory for all pairs of servers."""
+    sizes = spark.createDataFrame([("a", 1), ("b", 2), ("a", 3)], "server string, first long")
+    names = spark.createDataFrame([("b", "x"), ("c", "y")], "server string, file string")
+
+    def rule(known: Facts) -> Iterator[dict[str, object]]:
+        (server,) = {row["server"] for rows in known.values() for row in rows}
+        first = sum(row["first"] for row in known["sizes"])
+        yield {"server": server, "first": first, "file": "".join(r["file"] for r in known["names"])}
+
+    found = judged_by_key(facts_by("server", sizes=sizes, names=names), rule, schemas.EVIDENCE)
+    told = {(row.server, row.first, row.file) for row in found.collect()}
+    assert told == {("a", 4, ""), ("b", 2, "x"), ("c", 0, "y")}
+
+
+def test_clocks_are_judged_by_one_message_of_each_two_servers(spark: SparkSession) -> None:
+    """The message that shows the sender's clock furthest ahead; times may be any number."""
+    first, last = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+    source = bytearray(16)
+    queued, received = int(RecordState.QUEUED), int(RecordState.RECEIVED)
+    rows = [("a", "a.mqj", lsn, first, queued, source, lsn) for lsn in (1, 2, 3)]
+    rows += [("a", "a.mqj", 4, last, queued, source, 4)]
+    came = [first + timedelta(seconds=lsn) for lsn in range(5)]
+    rows += [("b", f"{n % 2}.mqj", n, came[n], received, source, n) for n in (1, 2, 3, 4)]
+    columns = "server string, file string, lsn long, time timestamp, state int"
+    records = spark.createDataFrame(
+        rows, f"{columns}, message_source binary, message_ordinal long"
+    ).withColumn("kind", F.lit(int(RecordKind.MESSAGE)))
+    (found,) = sendings(records).collect()
+    assert (found.sender, found.receiver) == ("a", "b")
+    assert found.sent_us - found.received_us == (last - came[4]) // timedelta(microseconds=1)

@@ -141,12 +141,12 @@ def test_an_export_under_another_name() -> None:
 
 def test_an_older_export() -> None:
     states = [state("psc1", P, "psc1", 300), state("psc2", P, "psc1", 200)]
-    (found,) = older(states, {("psc1", P): 300, ("psc2", P): 300})
+    (found,) = older(states, {("psc1", P): 300, ("psc2", P): 300}, {P: 300})
     assert found.names[0] == "psc2"
     # The server has not got the changes: its export is as new as the others, and it is behind.
-    assert not list(older(states, {("psc1", P): 300, ("psc2", P): 200}))
+    assert not list(older(states, {("psc1", P): 300, ("psc2", P): 200}, {P: 300}))
     # The journal goes on, and no other export does.
-    assert not list(older(states[:1], {("psc1", P): 400}))
+    assert not list(older(states[:1], {("psc1", P): 400}, {P: 300}))
 
 
 # --- clocks ---------------------------------------------------------------------------------------

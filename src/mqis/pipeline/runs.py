@@ -89,7 +89,8 @@ def _ingested(tables: TableStore, builder: TableBuilder) -> Ingested:
         return tables.read(name).count() if tables.has(name) else 0
 
     objects = _counts(builder.frame("objects").filter("error is null"), "server")
-    read = builder.frame("extents").groupBy("server").agg(F.sum("records").alias("n")).collect()
+    extents = builder.frame("file_extents")
+    read = extents.groupBy("server").agg(F.sum("records").alias("n")).collect()
     records = {row["server"]: row["n"] for row in read}
     return Ingested(
         sum(records.values()),

@@ -28,6 +28,15 @@ class ExportedPartition:
         return self.exporter is not None and self.exporter.lower() != self.server.lower()
 
 
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """An export as one file; ``changes`` is the sum of its partitions' last numbers."""
+
+    server: str
+    file: str
+    changes: int
+
+
 #: The numbers that journals reached, by server and partition.
 Reached = Mapping[tuple[str, bytes], int]
 
@@ -69,11 +78,11 @@ def misnamed(
             yield evidence(EvidenceKind.MISNAMED_EXPORT, server, text, file)
 
 
-def duplicates(states: Iterable[ExportedPartition]) -> Iterator[Finding]:
+def duplicates(exports: Iterable[ExportFile]) -> Iterator[Finding]:
     """The second exports of servers; the one with the later changes is used."""
-    files: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for state in states:
-        files[state.server][state.file] += state.last_seq
+    files: dict[str, dict[str, int]] = defaultdict(dict)
+    for export in exports:
+        files[export.server][export.file] = export.changes
     for server, numbers in sorted(files.items()):
         kept, *others = sorted(numbers, key=lambda file: (-numbers[file], file))
         for file in others:
@@ -108,11 +117,13 @@ class DoubledLines:
         return evidence(kind, self.server, text, self.file, first=first, last=last)
 
 
-def older(states: Collection[ExportedPartition], reached: Reached) -> Iterator[Finding]:
-    """The exports that were made before others: their servers' journals have later changes."""
-    newest: dict[bytes, int] = defaultdict(int)
-    for state in states:
-        newest[state.partition] = max(newest[state.partition], state.last_seq)
+def older(
+    states: Collection[ExportedPartition], reached: Reached, newest: Mapping[bytes, int]
+) -> Iterator[Finding]:
+    """The exports that were made before others: their servers' journals have later changes.
+
+    ``newest`` has the last number of each partition in all exports together.
+    """
     reported: set[str] = set()
     for state in sorted(states, key=lambda s: (s.server, s.partition)):
         had = reached.get((state.server, state.partition), 0)

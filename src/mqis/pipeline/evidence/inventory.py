@@ -1,4 +1,4 @@
-"""The verdict about all input: an inventory of the journals, and what limits them as evidence.
+"""The verdict about the input: an inventory of the journals, and what limits them as evidence.
 
 The facts come from ``mqis.pipeline.graph.evidence``: a few rows for each file and server.
 """
@@ -15,7 +15,7 @@ from mqis.pipeline.evidence.chains import JournalChain, unreadable_numbers
 from mqis.pipeline.evidence.clocks import SentAndReceived, wrong_clocks
 from mqis.pipeline.evidence.exports import ExportedPartition, Reached
 from mqis.pipeline.evidence.extents import Extent, JournalInventory
-from mqis.pipeline.evidence.findings import EvidenceKind, evidence, evidence_row
+from mqis.pipeline.evidence.findings import evidence_row
 from mqis.pipeline.evidence.keys import ExportedKeys, keys_by_server
 from mqis.pipeline.evidence.recognition import Row
 from mqis.pipeline.sources.inventory import SegmentFile
@@ -28,24 +28,24 @@ _EARLIEST_US, _LATEST_US = -62_135_596_800_000_000, 253_402_214_400_000_000
 _EPOCH = datetime.fromtimestamp(0, tz=UTC)
 
 
-def judge_input(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
-    """Yields one row for each journal that is used, and one for each finding."""
+def judge_server(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
+    """Judges the journals and exports of one server, or of several.
+
+    Yields one row for each journal that is used, and one for each finding.
+    """
     damaged = frozenset(row["file"] for row in known["damaged"])
     listed = [_segment(row) for row in known["segments"]]
     segments = [segment for segment in listed if segment.kept is None]
     copies = [segment for segment in listed if segment.kept is not None]
     names = ("first", "last", "records", "began_us", "ended_us")
     held = {row["file"]: Extent(*(row[name] for name in names)) for row in known["files"]}
-    strange = [
-        evidence(**(row | {"kind": EvidenceKind(row["kind"])})) for row in known["unrecognised"]
-    ]
-    unused = {finding.where for finding in strange}
+    unused = {row["file"] for row in known["unrecognised"]}
     found = extents.inventories(segments, held, damaged)
     journals = [journal for journal in found if journal.place not in unused]
-    states = [ExportedPartition(**row) for row in known["states"] if row["file"] not in unused]
     reached = {(row["server"], row["partition"]): row["number"] for row in known["reached"]}
     unreadable = unreadable_numbers(damaged, segments)
     keys = _keys(known["keys"])
+    states = [ExportedPartition(**_without(row, "newest")) for row in known["states"]]
     ends = [*_missing_ends(states, reached)]
     findings = [extents.repeated(copy) for copy in copies]
     findings += [extents.renamed(s) for s in segments if s.is_misnamed]
@@ -63,10 +63,20 @@ def judge_input(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
         journal.missing += chain.findings(trusted)
         findings += journal.missing
         yield {"journal": _journal_row(journal), "finding": None}
-    findings += [*strange, *exports.older(states, reached)]
-    findings += wrong_clocks(SentAndReceived(**row) for row in known["sent"])
+    newest = {row["partition"]: row["newest"] for row in known["states"]}
+    findings += exports.older(states, reached, newest)
     for finding in findings:
         yield {"journal": None, "finding": evidence_row(finding)}
+
+
+def judge_clocks(known: defaultdict[str, list[Row]]) -> Iterator[Row]:
+    """The findings about the clocks of all servers, from a row for each two that talk."""
+    for finding in wrong_clocks(SentAndReceived(**row) for row in known["sent"]):
+        yield evidence_row(finding)
+
+
+def _without(row: Row, name: str) -> Row:
+    return {key: value for key, value in row.items() if key != name}
 
 
 def _segment(row: Row) -> SegmentFile:
@@ -88,8 +98,7 @@ def _missing(
     lsns = [row["lsn"] for row in known["snapshots"] if row["server"] == server]
     found = [*extents.missing_between(journal, damaged, lsns)]
     thinned = {file for file in journal.thinned if file not in damaged}
-    holes = (row for row in known["holes"] if row["file"] in thinned)
-    found += (extents.missing_records(server, **row) for row in holes)
+    found += (extents.missing_records(**row) for row in known["holes"] if row["file"] in thinned)
     found += (extents.conflicting(**row) for row in known["conflicts"] if row["server"] == server)
     yield from found
     yield from (finding for finding in ends if finding.names[0] == server)

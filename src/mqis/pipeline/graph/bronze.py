@@ -43,7 +43,7 @@ def overlapping_servers(segments: DataFrame) -> DataFrame:
 def _originals(read_records: DataFrame, segments: DataFrame) -> DataFrame:
     """The records without those of copies of files, which a stream reads, too."""
     copies = segments.filter("kept is not null").select("file")
-    return read_records.join(F.broadcast(copies), "file", "left_anti")
+    return read_records.join(copies, "file", "left_anti")
 
 
 @table(schemas.RECORDS, requires="journal", by=("server",))

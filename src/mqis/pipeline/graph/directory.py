@@ -26,7 +26,8 @@ from mqis.wire.mqds.objecttype import ObjectType
 @table(schemas.CURRENT, requires="objects")
 def directory(held_objects: DataFrame) -> DataFrame:
     texts = {"partition": guid_text("partition"), "id": guid_text("id")}
-    return shaped(held_objects, schemas.CURRENT.names, type=type_label("type"), **texts).coalesce(4)
+    readable = shaped(held_objects, schemas.CURRENT.names, type=type_label("type"), **texts)
+    return gathered(readable)
 
 
 def object_facts(routing_objects: DataFrame, **more: DataFrame) -> DataFrame:

@@ -1,21 +1,22 @@
 """Evidence: the tables ``journals`` and ``evidence``, which say how far the input can be trusted.
 
 The queries here reduce records, exports and snapshots to a few rows for each file, server and
-partition; ``mqis.pipeline.evidence`` judges those rows, in one task.
+partition; ``mqis.pipeline.evidence`` judges those rows, those of each server by themselves.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.evidence.inventory import judge_input
-from mqis.pipeline.evidence.recognition import unrecognised
-from mqis.pipeline.graph.facts import facts, judged
+from mqis.pipeline.evidence.inventory import judge_clocks, judge_server
+from mqis.pipeline.evidence.recognition import misnamed_exports as judge_names
+from mqis.pipeline.evidence.recognition import strangers
+from mqis.pipeline.graph.facts import facts, facts_by, judged, judged_by_key
 from mqis.pipeline.graph.used import LINE_KEY
-from mqis.pipeline.registry import step, table
+from mqis.pipeline.registry import step, table, view
 from mqis.pipeline.transforms import records as reductions
 from mqis.pipeline.transforms.current import edited_exports, value
 from mqis.pipeline.transforms.expressions import gathered
@@ -42,20 +43,6 @@ def _exported(partitions: DataFrame) -> DataFrame:
     return partitions.select("server", "file", "partition", owner, "last_seq", "exporter")
 
 
-def _reached(extents: DataFrame) -> DataFrame:
-    """The numbers that journals show: (server, partition, reached, first_made, made, ...)."""
-    return (
-        extents.filter("partition is not null")
-        .groupBy("server", "partition")
-        .agg(
-            F.max("reached").alias("reached"),
-            F.min("first_made").alias("first_made"),
-            F.max("made").alias("made"),
-            F.sum("count_made").alias("count_made"),
-        )
-    )
-
-
 def _doubled(objects: DataFrame) -> DataFrame:
     """The exports with lines that stand there twice: (server, file, count, first, last, id)."""
     lines = objects.filter("error is null").groupBy("server", "file", *LINE_KEY)
@@ -73,36 +60,58 @@ def _doubled(objects: DataFrame) -> DataFrame:
 
 
 @step
-def unrecognised_input(
+def misnamed_exports(
+    objects: DataFrame, partitions: DataFrame, journaled_numbers: DataFrame
+) -> DataFrame:
+    """The exports of other servers than their names say (``schemas.EVIDENCE``)."""
+    marked = objects.filter(F.col("type").isin(*_MARKED))
+    own = marked.groupBy("server", "file", "partition").agg(
+        F.bool_and(F.when(~F.col("deleted"), F.col("own"))).alias("own")
+    )
+    known = facts_by(
+        "server",
+        states=_exported(partitions),
+        own=own.filter("own").select("server", "file", "partition"),
+        made=journaled_numbers.filter("made is not null").select("server", "partition"),
+    )
+    return judged_by_key(known, judge_names, schemas.EVIDENCE)
+
+
+@step
+def strange_input(
     *,
     segments: DataFrame,
     objects: DataFrame,
     partitions: DataFrame,
-    extents: DataFrame,
     records: DataFrame,
     snapshots: DataFrame,
+    misnamed_exports: DataFrame,
 ) -> DataFrame:
-    """The journals and exports that are not used (``schemas.EVIDENCE``)."""
+    """Journals and exports of strangers, and second exports (``schemas.EVIDENCE``)."""
     ids = segments.select(F.col("server_id").alias("id")).distinct()
     names = partitions.select(F.lower("server").alias("name")).distinct()
-    marked = objects.filter(F.col("type").isin(*_MARKED))
-    own = marked.groupBy("file", "partition").agg(
-        F.bool_and(F.when(~F.col("deleted"), F.col("own"))).alias("own")
-    )
-    machines = marked.filter(F.col("type") == int(ObjectType.MACHINE)).select(
+    machines = objects.filter(F.col("type") == int(ObjectType.MACHINE)).select(
         "id", F.lower("path").alias("name")
     )
     by_id = machines.join(F.broadcast(ids), "id", "left_semi")
     by_name = machines.join(F.broadcast(names), "name", "left_semi")
+    firsts = _listed(segments).filter("kept is null").groupBy("server", "server_id")
+    named = partitions.join(misnamed_exports.select("file"), "file", "left_anti")
     known = facts(
-        segments=_listed(segments),
-        states=_exported(partitions),
-        own=own.filter("own").select("file", "partition"),
+        journals=firsts.agg(F.min_by("file", F.struct("first_lsn", "file")).alias("file")),
+        exports=named.groupBy("server", "file").agg(
+            F.sum(F.col("last_seq").cast("decimal(20,0)")).alias("changes")
+        ),
         machines=by_id.unionByName(by_name.select("id", "name")).distinct(),
         known=reductions.known_by_others(records, snapshots, ids),
-        made=_reached(extents).filter("made is not null").select("server", "partition"),
     )
-    return judged(known, unrecognised, schemas.EVIDENCE)
+    return judged(known, strangers, schemas.EVIDENCE)
+
+
+@view
+def unrecognised_input(misnamed_exports: DataFrame, strange_input: DataFrame) -> DataFrame:
+    """The journals and exports that are not used (``schemas.EVIDENCE``)."""
+    return misnamed_exports.unionByName(strange_input)
 
 
 @step
@@ -135,13 +144,17 @@ def exported_keys(
 
 @step
 def reached_numbers(
-    extents: DataFrame, partitions: DataFrame, records: DataFrame, snapshot_partitions: DataFrame
+    *,
+    journaled_numbers: DataFrame,
+    partitions: DataFrame,
+    records: DataFrame,
+    snapshot_partitions: DataFrame,
 ) -> DataFrame:
     """(server, partition, number): the numbers that journals reached.
 
     Synchronisations and snapshots count only for servers whose exports have later numbers.
     """
-    shown = _reached(extents).select("server", "partition", F.col("reached").alias("number"))
+    shown = journaled_numbers.select("server", "partition", F.col("reached").alias("number"))
     later = partitions.join(shown, ["server", "partition"]).filter("last_seq > number")
     doubtful = F.broadcast(later.select("server").distinct())
     concerned = records.join(doubtful, "server", "left_semi")
@@ -163,39 +176,69 @@ def input_verdict(
     objects: DataFrame,
     partitions: DataFrame,
     snapshot_partitions: DataFrame,
-    extents: DataFrame,
+    file_extents: DataFrame,
+    journaled_numbers: DataFrame,
     reached_numbers: DataFrame,
     unrecognised_input: DataFrame,
     exported_keys: DataFrame,
 ) -> DataFrame:
-    """One row for each journal and each finding."""
-    shown = _reached(extents)
-    thinned = shown.filter("made - first_made + 1 > count_made").select("server", "partition")
-    files = extents.groupBy("file").agg(
-        F.min("first").alias("first"),
-        F.max("last").alias("last"),
-        F.sum("records").alias("records"),
-        F.min("began_us").alias("began_us"),
-        F.max("ended_us").alias("ended_us"),
-    )
-    holed = files.filter("records < last - first + 1").select("file")
-    known = facts(
-        segments=_listed(segments),
-        files=files,
-        damaged=errors.filter("source = 'journal'").select("file").distinct(),
+    """One row for each journal and each finding about a server."""
+    thinned = journaled_numbers.filter("made - first_made + 1 > count_made")
+    holed = file_extents.filter("records < last - first + 1").select("file")
+    listed = _listed(segments)
+    known = facts_by(
+        "server",
+        segments=listed,
+        files=file_extents,
+        damaged=_damaged(errors, listed),
         edited=edited_exports(errors).select("server", "file", "reason"),
         doubled=_doubled(objects),
         conflicts=reductions.conflicts(repeats).select("server", "first", "last", "count"),
         holes=reductions.holes(records, holed),
-        unrecorded=reductions.unrecorded(records, thinned),
+        unrecorded=reductions.unrecorded(records, thinned.select("server", "partition")),
         snapshots=snapshot_partitions.select("server", "lsn").distinct(),
-        states=_exported(partitions),
+        states=_used_states(partitions, unrecognised_input),
         reached=reached_numbers,
-        sent=reductions.sendings(records, extents),
-        unrecognised=unrecognised_input.select("kind", "server", "explanation", "file"),
-        keys=exported_keys,
+        unrecognised=unrecognised_input.select("server", "file"),
+        keys=_keys_of_servers(exported_keys, listed),
     )
-    return judged(known, judge_input, _VERDICT)
+    return judged_by_key(known, judge_server, _VERDICT)
+
+
+def _damaged(errors: DataFrame, listed: DataFrame) -> DataFrame:
+    """(server, file): files with damage; one without a header may be of any server beside it."""
+    found = errors.filter("source = 'journal'").select("server", "file").distinct()
+    beside = listed.select("server", _directory().alias("directory")).distinct()
+    nameless = found.filter("server is null").select("file", _directory().alias("directory"))
+    told = nameless.join(beside, "directory").select("server", "file")
+    return found.filter("server is not null").unionByName(told)
+
+
+def _directory() -> Column:
+    """The directory of a file; a URI has settings behind its path."""
+    path = F.regexp_replace("file", r"^([a-z0-9]+://[^?]*)\?.*$", "$1")
+    return F.regexp_replace(path, "/[^/]*$", "")
+
+
+def _used_states(partitions: DataFrame, unrecognised_input: DataFrame) -> DataFrame:
+    """Adds ``newest``, the last number of the partition in all exports, to those that are used."""
+    used = _exported(partitions).join(unrecognised_input.select("file"), "file", "left_anti")
+    newest = used.groupBy("partition").agg(F.max("last_seq").alias("newest"))
+    return used.join(newest, "partition")
+
+
+def _keys_of_servers(exported_keys: DataFrame, listed: DataFrame) -> DataFrame:
+    """The keys of the machine that a journal is of, with the name of the journal's server."""
+    named = exported_keys.filter("id is not null").select("id", "name").distinct()
+    ids = listed.select("server", F.col("server_id").alias("id")).distinct()
+    wanted = named.join(ids, "id").select(F.col("server").alias("of_server"), "name").distinct()
+    return exported_keys.join(wanted, "name").withColumnRenamed("of_server", "server")
+
+
+@step
+def clock_findings(records: DataFrame) -> DataFrame:
+    """The servers whose clocks are wrong (``schemas.EVIDENCE``)."""
+    return judged(facts(sent=reductions.sendings(records)), judge_clocks, schemas.EVIDENCE)
 
 
 @table(schemas.JOURNALS)
@@ -204,5 +247,8 @@ def journals(input_verdict: DataFrame) -> DataFrame:
 
 
 @table(schemas.EVIDENCE)
-def evidence(input_verdict: DataFrame) -> DataFrame:
-    return gathered(input_verdict.filter("finding is not null").select("finding.*"))
+def evidence(
+    input_verdict: DataFrame, unrecognised_input: DataFrame, clock_findings: DataFrame
+) -> DataFrame:
+    of_servers = input_verdict.filter("finding is not null").select("finding.*")
+    return gathered(of_servers.unionByName(unrecognised_input).unionByName(clock_findings))

@@ -99,7 +99,7 @@ def _missing_or_different(own: DataFrame, others: DataFrame, replicas: DataFrame
         *("partition", "id", "type", "path", "seq", "site_only", "digest", "digests", "authority")
     )
     # Once for each replica.
-    others_of = F.broadcast(replicas.select("server", "partition", "same_site"))
+    others_of = replicas.select("server", "partition", "same_site")
     wanted = held.join(others_of, "partition")
     renamed = (F.col(name).alias(f"their_{name}") for name in ("seq", "digest", "digests"))
     theirs = others.select("server", *_OBJECT, *renamed)

@@ -61,52 +61,58 @@ def not_refused(records: DataFrame, operation: MessageOperation) -> DataFrame:
 
 
 @step
-def extents(records: DataFrame) -> DataFrame:
-    """The records of each file, divided by partition (of changes) and by sender (of messages)."""
-    change = F.col("kind") == int(RecordKind.CHANGE)
-    local = change & (F.col("state") == int(RecordState.LOCAL))
-    advancing = change & F.col("state").isin([int(state) for state in _ADVANCING])
-    received = ~change & (F.col("state") == int(RecordState.RECEIVED))
-    time, ordinal = F.col("time_us"), F.col("message_ordinal")
-    keyed = records.select(
-        *("server", "server_id", "file", "lsn", "seq", "message_ordinal"),
-        F.unix_micros("time").alias("time_us"),
-        F.when(advancing, F.col("partition")).alias("partition"),
-        F.when(received, F.col("message_source")).alias("sender"),
-        local.alias("local"),
-    )
-    return keyed.groupBy("server", "server_id", "file", "partition", "sender").agg(
+def file_extents(records: DataFrame) -> DataFrame:
+    """The records of each file: (server, server_id, file, first, last, records, ...)."""
+    time = F.unix_micros("time")
+    return records.groupBy("server", "server_id", "file").agg(
         F.min("lsn").alias("first"),
         F.max("lsn").alias("last"),
         F.count("*").alias("records"),
         F.min(time).alias("began_us"),
         F.max(time).alias("ended_us"),
-        F.max("seq").alias("reached"),
-        F.max(F.when(F.col("local"), F.col("seq"))).alias("made"),
-        F.min(F.when(F.col("local"), F.col("seq"))).alias("first_made"),
-        F.count(F.when(F.col("local"), F.col("seq"))).alias("count_made"),
-        F.min_by(ordinal, "lsn").alias("first_ordinal"),
-        F.min_by(time, "lsn").alias("first_us"),
-        F.max_by(ordinal, "lsn").alias("last_ordinal"),
-        F.max_by(time, "lsn").alias("last_us"),
     )
 
 
-def sendings(records: DataFrame, extents: DataFrame) -> DataFrame:
+@step
+def journaled_numbers(records: DataFrame) -> DataFrame:
+    """The numbers that journals show: (server, partition, reached, made, first_made, ...)."""
+    made = F.when(F.col("state") == int(RecordState.LOCAL), F.col("seq"))
+    return (
+        changes_in(records, *_ADVANCING)
+        .groupBy("server", "partition")
+        .agg(
+            F.max("seq").alias("reached"),
+            F.max(made).alias("made"),
+            F.min(made).alias("first_made"),
+            F.count(made).alias("count_made"),
+        )
+    )
+
+
+def sendings(records: DataFrame) -> DataFrame:
     """When the senders queued received messages: (sender, receiver, sent_us, received_us).
 
-    Of each file and sender, the first and the last message (``extents``) are looked at.
+    Of each file and sender, the first and the last message are looked at; of these, the message of
+    each sender and receiver that shows the sender's clock furthest ahead.
     """
-    ends = [
-        extents.filter("sender is not null").select(
-            F.col("server").alias("receiver"),
-            F.col("sender").alias("message_source"),
-            F.col(f"{end}_ordinal").alias("message_ordinal"),
-            F.col(f"{end}_us").alias("received_us"),
+    came = (
+        messages(records, RecordState.RECEIVED)
+        .groupBy("server", "file", "message_source")
+        .agg(
+            *(
+                pick(F.struct("message_ordinal", "time"), "lsn").alias(end)
+                for end, pick in (("first", F.min_by), ("last", F.max_by))
+            )
         )
-        for end in ("first", "last")
-    ]
-    received = F.broadcast(ends[0].unionByName(ends[1]).distinct())
+    )
+    received = came.select(
+        F.col("server").alias("receiver"),
+        "message_source",
+        F.explode(F.array_distinct(F.array("first", "last"))).alias("end"),
+    ).select(
+        *("receiver", "message_source", "end.message_ordinal"),
+        F.unix_micros("end.time").alias("received_us"),
+    )
     queued = messages(records, RecordState.QUEUED).select(
         F.col("server").alias("sender"),
         "message_source",
@@ -115,7 +121,13 @@ def sendings(records: DataFrame, extents: DataFrame) -> DataFrame:
     )
     met = queued.join(received, ["message_source", "message_ordinal"])
     # A restored server may use the number of a message again, for a later one.
-    return met.groupBy("sender", "receiver", "received_us").agg(F.min("sent_us").alias("sent_us"))
+    each = met.groupBy("sender", "receiver", "received_us").agg(F.min("sent_us").alias("sent_us"))
+    # Times of damaged clocks may be any number, and their difference more than 64 bits.
+    lead = F.col("sent_us").cast("decimal(20,0)") - F.col("received_us").cast("decimal(20,0)")
+    furthest = F.max_by(F.struct("sent_us", "received_us"), lead).alias("message")
+    return (
+        each.groupBy("sender", "receiver").agg(furthest).select("sender", "receiver", "message.*")
+    )
 
 
 def replies(records: DataFrame) -> DataFrame:
@@ -136,12 +148,12 @@ def replies_reached(records: DataFrame) -> DataFrame:
 
 
 def holes(records: DataFrame, files: DataFrame) -> DataFrame:
-    """The numbers that are missing between the records of some files: (file, first, last)."""
+    """The missing numbers between the records of some files: (server, file, first, last)."""
     before = Window.partitionBy("file").orderBy("lsn")
-    chosen = records.select("file", "lsn").join(F.broadcast(files), "file", "left_semi")
+    chosen = records.select("server", "file", "lsn").join(files, "file", "left_semi")
     numbered = chosen.withColumn("before", F.lag("lsn").over(before))
     return numbered.filter("lsn > before + 1").select(
-        "file", (F.col("before") + 1).alias("first"), (F.col("lsn") - 1).alias("last")
+        "server", "file", (F.col("before") + 1).alias("first"), (F.col("lsn") - 1).alias("last")
     )
 
 
