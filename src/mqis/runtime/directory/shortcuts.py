@@ -12,27 +12,36 @@ The auth handle is no part of a question, but it has to be valid each time.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import AbstractContextManager
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from mqis.protocol.authentication import has_name
+from mqis.protocol.directory.guard import Guard
 from mqis.protocol.directory.lookup_walk import LookupPages, LookupState
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.ports import WatchedView
+from mqis.protocol.ports import View, WatchedView
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.runtime.directory.handles import HandleTable
+from mqis.runtime.directory.reads import plan_read_of
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.wire.guid import Guid
+from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.query import MAX_ENTRIES
 from mqis.wire.mqds.shortstubs import (
     HANDLE_CLOSED,
+    NextRequest,
     SplitRequest,
     handle_opened,
     lookup_next_fields,
     only_handle,
+    rows_answer,
     split_get_props,
     split_lookup_begin,
 )
 from mqis.wire.ndr import ContextHandle, Syntax
+from mqis.wire.ndr.packed import encode_packed_variants
 
 V = TypeVar("V")
 
@@ -55,6 +64,13 @@ class Remembering(Protocol):
     def standing(self, call: IncomingCall) -> Hashable:
         """Equal as long as the rights of a caller are the same."""
 
+    def view(self) -> AbstractContextManager[View]: ...
+
+    def guard(self, call: IncomingCall) -> Guard: ...
+
+    def watched(self, call: IncomingCall, view: View) -> WatchedView | None:
+        """The view for an answer that is to be remembered; None: it is not."""
+
     def recall(self, question: Hashable, *, stranger: bool) -> Any:
         """The remembered answer to a question of a user or a stranger; None if there is none."""
 
@@ -66,8 +82,28 @@ class DirectoryShortcuts:
         self._directory = directory
 
     def get_props(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
-        found: bytes | None = self._recall(call, split_get_props(stub), syntax)
-        return found
+        request = split_get_props(stub)
+        found: bytes | None = self._recall(call, request, syntax)
+        if found is not None or request is None or call.question is None:
+            return found
+        return self._read(call, request, syntax)
+
+    def _read(self, call: IncomingCall, request: SplitRequest, syntax: Syntax) -> bytes | None:
+        planned = plan_read_of(call.opnum, request, syntax)
+        if planned is None:
+            return None
+        plan, name = planned
+        directory = self._directory
+        guard = directory.guard(call)
+        with directory.view() as view:
+            answer = plan.answer(view, guard, name)
+            if answer is None:
+                return None
+            # To remember an answer takes as long as to make it, so only what is asked for again is.
+            watched = directory.watched(call, view) if answer.again else None
+            if watched is not None and plan.answer(watched, guard, name) is not None:
+                remember_answer(watched, call.question, answer.data)
+        return answer.data
 
     def lookup_begin(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
         found: LookupState | None = self._recall(call, split_lookup_begin(stub), syntax)
@@ -86,14 +122,17 @@ class DirectoryShortcuts:
         if request is None or not self._is_unsigned(call, request.auth):
             return None
         state = self._find(call, request.handle, LookupState)
-        if state is None or state.pages is None:
-            return None
-        if state.admitted_by != self._directory.standing(call):
+        if state is None or state.admitted_by != self._directory.standing(call):
             return None
         page = (state.position, request.size, request.signature_size, syntax)
-        found = state.pages.known.get(page)
+        found = None if state.pages is None else state.pages.known.get(page)
         if found is None:
-            call.question = page
+            found = _copied_page(state, request, syntax)
+            if state.pages is not None:
+                call.question = page
+                if found is not None:
+                    state.pages.keep(page, *found)
+        if found is None:
             return None
         rows, answer = found
         state.position += rows
@@ -132,6 +171,21 @@ class DirectoryShortcuts:
             return self._directory.handles.find(call, ContextHandle(uuid), kind)
         except RpcFault:
             return None
+
+
+def _copied_page(
+    state: LookupState, request: NextRequest, syntax: Syntax
+) -> tuple[int, bytes] | None:
+    """The number of rows and the answer with them; None: its handler answers."""
+    if request.size > MAX_ENTRIES or request.signature_size > dscomm.MAX_SIGNATURE:
+        return None
+    rows = state.packed_page(request.size)
+    values = encode_packed_variants(chain.from_iterable(rows), syntax)
+    if not rows or values is None:
+        return None
+    count = len(rows) * len(state.columns)
+    answer = rows_answer(values, count, request.size, request.signature_size, syntax)
+    return len(rows), answer
 
 
 def remember_answer(view: WatchedView, question: Hashable, answer: bytes) -> None:
