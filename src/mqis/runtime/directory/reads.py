@@ -54,12 +54,6 @@ class RequestShape(NamedTuple):
     signature_size: bytes
 
 
-class PlanAnswer(NamedTuple):
-    data: bytes
-    #: True if the last read of the object was one by the same plan.
-    again: bool
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapePlan:
     """A shape, decoded and checked."""
@@ -69,7 +63,7 @@ class ShapePlan:
     signature_size: int
     syntax: Syntax
 
-    def answer(self, view: View, guard: Guard, name: str | Guid) -> PlanAnswer | None:
+    def answer(self, view: View, guard: Guard, name: str | Guid) -> bytes | None:
         """The answer about an object; None: its handler answers."""
         path, guid = (name, None) if isinstance(name, str) else (None, name)
         obj = find_readable(view, guard, Target(self.object_type, path, guid), self.read)
@@ -77,9 +71,8 @@ class ShapePlan:
             return None
         bag = obj.properties if isinstance(obj.properties, PropertyBag) else None
         if bag is not None and bag.shown is not None and bag.shown[0] is self:
-            return PlanAnswer(bag.shown[1], again=True)
-        answer = self._encoded(obj, bag, view)
-        return None if answer is None else PlanAnswer(answer, again=False)
+            return bag.shown[1]
+        return self._encoded(obj, bag, view)
 
     def _encoded(self, obj: DirectoryObject, bag: PropertyBag | None, view: View) -> bytes | None:
         packed = self.read.packed(obj, view)

@@ -47,6 +47,8 @@ V = TypeVar("V")
 
 #: The longest request and answer, and the largest lookup, that are remembered.
 MAX_REQUEST, MAX_ANSWER, MAX_LOOKUP = 2_048, 16_384, 512 * 1024
+#: Questions that were asked once, of which no answer is remembered.
+MAX_ASKED = 16_384
 #: What the encoded pages of a lookup may take, in multiples of its rows.
 PAGES = 4
 
@@ -80,33 +82,34 @@ class DirectoryShortcuts:
 
     def __init__(self, directory: Remembering) -> None:
         self._directory = directory
+        #: The hashes of questions that were asked since the set was full.
+        self._asked: set[int] = set()
 
     def get_props(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
         request = split_get_props(stub)
+        if request is None or not self._is_unsigned(call, request.auth):
+            return None
         found: bytes | None = self._recall(call, request, syntax)
-        if found is not None or request is None or call.question is None:
-            return found
-        return self._read(call, request, syntax)
+        return self._read(call, request, syntax) if found is None else found
 
     def _read(self, call: IncomingCall, request: SplitRequest, syntax: Syntax) -> bytes | None:
         planned = plan_read_of(call.opnum, request, syntax)
         if planned is None:
             return None
         plan, name = planned
-        directory = self._directory
-        guard = directory.guard(call)
-        with directory.view() as view:
-            answer = plan.answer(view, guard, name)
-            if answer is None:
-                return None
-            # To remember an answer takes as long as to make it, so only what is asked for again is.
-            watched = directory.watched(call, view) if answer.again else None
-            if watched is not None and plan.answer(watched, guard, name) is not None:
-                remember_answer(watched, call.question, answer.data)
-        return answer.data
+        guard = self._directory.guard(call)
+        with self._directory.view() as view:
+            watched = self._directory.watched(call, view)
+            answer = plan.answer(view if watched is None else watched, guard, name)
+            if answer is not None and watched is not None:
+                remember_answer(watched, call.question, answer)
+        return answer
 
     def lookup_begin(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
-        found: LookupState | None = self._recall(call, split_lookup_begin(stub), syntax)
+        request = split_lookup_begin(stub)
+        if request is None or not self._is_unsigned(call, request.auth):
+            return None
+        found: LookupState | None = self._recall(call, request, syntax)
         if found is None:
             return None
         handles = self._directory.handles
@@ -148,17 +151,25 @@ class DirectoryShortcuts:
             return None
         return HANDLE_CLOSED
 
-    def _recall(self, call: IncomingCall, request: SplitRequest | None, syntax: Syntax) -> Any:
-        """What is remembered of a request; a question for later, if that is nothing."""
-        if request is None or len(request.before) > MAX_REQUEST:
-            return None
-        if not self._is_unsigned(call, request.auth):
+    def _recall(self, call: IncomingCall, request: SplitRequest, syntax: Syntax) -> Any:
+        """What is remembered of a request; a question for later, if that is nothing.
+
+        To remember an answer takes as long as to make it, so a question is one that was asked
+        before.
+        """
+        if len(request.before) > MAX_REQUEST:
             return None
         asked = (call.opnum, syntax, request.before, request.behind)
         question = (self._directory.rights, call.identity, asked)
         found = self._directory.recall(question, stranger=not has_name(call.identity))
         if found is None:
-            call.question = question
+            number = hash(question)
+            if number in self._asked:
+                call.question = question
+            else:
+                if len(self._asked) >= MAX_ASKED:
+                    self._asked.clear()
+                self._asked.add(number)
         return found
 
     def _is_unsigned(self, call: IncomingCall, auth: Guid) -> bool:
