@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,12 @@ async def test_the_handler_gives_the_same_bytes(
 
     handled: list[object] = []
     get = DscommService._get
-    monkeypatch.setattr(DscommService, "_get", lambda *given: handled.append(given) or get(*given))
+
+    def count(service: DscommService, *given: Any) -> Any:
+        handled.append(given)
+        return get(service, *given)
+
+    monkeypatch.setattr(DscommService, "_get", count)
     copied = await answers(tmp_path / "a.db", syntax, ask)
     assert handled == []
     monkeypatch.setattr(ShapePlan, "answer", lambda *_given: None)

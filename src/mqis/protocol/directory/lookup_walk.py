@@ -80,7 +80,8 @@ class LookupState:
 
     def _page(self, size: int) -> Iterator[bytes]:
         first = self.position
-        return self.form.bounded(self.rows[first : first + size // len(self.columns)])
+        rows = self.rows[first : first + size // len(self.columns)]
+        return self.form.bounded(rows)
 
     def judge_again(self, admit: Callable[[Guid], bool], size: int) -> int:
         """Leaves out the next objects that ``admit`` refuses now.

@@ -60,9 +60,7 @@ def get_properties(
 ) -> tuple[PropVariant, ...]:
     """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
     plan = plan_read(target.object_type, ids, types)
-    if target.object_type is ObjectType.USER and target.path is not None:
-        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users have no path name")
-    obj = locate(view, target)
+    obj = _locate_read(view, target)
     for access in plan.access:
         guard.check(obj, access, view)
     values = [read(obj, view) for read in plan.reads]
@@ -75,16 +73,20 @@ def find_readable(
     view: View, guard: Guard, target: Target, plan: ReadPlan
 ) -> DirectoryObject | None:
     """The object that a read of these properties is about; None: ``get_properties`` refuses."""
-    if target.object_type is ObjectType.USER and target.path is not None:
-        return None
     try:
-        obj = locate(view, target)
+        obj = _locate_read(view, target)
     except DirectoryError:
         return None
     for access in plan.access:
         if not guard.allows(obj, access, view):
             return None
     return obj
+
+
+def _locate_read(view: View, target: Target) -> DirectoryObject:
+    if target.object_type is ObjectType.USER and target.path is not None:
+        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users have no path name")
+    return locate(view, target)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
