@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -62,9 +63,15 @@ _VALUES: dict[VarType, st.SearchStrategy[Value]] = {
     VarType.VECTOR_CLSID: _several(guids),
 }
 
-_flat = st.sampled_from(sorted(_VALUES)).flatmap(
-    lambda vt: st.builds(PropVariant, st.just(vt), _VALUES[vt])
-)
+
+def values_of(types: Iterable[VarType]) -> st.SearchStrategy[PropVariant]:
+    """Any value of these types."""
+    return st.sampled_from(sorted(types)).flatmap(
+        lambda vt: st.builds(PropVariant, st.just(vt), _VALUES[vt])
+    )
+
+
+_flat = values_of(_VALUES)
 
 
 def _nested(items: st.SearchStrategy[PropVariant]) -> st.SearchStrategy[PropVariant]:

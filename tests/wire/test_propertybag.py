@@ -224,7 +224,7 @@ class TestPackedValue:
         for propid, variant in PROPERTIES.items():
             assert packed_value(PROPERTIES, propid) == variant.packed()
             assert packed_value(bag, propid) == variant.packed()
-            assert bag.tagged(propid) == int(variant.vt).to_bytes(2, "little") + variant.packed()
+            assert bag.typed(propid) == (variant.vt, variant.packed())
 
     def test_none_where_there_is_no_value(self) -> None:
         assert packed_value(PROPERTIES, 9) is None

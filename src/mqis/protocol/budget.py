@@ -19,7 +19,7 @@ What is used up instead of held, such as the bytes that changes add to a journal
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mqis.protocol.authentication import Identity, has_name
 
@@ -31,11 +31,15 @@ class Caller:
     connection: Hashable
     address: Hashable
     identity: Identity | None = None
+    #: True for a caller that has proved no name.
+    stranger: bool = field(init=False, compare=False)
+    #: What its address is counted by: strangers there apart from users.
+    place: Hashable = field(init=False, compare=False)
 
-    @property
-    def stranger(self) -> bool:
-        """True for a caller that has proved no name."""
-        return not has_name(self.identity)
+    def __post_init__(self) -> None:
+        stranger = not has_name(self.identity)
+        object.__setattr__(self, "stranger", stranger)
+        object.__setattr__(self, "place", (self.address, stranger))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class Budget:
         quota = self.quota
         return (
             self._connections.get(caller.connection, 0) + amount <= quota.connection
-            and self._addresses.get((caller.address, caller.stranger), 0) + amount <= quota.address
+            and self._addresses.get(caller.place, 0) + amount <= quota.address
             and self.used + amount <= quota.process
             and not (caller.stranger and self._anonymous + amount > quota.anonymous)
         )
@@ -112,7 +116,7 @@ class Budget:
         held = self._connections.get(caller.connection, 0)
         if held + amount > quota.connection:
             return Shortage("this connection", held, quota.connection)
-        held = self._addresses.get((caller.address, caller.stranger), 0)
+        held = self._addresses.get(caller.place, 0)
         if held + amount > quota.address:
             return Shortage("this address", held, quota.address)
         if self.used + amount > quota.process:
@@ -124,7 +128,7 @@ class Budget:
         if caller.stranger:
             self._anonymous += amount
         _add(self._connections, caller.connection, amount)
-        _add(self._addresses, (caller.address, caller.stranger), amount)
+        _add(self._addresses, caller.place, amount)
 
 
 def _add(counts: dict[Hashable, int], key: Hashable, amount: int) -> None:

@@ -28,7 +28,6 @@ PackedValues = dict[int, tuple[int, bytes]]
 
 _COUNT = Struct("<H")
 _ENTRY = Struct("<IHI")
-_NUMBER = Struct("<H")
 
 
 @lru_cache(maxsize=128)
@@ -122,7 +121,7 @@ class PropertyBag(Mapping[int, PropVariant]):
     damaged value raises ``WireError`` on access.
     """
 
-    __slots__ = ("_decoded", "_ids", "_table", "data", "values_at")
+    __slots__ = ("_decoded", "_ids", "_table", "data", "shown", "values_at")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -138,6 +137,8 @@ class PropertyBag(Mapping[int, PropVariant]):
         if len(set(self._ids)) != count:
             raise WireError("the table contains a property twice", _COUNT.size)
         self._decoded: dict[int, PropVariant] = {}
+        #: A list of properties that was read, and what it shows on the wire.
+        self.shown: tuple[object, bytes] | None = None
 
     def entries(self) -> list[tuple[int, int, int]]:
         """The identifier, the variant type and the value's offset of each property."""
@@ -180,18 +181,18 @@ class PropertyBag(Mapping[int, PropVariant]):
 
     def packed(self, propid: int) -> bytes | None:
         """The encoded value, up to the start of the next one, not decoded."""
-        tagged = self.tagged(propid)
-        return None if tagged is None else tagged[2:]
+        found = self.typed(propid)
+        return None if found is None else found[1]
 
-    def tagged(self, propid: int) -> bytes | None:
-        """The encoded value after its variant type, in the form that ``decode_tagged`` reads."""
+    def typed(self, propid: int) -> tuple[int, bytes] | None:
+        """The variant type and the encoded value, not decoded."""
         try:
             at = 3 * self._ids.index(propid)
         except ValueError:
             return None
         table, start = self._table, self.values_at
         end = start + table[at + 5] if at + 5 < len(table) else None
-        return _NUMBER.pack(table[at + 1]) + self.data[start + table[at + 2] : end]
+        return table[at + 1], self.data[start + table[at + 2] : end]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._ids)

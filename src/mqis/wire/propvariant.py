@@ -105,6 +105,17 @@ class PropVariant:
             return cls(vt, _decode_variants(reader, depth))
         return cls.decode(reader, vt)
 
+    @classmethod
+    def from_packed(cls, number: int, data: bytes) -> PropVariant:
+        """Decodes a packed value that is all of ``data``."""
+        vt = _BY_NUMBER.get(number)
+        if vt is None:
+            raise WireError(f"variant type 0x{number:04x} is not one of MS-MQDS 2.2.3", 0)
+        reader = Reader(data)
+        found = cls.decode(reader, vt)
+        reader.expect_end(str(vt))
+        return found
+
 
 _BY_NUMBER = {int(vt): vt for vt in VarType}
 _set_vt = vars(PropVariant)["vt"].__set__

@@ -444,7 +444,9 @@ class TestRefusals:
             before = memory.used
             await end(one, (await begin(one, wanted(101))).handle)
             assert memory.used == before
-            each = 1024 + 10 * (16 + 2 + 16 + 48)  # ten queues: row, tag, identifier, overhead
+            each = 1024 + 10 * (
+                16 + 6 + 16 + 48
+            )  # ten queues: row, type and size, identifier, overhead
             room = before + 2 * each + 1024 + 600
             memory.quota = Quota(room, room, room, room)
             begun = [(await begin(c, wanted(101))) for c in (one, two, one)]

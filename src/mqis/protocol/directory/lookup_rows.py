@@ -3,25 +3,23 @@
 A lookup keeps its rows from its beginning to its end, and a client may have many of them open. As
 bytes they take a quarter of what the values take as objects, how much that is can be counted, and
 the garbage collector has nothing to search. A column that a client names twice is kept once. A
-row begins with the identifier of its object, by which its permissions are looked up again.
+row begins with the identifier of its object, by which its permissions are looked up again, and a
+table of the types and sizes of its values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from struct import Struct
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.read_mapping import reader_of
-from mqis.protocol.directory.types.catalogue import COMPUTED
+from mqis.protocol.directory.read_mapping import Packed, packed_reader_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propertybag import PropertyBag
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.reader import Reader
 
 Row = tuple[PropVariant, ...]
 
@@ -31,8 +29,7 @@ ROW_BYTES = 48
 MAX_ROW_BYTES = 4 * 1024 * 1024
 
 _ID_SIZE = 16
-_TAGS = {vt: int(vt).to_bytes(2, "little") for vt in VarType}
-_NULL = _TAGS[VarType.NULL]
+_NULL: Packed = (int(VarType.NULL), b"")
 
 
 def object_of(row: bytes) -> Guid:
@@ -43,30 +40,33 @@ def object_of(row: bytes) -> Guid:
 class RowFormat:
     """Makes rows of objects, and values of rows, for one set of columns."""
 
-    __slots__ = ("_kept", "_places", "_repeats", "columns")
+    __slots__ = ("_places", "_repeats", "_table", "columns")
 
     def __init__(self, columns: Sequence[PropId]) -> None:
         self.columns = tuple(columns)
         kept = tuple(dict.fromkeys(self.columns))
-        self._kept = len(kept)
+        self._table = Struct("<" + "HI" * len(kept))
         self._places = tuple(kept.index(propid) for propid in self.columns)
         self._repeats = tuple(self.columns.count(propid) for propid in kept)
 
     def packer(self, view: View) -> Callable[[DirectoryObject], bytes]:
         """From an object to its row; a column without a value is VT_NULL."""
-        packs = [_pack_of(propid) for propid in dict.fromkeys(self.columns)]
+        reads = [packed_reader_of(propid) for propid in dict.fromkeys(self.columns)]
+        table_of = self._table.pack
 
         def pack(obj: DirectoryObject) -> bytes:
-            packed = [pack_one(obj, view) for pack_one in packs]
-            row = obj.id.raw + b"".join(packed)
+            values = [read(obj, view) or _NULL for read in reads]
+            table = [number for vt, packed in values for number in (vt, len(packed))]
+            row = b"".join((obj.id.raw, table_of(*table), *[packed for _, packed in values]))
             if len(row) * len(self.columns) > MAX_ROW_BYTES:
-                self._check_size(packed)
+                self._check_size(values)
             return row
 
         return pack
 
-    def _check_size(self, packed: Sequence[bytes]) -> None:
-        size = sum(map(int.__mul__, map(len, packed), self._repeats))
+    def _check_size(self, values: Sequence[Packed]) -> None:
+        sizes = [len(packed) for _, packed in values]
+        size = sum(map(int.__mul__, sizes, self._repeats))
         if size > MAX_ROW_BYTES:
             raise DirectoryError(
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
@@ -82,29 +82,15 @@ class RowFormat:
                 return
             yield row
 
+    def split(self, row: bytes) -> list[Packed]:
+        """The packed values in the order of the columns."""
+        table = self._table.unpack_from(row, _ID_SIZE)
+        at, values = _ID_SIZE + self._table.size, []
+        for vt, size in zip(table[::2], table[1::2], strict=True):
+            values.append((vt, row[at : at + size]))
+            at += size
+        return [values[place] for place in self._places]
+
     def unpack(self, row: bytes) -> Row:
         """The values in the order of the columns."""
-        reader = Reader(row, _ID_SIZE)
-        values = [PropVariant.decode_tagged(reader) for _ in range(self._kept)]
-        reader.expect_end("the row")
-        return tuple([values[place] for place in self._places])
-
-
-_Pack = Callable[[DirectoryObject, View], bytes]
-
-
-@cache
-def _pack_of(propid: PropId) -> _Pack:
-    """Returns the function that packs one column: stored bytes are copied."""
-    read = reader_of(propid)
-
-    def pack_value(obj: DirectoryObject, view: View) -> bytes:
-        value = read(obj, view)
-        return _NULL if value is None else _TAGS[value.vt] + value.packed()
-
-    def pack_stored(obj: DirectoryObject, view: View) -> bytes:
-        stored = obj.properties
-        found = stored.tagged(propid) if isinstance(stored, PropertyBag) else None
-        return pack_value(obj, view) if found is None else found
-
-    return pack_value if propid in COMPUTED else pack_stored
+        return tuple([PropVariant.from_packed(vt, packed) for vt, packed in self.split(row)])

@@ -6,7 +6,7 @@ whoever acts for a client passes ``admit``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from mqis.protocol.directory.guard import Access
 from mqis.protocol.directory.lookup_query import Descending, Query
 from mqis.protocol.directory.lookup_rows import ROW_BYTES, Row, RowFormat, object_of
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.read_mapping import Packed
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
@@ -71,9 +72,16 @@ class LookupState:
 
         Fewer of large ones: one answer has a bounded number of bytes, and at least one object.
         """
+        return [self.form.unpack(row) for row in self._page(size)]
+
+    def packed_page(self, size: int) -> list[list[Packed]]:
+        """The same with values as they are stored."""
+        return [self.form.split(row) for row in self._page(size)]
+
+    def _page(self, size: int) -> Iterator[bytes]:
         first = self.position
         rows = self.rows[first : first + size // len(self.columns)]
-        return [self.form.unpack(row) for row in self.form.bounded(rows)]
+        return self.form.bounded(rows)
 
     def judge_again(self, admit: Callable[[Guid], bool], size: int) -> int:
         """Leaves out the next objects that ``admit`` refuses now.

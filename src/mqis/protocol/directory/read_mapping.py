@@ -7,14 +7,18 @@ from functools import cache
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import COMPUTED, DEFAULTS, ROWS, ids_where
+from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.propertybag import PropertyBag
 from mqis.wire.propvariant import PropVariant
 
+#: What an object has beside its properties.
+_OUTSIDE = {PropertyRole.IDENTIFIER, PropertyRole.SEQUENCE, PropertyRole.PARTITION}
 _READABLE = ids_where(lambda row: row.readable)
 
 
@@ -78,3 +82,34 @@ def reader_of(propid: int) -> Read:
         return None if value is None else PropVariant(vt, value)
 
     return read_computed
+
+
+#: A variant type and the value's packed bytes.
+Packed = tuple[int, bytes]
+#: ``Read`` of the packed value.
+ReadPacked = Callable[[DirectoryObject, View], Packed | None]
+
+
+@cache
+def packed_reader_of(propid: int) -> ReadPacked:
+    """Returns the function that reads a property packed: stored bytes are copied, not decoded."""
+    read, default = reader_of(propid), default_of(propid)
+    otherwise = None if default is None else (int(default.vt), default.packed())
+
+    def pack_value(obj: DirectoryObject, view: View) -> Packed | None:
+        value = read(obj, view)
+        return None if value is None else (value.vt, value.packed())
+
+    def copy_stored(obj: DirectoryObject, view: View) -> Packed | None:
+        stored = obj.properties
+        if isinstance(stored, PropertyBag):
+            return stored.typed(propid) or otherwise
+        return pack_value(obj, view)
+
+    return pack_value if propid in COMPUTED else copy_stored
+
+
+def is_own(propid: int) -> bool:
+    """Returns whether a property shows what is in the object alone, under whatever number."""
+    row = ROWS[propid]
+    return propid not in COMPUTED or row.role in _OUTSIDE or row.computed is None

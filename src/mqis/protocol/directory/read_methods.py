@@ -18,7 +18,15 @@ from mqis.protocol.directory.lookup_query import Order, Query, SortKey
 from mqis.protocol.directory.lookup_walk import LookupState, Walk, finish_walk, walk_directory
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.read_mapping import Read, check_readable, read_property, reader_of
+from mqis.protocol.directory.read_mapping import (
+    Packed,
+    Read,
+    check_readable,
+    is_own,
+    packed_reader_of,
+    read_property,
+    reader_of,
+)
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.directory.types.catalogue import EXTENDED, ids_where
@@ -51,40 +59,68 @@ def get_properties(
     types: Sequence[VarType],
 ) -> tuple[PropVariant, ...]:
     """S_DSGetProps, S_DSGetPropsGuid (3.1.4.7, 3.1.4.8)."""
-    checked = _checked_list(target.object_type, tuple(ids))
-    if types != checked.any_types:
-        _check_types(checked.properties, types)
-    if target.object_type is ObjectType.USER and target.path is not None:
-        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users have no path name")
-    obj = locate(view, target)
-    for access in checked.access:
+    plan = plan_read(target.object_type, ids, types)
+    obj = _locate_read(view, target)
+    for access in plan.access:
         guard.check(obj, access, view)
-    values = [read(obj, view) for read in checked.reads]
+    values = [read(obj, view) for read in plan.reads]
     if not all(values):
-        raise _no_value(obj, checked.properties[values.index(None)])
+        raise _no_value(obj, plan.properties[values.index(None)])
     return tuple(values)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class _CheckedList:
+def find_readable(
+    view: View, guard: Guard, target: Target, plan: ReadPlan
+) -> DirectoryObject | None:
+    """The object that a read of these properties is about; None: ``get_properties`` refuses."""
+    try:
+        obj = _locate_read(view, target)
+    except DirectoryError:
+        return None
+    for access in plan.access:
+        if not guard.allows(obj, access, view):
+            return None
+    return obj
+
+
+def _locate_read(view: View, target: Target) -> DirectoryObject:
+    if target.object_type is ObjectType.USER and target.path is not None:
+        raise DirectoryError(HResult.MQ_ERROR_INVALID_PARAMETER, "users have no path name")
+    return locate(view, target)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadPlan:
     """The list of one read, checked."""
 
     properties: tuple[Property, ...]
     reads: tuple[Read, ...]
     access: tuple[Access, ...]
-    #: The types of a caller who takes the properties as they are, as nearly all do.
-    any_types: tuple[VarType, ...]
+    #: True if an object alone determines what they show.
+    is_own: bool
+
+    def packed(self, obj: DirectoryObject, view: View) -> list[Packed] | None:
+        """The values as they are stored; None if one is missing."""
+        found = [packed_reader_of(entry.id)(obj, view) for entry in self.properties]
+        return None if None in found else found  # type: ignore[return-value]
+
+
+def plan_read(object_type: ObjectType, ids: Sequence[int], types: Sequence[VarType]) -> ReadPlan:
+    """Checks the list of a read, and the types that its caller expects."""
+    plan = _checked_list(object_type, tuple(ids))
+    _check_types(plan.properties, types)
+    return plan
 
 
 @lru_cache(maxsize=1024)
-def _checked_list(object_type: ObjectType, ids: tuple[int, ...]) -> _CheckedList:
+def _checked_list(object_type: ObjectType, ids: tuple[int, ...]) -> ReadPlan:
     """Programs ask for the same few lists all the time; one that is refused is not remembered."""
     wanted = [check_readable(object_type, propid) for propid in ids]
-    return _CheckedList(
+    return ReadPlan(
         tuple(PROPERTIES[propid] for propid in wanted),
         tuple(map(reader_of, wanted)),
         _access_for(wanted),
-        (VarType.NULL,) * len(wanted),
+        all(map(is_own, wanted)),
     )
 
 

@@ -12,32 +12,43 @@ The auth handle is no part of a question, but it has to be valid each time.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import AbstractContextManager
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from mqis.protocol.authentication import has_name
+from mqis.protocol.directory.guard import Guard
 from mqis.protocol.directory.lookup_walk import LookupPages, LookupState
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.ports import WatchedView
+from mqis.protocol.ports import View, WatchedView
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.runtime.directory.handles import HandleTable
+from mqis.runtime.directory.reads import plan_read_of
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.wire.guid import Guid
+from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.query import MAX_ENTRIES
 from mqis.wire.mqds.shortstubs import (
     HANDLE_CLOSED,
+    NextRequest,
     SplitRequest,
     handle_opened,
     lookup_next_fields,
     only_handle,
+    rows_answer,
     split_get_props,
     split_lookup_begin,
 )
 from mqis.wire.ndr import ContextHandle, Syntax
+from mqis.wire.ndr.packed import encode_packed_variants
 
 V = TypeVar("V")
 
 #: The longest request and answer, and the largest lookup, that are remembered.
 MAX_REQUEST, MAX_ANSWER, MAX_LOOKUP = 2_048, 16_384, 512 * 1024
+#: Questions that were asked once, of which no answer is remembered.
+MAX_ASKED = 16_384
 #: What the encoded pages of a lookup may take, in multiples of its rows.
 PAGES = 4
 
@@ -55,6 +66,13 @@ class Remembering(Protocol):
     def standing(self, call: IncomingCall) -> Hashable:
         """Equal as long as the rights of a caller are the same."""
 
+    def view(self) -> AbstractContextManager[View]: ...
+
+    def guard(self, call: IncomingCall) -> Guard: ...
+
+    def watched(self, call: IncomingCall, view: View) -> WatchedView | None:
+        """The view for an answer that is to be remembered; None: it is not."""
+
     def recall(self, question: Hashable, *, stranger: bool) -> Any:
         """The remembered answer to a question of a user or a stranger; None if there is none."""
 
@@ -64,13 +82,34 @@ class DirectoryShortcuts:
 
     def __init__(self, directory: Remembering) -> None:
         self._directory = directory
+        #: The hashes of questions that were asked since the set was full.
+        self._asked: set[int] = set()
 
     def get_props(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
-        found: bytes | None = self._recall(call, split_get_props(stub), syntax)
-        return found
+        request = split_get_props(stub)
+        if request is None or not self._is_unsigned(call, request.auth):
+            return None
+        found: bytes | None = self._recall(call, request, syntax)
+        return self._read(call, request, syntax) if found is None else found
+
+    def _read(self, call: IncomingCall, request: SplitRequest, syntax: Syntax) -> bytes | None:
+        planned = plan_read_of(call.opnum, request, syntax)
+        if planned is None:
+            return None
+        plan, name = planned
+        guard = self._directory.guard(call)
+        with self._directory.view() as view:
+            watched = self._directory.watched(call, view)
+            answer = plan.answer(view if watched is None else watched, guard, name)
+            if answer is not None and watched is not None:
+                remember_answer(watched, call.question, answer)
+        return answer
 
     def lookup_begin(self, call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
-        found: LookupState | None = self._recall(call, split_lookup_begin(stub), syntax)
+        request = split_lookup_begin(stub)
+        if request is None or not self._is_unsigned(call, request.auth):
+            return None
+        found: LookupState | None = self._recall(call, request, syntax)
         if found is None:
             return None
         handles = self._directory.handles
@@ -86,14 +125,17 @@ class DirectoryShortcuts:
         if request is None or not self._is_unsigned(call, request.auth):
             return None
         state = self._find(call, request.handle, LookupState)
-        if state is None or state.pages is None:
-            return None
-        if state.admitted_by != self._directory.standing(call):
+        if state is None or state.admitted_by != self._directory.standing(call):
             return None
         page = (state.position, request.size, request.signature_size, syntax)
-        found = state.pages.known.get(page)
+        found = None if state.pages is None else state.pages.known.get(page)
         if found is None:
-            call.question = page
+            found = _copied_page(state, request, syntax)
+            if state.pages is not None:
+                call.question = page
+                if found is not None:
+                    state.pages.keep(page, *found)
+        if found is None:
             return None
         rows, answer = found
         state.position += rows
@@ -109,17 +151,25 @@ class DirectoryShortcuts:
             return None
         return HANDLE_CLOSED
 
-    def _recall(self, call: IncomingCall, request: SplitRequest | None, syntax: Syntax) -> Any:
-        """What is remembered of a request; a question for later, if that is nothing."""
-        if request is None or len(request.before) > MAX_REQUEST:
-            return None
-        if not self._is_unsigned(call, request.auth):
+    def _recall(self, call: IncomingCall, request: SplitRequest, syntax: Syntax) -> Any:
+        """What is remembered of a request; a question for later, if that is nothing.
+
+        To remember an answer takes as long as to make it, so a question is one that was asked
+        before.
+        """
+        if len(request.before) > MAX_REQUEST:
             return None
         asked = (call.opnum, syntax, request.before, request.behind)
         question = (self._directory.rights, call.identity, asked)
         found = self._directory.recall(question, stranger=not has_name(call.identity))
         if found is None:
-            call.question = question
+            number = hash(question)
+            if number in self._asked:
+                call.question = question
+            else:
+                if len(self._asked) >= MAX_ASKED:
+                    self._asked.clear()
+                self._asked.add(number)
         return found
 
     def _is_unsigned(self, call: IncomingCall, auth: Guid) -> bool:
@@ -132,6 +182,21 @@ class DirectoryShortcuts:
             return self._directory.handles.find(call, ContextHandle(uuid), kind)
         except RpcFault:
             return None
+
+
+def _copied_page(
+    state: LookupState, request: NextRequest, syntax: Syntax
+) -> tuple[int, bytes] | None:
+    """The number of rows and the answer with them; None: its handler answers."""
+    if request.size > MAX_ENTRIES or request.signature_size > dscomm.MAX_SIGNATURE:
+        return None
+    rows = state.packed_page(request.size)
+    values = encode_packed_variants(chain.from_iterable(rows), syntax)
+    if not rows or values is None:
+        return None
+    count = len(rows) * len(state.columns)
+    answer = rows_answer(values, count, request.size, request.signature_size, syntax)
+    return len(rows), answer
 
 
 def remember_answer(view: WatchedView, question: Hashable, answer: bytes) -> None:

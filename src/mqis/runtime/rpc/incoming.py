@@ -30,6 +30,7 @@ class IncomingCall:
     question: Hashable = None
     #: Called with the stub of the answer, to remember it.
     keep: Callable[[bytes], None] | None = None
+    _caller: Caller | None = None
 
     @property
     def peer(self) -> str:
@@ -39,7 +40,9 @@ class IncomingCall:
     @property
     def caller(self) -> Caller:
         """The caller that this call's handles and lookups are charged to."""
-        return Caller(self.group, source_of(self.peer), self.identity)
+        if self._caller is None:
+            self._caller = Caller(self.group, source_of(self.peer), self.identity)
+        return self._caller
 
     def create_handle(self, value: object, rundown: Callable[[], None] | None = None) -> Guid:
         """Creates a context handle that is charged to this caller; a fault if it has too many."""

@@ -11,11 +11,18 @@ from struct import Struct
 from typing import NamedTuple
 
 from mqis.wire.guid import Guid
+from mqis.wire.ndr import MAX_COUNT, Syntax
 
 _HANDLE_SIZE = 20
 _NUMBER_SIZE = 4
+#: The values of S_DSGetProps follow their number, at a multiple of 8.
+_VALUES_AT = 8
 _NO_ATTRIBUTES = bytes(4)
 _NEXT = Struct("<20sI20sI")
+#: The object type, and the counts of a string or the pointer to a GUID.
+_BY_PATH = {Syntax.NDR20: Struct("<4sIII"), Syntax.NDR64: Struct("<4s4xQQQ")}
+_ROWS_HEAD = {Syntax.NDR20: Struct("<IIII"), Syntax.NDR64: Struct("<I4xQQQ")}
+_BY_GUID = {Syntax.NDR20: Struct("<4sI"), Syntax.NDR64: Struct("<4s4xQ")}
 
 #: The answer of S_DSLookupEnd: the null handle and MQ_OK.
 HANDLE_CLOSED = bytes(_HANDLE_SIZE + _NUMBER_SIZE)
@@ -27,6 +34,17 @@ class SplitRequest(NamedTuple):
     before: bytes
     behind: bytes
     auth: Guid
+
+
+class NamedObject(NamedTuple):
+    """A request that names an object, divided into the name and what others share with it."""
+
+    name: str | Guid
+    #: The object type as it stands there, and the place of the rest in a block of eight bytes.
+    kind: bytes
+    at: int
+    #: What is between the name and the auth handle.
+    rest: bytes
 
 
 class NextRequest(NamedTuple):
@@ -41,6 +59,63 @@ class NextRequest(NamedTuple):
 def split_get_props(stub: bytes) -> SplitRequest | None:
     """S_DSGetProps, S_DSGetPropsGuid: the auth handle and the signature's size are the last."""
     return _split(stub, len(stub) - _HANDLE_SIZE - _NUMBER_SIZE)
+
+
+def split_path(before: bytes, syntax: Syntax) -> NamedObject | None:
+    """S_DSGetProps: the path, a string that ends at its only zero character."""
+    form = _BY_PATH[syntax]
+    if len(before) < form.size:
+        return None
+    kind, maximum, first, count = form.unpack_from(before)
+    end = form.size + 2 * count
+    if first or not 1 <= count <= maximum <= MAX_COUNT or end > len(before):
+        return None
+    text = before[form.size : end].decode("utf-16-le", "surrogatepass")
+    if text.find("\0") != len(text) - 1:
+        return None
+    return NamedObject(text[:-1], kind, end & 7, before[end:])
+
+
+def split_guid(before: bytes, syntax: Syntax) -> NamedObject | None:
+    """S_DSGetPropsGuid: a pointer, which may be null, and the GUID."""
+    form = _BY_GUID[syntax]
+    end = form.size + len(Guid.NULL.raw)
+    if len(before) < end:
+        return None
+    kind, pointer = form.unpack_from(before)
+    if not pointer:
+        return None
+    return NamedObject(Guid(before[form.size : end]), kind, end & 7, before[end:])
+
+
+def nameless(found: NamedObject, syntax: Syntax, *, by_path: bool) -> bytes:
+    """The bytes before the auth handle, with a name that is none."""
+    if not by_path:
+        return _BY_GUID[syntax].pack(found.kind, 1) + Guid.NULL.raw + found.rest
+    form = _BY_PATH[syntax]
+    count = ((found.at - form.size - 2) % 8) // 2 + 1  # so that the rest is where it was
+    name = " ".encode("utf-16-le") * (count - 1) + bytes(2)
+    return form.pack(found.kind, count, 0, count) + name + found.rest
+
+
+def properties_answer(values: bytes, count: int, signature_size: int, syntax: Syntax) -> bytes:
+    """The answer of S_DSGetProps: encoded values, a signature of zeros, and MQ_OK."""
+    answer = count.to_bytes(_VALUES_AT, "little") + values
+    return answer + unsigned_end(len(answer), signature_size, syntax)
+
+
+def rows_answer(values: bytes, count: int, size: int, signature_size: int, syntax: Syntax) -> bytes:
+    """The answer of S_DSLookupNext: ``count`` encoded values in an array of ``size``."""
+    answer = _ROWS_HEAD[syntax].pack(count, size, 0, count) + values
+    return answer + unsigned_end(len(answer), signature_size, syntax)
+
+
+def unsigned_end(at: int, signature_size: int, syntax: Syntax) -> bytes:
+    """What is behind the values of an answer: a signature of zeros, its size, and MQ_OK."""
+    width = 4 if syntax is Syntax.NDR20 else 8
+    number = signature_size.to_bytes(width, "little")
+    signature = bytes(signature_size + (-signature_size & 3))
+    return bytes(-at & (width - 1)) + number + signature + number[:4] + bytes(_NUMBER_SIZE)
 
 
 def split_lookup_begin(stub: bytes) -> SplitRequest | None:

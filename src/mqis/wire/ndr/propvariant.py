@@ -18,7 +18,7 @@ where the peer sends only that (the [in] side of S_DSGetProps, MS-MQDS 3.1.4.7).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -358,6 +358,11 @@ def _variant_codec(dialect: Dialect) -> tuple[Codec, _Arms]:
     codec = Codec(8, minimum, encode, decode, encode_deferred, resolve, many=many)
     _add_vector_of_variants(arms, dialect, codec)
     return codec, arms
+
+
+def blank_variants(dialect: Dialect) -> Mapping[int, bytes]:
+    """A variant of each type without a value, to find the places of its parts."""
+    return _Arms(dialect).blank
 
 
 def _many(arms: _Arms, minimum: int, decode_one: DecodeInline) -> Elements:

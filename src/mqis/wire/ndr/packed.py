@@ -1,0 +1,159 @@
+"""PROPVARIANTs in NDR, copied from their packed bytes instead of decoded and encoded.
+
+A store keeps values packed (``wire.propvariant``), and NDR has the same bytes in another place: a
+number behind both tags, text and octets in a referent behind their count. So an answer is put
+together of slices. Its bytes are those that ``PROPVARIANT`` would encode, referent identifiers
+included. Vectors whose items have pointers or another alignment are left to ``PROPVARIANT``; so are
+damaged values, which raise an error there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from mqis.wire.ndr.propvariant import blank_variants
+from mqis.wire.ndr.stream import FIRST_REFERENT, ZEROS
+from mqis.wire.ndr.syntax import Dialect, Syntax, dialect_of
+from mqis.wire.propvariant import MAX_STRING_UNITS, PACKED_SIZES, VarType
+
+#: A variant type and the value's packed bytes.
+Packed = tuple[int, bytes]
+#: From packed bytes to the count in the inline part and the referent; None: leave it to others.
+_Refer = Callable[[bytes], tuple[bytes, bytes] | None]
+
+#: The sizes of the items of vectors that NDR aligns like their count.
+_ITEMS: dict[int, int] = {
+    VarType.BLOB: 1,
+    VarType.VECTOR_UI1: 1,
+    VarType.VECTOR_UI2: 2,
+    VarType.VECTOR_I4: 4,
+    VarType.VECTOR_UI4: 4,
+    VarType.VECTOR_CLSID: 16,
+}
+#: The sizes of values without a referent.
+_PLAIN: dict[int, int] = {
+    VarType.EMPTY: 0,
+    VarType.NULL: 0,
+    VarType.BOOL: 2,
+    **{vt: size for vt, size in PACKED_SIZES.items() if vt is not VarType.CLSID},
+}
+_COUNT_BYTES = 4
+_BOOLEANS = (b"\0\0", b"\xff\xff")
+
+
+class _PackedCodec:
+    """The layouts of one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._pads_last = dialect.is_ndr64
+        self._identifier = dialect.form(dialect.count_code).pack
+        #: Of types without a referent: what is before the value, its size, and the padding.
+        self._plain: dict[int, tuple[bytes, int, bytes]] = {}
+        #: Of types with one: its alignment, what is before its count or identifier, the padding.
+        self._pointed: dict[int, tuple[int, bytes, bytes]] = {}
+        self._refer: dict[int, _Refer] = {}
+        for vt, blank in blank_variants(dialect).items():
+            self._add(vt, blank, dialect)
+
+    def _add(self, vt: int, blank: bytes, dialect: Dialect) -> None:
+        padding = ZEROS[-len(blank) & 7]
+        width, mask = dialect.count_size, dialect.count_size - 1
+        if vt in _PLAIN:
+            size = _PLAIN[vt]
+            start = 16 if dialect.is_ndr64 or size == 8 else 12 if size == 4 else 10
+            start = min(start, len(blank))
+            self._plain[vt] = blank[:start], size, blank[start + size :] + padding
+        elif vt == VarType.LPWSTR:
+            self._pointed[vt] = mask, blank[:-width], padding
+            self._refer[vt] = _text(dialect)
+        elif vt == VarType.CLSID:
+            self._pointed[vt] = 3, blank[:-width], padding
+            self._refer[vt] = _guid
+        elif vt in _ITEMS:
+            self._pointed[vt] = mask, blank[: -2 * width], padding
+            self._refer[vt] = _items(_ITEMS[vt], dialect)
+
+    def encode(self, values: Iterable[Packed]) -> bytes | None:
+        """The elements of an array that begins at a multiple of 8, then what they point to."""
+        plain, pointed, identifier = self._plain, self._pointed, self._identifier
+        inline: list[bytes] = []
+        referents: list[tuple[int, bytes]] = []
+        padding = b""
+        for vt, packed in values:
+            known = plain.get(vt)
+            if known is not None:
+                head, size, end = known
+                if len(packed) != size or (vt == VarType.BOOL and packed not in _BOOLEANS):
+                    return None
+                inline += (padding, head, packed)
+                padding = end
+                continue
+            found = self._refer[vt](packed) if vt in pointed else None
+            if found is None:
+                return None
+            count, data = found
+            mask, head, end = pointed[vt]
+            if data:
+                number = identifier(FIRST_REFERENT + 4 * len(referents))
+                referents.append((mask, data))
+            else:
+                number = identifier(0)
+            inline += (padding, head, count, number)
+            padding = end
+        if self._pads_last:
+            inline.append(padding)
+        buffer = bytearray().join(inline)
+        for mask, data in referents:
+            gap = -len(buffer) & mask
+            if gap:
+                buffer += ZEROS[gap]
+            buffer += data
+        return bytes(buffer)
+
+
+def _text(dialect: Dialect) -> _Refer:
+    counts = dialect.form(3 * dialect.count_code).pack
+
+    def refer(packed: bytes) -> tuple[bytes, bytes] | None:
+        try:
+            text = packed.decode("utf-16-le", "surrogatepass")
+        except UnicodeDecodeError:
+            return None
+        count = len(packed) // 2
+        if text.find("\0") != len(text) - 1 or not 0 < count <= MAX_STRING_UNITS + 1:
+            return None
+        return b"", counts(count, 0, count) + packed
+
+    return refer
+
+
+def _guid(packed: bytes) -> tuple[bytes, bytes] | None:
+    return (b"", packed) if len(packed) == PACKED_SIZES[VarType.CLSID] else None
+
+
+def _items(size: int, dialect: Dialect) -> _Refer:
+    wide = bytes(dialect.count_size - _COUNT_BYTES)
+
+    def refer(packed: bytes) -> tuple[bytes, bytes] | None:
+        count = packed[:_COUNT_BYTES]
+        if len(packed) != _COUNT_BYTES + int.from_bytes(count, "little") * size:
+            return None
+        items = packed[_COUNT_BYTES:]
+        # The inline count has 32 bits in both dialects; NDR64 pads it. No items have no referent.
+        return count + wide, count + wide + items if items else b""
+
+    return refer
+
+
+@cache
+def _codec(syntax: Syntax) -> _PackedCodec:
+    return _PackedCodec(dialect_of(syntax))
+
+
+def encode_packed_variants(values: Iterable[Packed], syntax: Syntax) -> bytes | None:
+    """Encodes the elements of an array that begins at a multiple of 8, and their referents.
+
+    None if one of them is left to ``PROPVARIANT``.
+    """
+    return _codec(syntax).encode(values)
