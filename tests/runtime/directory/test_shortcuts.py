@@ -16,10 +16,10 @@ from mqis.storage.sqlite import SqliteStore
 from mqis.testing.security import SharedSecret
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
-from mqis.wire.mqds.query import ColumnSet
+from mqis.wire.mqds.query_stubs import ColumnSet
 from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import VarType
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import ADMINISTRATORS
 from tests.protocol.directory.world import INHABITANTS, ORDERS, QUEUE, World, blob, text

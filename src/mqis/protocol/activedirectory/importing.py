@@ -23,9 +23,9 @@ from mqis.protocol.directory.write_mapping import stored_value
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.seqnum import SequenceNumber
 

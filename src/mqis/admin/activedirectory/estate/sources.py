@@ -27,7 +27,7 @@ from mqis.protocol.activedirectory.estate.gathering import (
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.ports import LdapQuery
-from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.wire.ldap import controls
 from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.controls import SdFlags
