@@ -35,15 +35,15 @@ from mqis.config.file import default_toml, override
 from mqis.config.sections import Config
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.runtime.activedirectory.reading import CONTROLS, PAGE_SIZE
-from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.storage.sqlite import SqliteStore
 from mqis.testing.ports import free_port
 from mqis.wire.ldap.changes import AttributeChange, ModifyEntry, ModifyKind
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.filters import And, Equality
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 
 QUEUES = 3_000
 #: The aims: import beside ldapsearch, calls beside bare searches (p50), and seconds of the mirror.

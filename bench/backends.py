@@ -13,7 +13,7 @@ import psycopg
 
 from bench.run import Run
 from mqis.protocol.ports import Store
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.storage.postgres import PostgresStore
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid

@@ -30,7 +30,7 @@ from mqis.protocol.directory.read_mapping import is_readable
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import MAX_ENTRIES
+from mqis.wire.mqds.query_stubs import MAX_ENTRIES
 
 #: The aim: a read during a lookup takes at most so many times as long as one alone (p99).
 MOST = 20.0

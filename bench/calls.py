@@ -14,7 +14,7 @@ from bench.load import LoadError, Operation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.query import (
+from mqis.wire.mqds.query_stubs import (
     MAX_ENTRIES,
     ColumnSet,
     PropertyRestriction,
@@ -26,11 +26,11 @@ from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc import mgmt
-from mqis.wire.rpc.bodies import Bind, ContextElement
-from mqis.wire.rpc.header import DREP, FIRST_LAST, HEADER_SIZE, PacketType, PfcFlags
-from mqis.wire.rpc.operation import Operation as Method
+from mqis.wire.rpc.interfaces import NDR20
+from mqis.wire.rpc.interfaces import Operation as Method
 from mqis.wire.rpc.pdu import STUB_OFFSET, encode_pdu
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.pdu_bodies import Bind, ContextElement
+from mqis.wire.rpc.pdu_header import DREP, FIRST_LAST, HEADER_SIZE, PacketType, PfcFlags
 
 #: The largest fragment that Windows offers.
 MAX_FRAG = 5840

@@ -31,12 +31,12 @@ from mqis.wire.mqqb.properties import MessageProperties
 from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.mqqb.userheader import UserHeader
 from mqis.wire.ndr import ContextHandle, Syntax
-from mqis.wire.pcap.file import walk_capture
+from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc import bodies
-from mqis.wire.rpc.header import FIRST_LAST
+from mqis.wire.rpc import pdu_bodies
+from mqis.wire.rpc.interfaces import NDR20, SyntaxId
 from mqis.wire.rpc.pdu import encode_pdu
-from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.pdu_header import FIRST_LAST
 from mqis.wire.seqnum import SequenceNumber
 
 _DIRECTORY, _QUEUES, _OLETX, _WEB = 2103, 1801, 49_664, 8080
@@ -131,15 +131,17 @@ def _capture(conversations: int, exchanges: int) -> bytes:
     return write_pcap((10**18 + 1000 * number, frame) for number, frame in enumerate(mixed))
 
 
-def _pdu(body: bodies.Bind | bodies.BindAck | bodies.Request | bodies.Response, call: int) -> bytes:
+def _pdu(
+    body: pdu_bodies.Bind | pdu_bodies.BindAck | pdu_bodies.Request | pdu_bodies.Response, call: int
+) -> bytes:
     return encode_pdu(body, call_id=call, flags=FIRST_LAST)
 
 
 def _bound(interface: SyntaxId) -> Iterator[tuple[bool, bytes]]:
-    element = bodies.ContextElement(0, interface, (NDR20,))
-    result = bodies.ContextResult(bodies.ContextVerdict.ACCEPTANCE, 0, NDR20)
-    yield True, _pdu(bodies.Bind(5840, 5840, 0, (element,)), 1)
-    yield False, _pdu(bodies.BindAck(5840, 5840, 7, "2103", (result,)), 1)
+    element = pdu_bodies.ContextElement(0, interface, (NDR20,))
+    result = pdu_bodies.ContextResult(pdu_bodies.ContextVerdict.ACCEPTANCE, 0, NDR20)
+    yield True, _pdu(pdu_bodies.Bind(5840, 5840, 0, (element,)), 1)
+    yield False, _pdu(pdu_bodies.BindAck(5840, 5840, 7, "2103", (result,)), 1)
 
 
 def _calls(exchanges: int) -> Iterator[tuple[bool, bytes]]:
@@ -152,8 +154,8 @@ def _calls(exchanges: int) -> Iterator[tuple[bool, bytes]]:
     got = dscomm.PropsGot(values, b"", 0)
     back = get.response.encode(got, Syntax.NDR20, given={"cp": 2})
     for call in range(2, exchanges + 2):
-        yield True, _pdu(bodies.Request(0, get.opnum, stub), call)
-        yield False, _pdu(bodies.Response(0, back), call)
+        yield True, _pdu(pdu_bodies.Request(0, get.opnum, stub), call)
+        yield False, _pdu(pdu_bodies.Response(0, back), call)
 
 
 def _replication(exchanges: int) -> Iterator[tuple[bool, bytes]]:
@@ -177,8 +179,8 @@ def _boxcars(exchanges: int) -> Iterator[tuple[bool, bytes]]:
     stub = send.request.encode(ixnremote.SendReceive(_HANDLE, 4, boxcar), Syntax.NDR20)
     done = send.response.encode(ixnremote.RemoteResult(0), Syntax.NDR20)
     for call in range(2, exchanges + 2):
-        yield True, _pdu(bodies.Request(0, send.opnum, stub), call)
-        yield False, _pdu(bodies.Response(0, done), call)
+        yield True, _pdu(pdu_bodies.Request(0, send.opnum, stub), call)
+        yield False, _pdu(pdu_bodies.Response(0, done), call)
 
 
 def _web(exchanges: int) -> Iterator[tuple[bool, bytes]]:

@@ -28,8 +28,8 @@ from bench.measure import Sample, contest
 from bench.processes import Cores, Served, kept_to, serve
 from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
-from mqis.protocol.discovery.model import DiscoveryQueueManager
-from mqis.protocol.discovery.server import DiscoveryServer
+from mqis.protocol.discovery.announced import DiscoveryQueueManager
+from mqis.protocol.discovery.discovery_server import DiscoveryServer
 from mqis.runtime.discovery.responder import DiscoveryResponder
 from mqis.wire.guid import Guid
 from mqis.wire.mqsd.request import TopologyClientRequest

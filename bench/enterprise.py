@@ -13,9 +13,9 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store, Transaction
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.acl import Acl, allow
 from mqis.wire.security.descriptor import SecurityDescriptor

@@ -20,7 +20,7 @@ from bench.results import Aim, Results, Row, ratio
 from bench.run import Bench, Run
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store, Transaction
-from mqis.runtime.journal import JournalThread
+from mqis.runtime.journal_thread import JournalThread
 from mqis.runtime.node.signer import MachineKey
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.journal import Appender, Journal

@@ -14,7 +14,7 @@ from bench.backends import Backend
 from bench.enterprise import create_machines, create_queues
 from bench.measure import Sample, once
 from bench.run import Run
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 

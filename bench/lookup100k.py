@@ -14,8 +14,8 @@ from bench.stores import LOOKUP, read_rows, scattered_numbers
 from mqis.protocol.directory.lookup_query import Query
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.ports import Store
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 
 
 def _run(run: Run) -> Results:

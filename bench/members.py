@@ -20,8 +20,8 @@ from bench.member import Home, Member
 from bench.twins import Queue
 from mqis.protocol.directory.descriptors import default_descriptor
 from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Transaction, View
 from mqis.protocol.replication.replicated import content
 from mqis.runtime.entropy import SystemEntropy
@@ -32,10 +32,10 @@ from mqis.server.identity import seed_text
 from mqis.storage.sqlite import SqliteStore
 from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 

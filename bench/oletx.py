@@ -32,8 +32,8 @@ from bench.results import Aim, Results, Row, ratio
 from bench.run import Bench, Run
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.multiplexer.limits import SessionLimits
-from mqis.runtime.oletx.connection import OleTxConnection
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.application_connection import OleTxConnection
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.testing.ports import free_port
 

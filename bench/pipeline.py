@@ -24,7 +24,7 @@ from bench.results import Aim, Results, Row
 from bench.run import Bench, Run
 from mqis.lab.generate import GeneratePlan, generate
 from mqis.wire.journal import Whole, segment_header, walk
-from mqis.wire.journal.body import decode_body
+from mqis.wire.journal.record import decode_body
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeRequest, Message, SyncReply
 from tools.memory import watched_memory

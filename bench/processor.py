@@ -38,22 +38,22 @@ from bench.serving import SETTINGS
 from bench.twins import Queue
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.client import AgreedContext, Bound, CallReturned, ClientConnection
+from mqis.protocol.rpc.client_side import AgreedContext, Bound, CallReturned, ClientConnection
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.directory.context import DirectoryContext
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
-from mqis.runtime.rpc.connection import ServerProtocol
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
+from mqis.runtime.rpc.server_connection import ServerProtocol
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc import mgmt
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
 from mqis.wire.security.sid import ANONYMOUS
 
 CLIENTS = 16

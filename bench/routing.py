@@ -21,7 +21,7 @@ from mqis.protocol.routing.bulk.sitegraph import SiteGraph
 from mqis.protocol.routing.bulk.whatif import WhatIf
 from mqis.protocol.routing.graph import Graph
 from mqis.protocol.routing.model import Link
-from mqis.protocol.routing.table import build_table
+from mqis.protocol.routing.routing_table import build_table
 from mqis.wire.guid import Guid
 
 DEGREE = 4

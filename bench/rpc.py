@@ -26,9 +26,9 @@ from bench.results import Aim, Results, Row, ratio
 from bench.run import Bench, Run
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.client import AgreedContext, Bound, ClientConnection
-from mqis.protocol.rpc.registry import EndpointRegistry, Registration
-from mqis.runtime.authentication import context
+from mqis.protocol.rpc.client_side import AgreedContext, Bound, ClientConnection
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry, Registration
+from mqis.runtime.authentication import spnego_context
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.authentication.credentials import LogonCredentials
@@ -36,11 +36,11 @@ from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.authentication.protection import PyspnegoProtection
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.rpc import epmapper, mgmt
-from mqis.wire.rpc.header import PacketType
-from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, SyntaxId
+from mqis.wire.rpc.pdu_header import PacketType
 from mqis.wire.rpc.tower import Tower
 from mqis.wire.security.sid import Sid
 
@@ -348,7 +348,7 @@ def main() -> None:
         _serve_impacket()
         return
     if sys.argv[1:] == ["pyspnego"]:
-        context.protection_of = PyspnegoProtection  # type: ignore[attr-defined]
+        spnego_context.protection_of = PyspnegoProtection  # type: ignore[attr-defined]
     uvloop.run(_serve_mqis())
 
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import uvloop
 
 from bench.processes import Served, serve
-from mqis.protocol.directory.allowance import Allowance
+from mqis.protocol.directory.guard import Allowance
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.sqlite import SqliteStore
 

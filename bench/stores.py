@@ -25,9 +25,9 @@ from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.ports import Store
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 
 WRITERS = 16
 LOOKUP = "lookup, label = x"

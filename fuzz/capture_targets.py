@@ -13,10 +13,10 @@ from pathlib import Path
 from mqis.protocol.capture.decoder import decode_rows
 from mqis.protocol.capture.framing import Dissector
 from mqis.protocol.capture.limits import CaptureLimits
-from mqis.protocol.capture.mqqb import MqqbDissector
+from mqis.protocol.capture.mqqb_dissector import MqqbDissector
 from mqis.protocol.capture.plain import as_text
 from mqis.protocol.capture.row import Meaning, PacketPosition
-from mqis.protocol.capture.rpc import RpcDissector
+from mqis.protocol.capture.rpc_dissector import RpcDissector
 from mqis.testing.cmp import user_message
 from mqis.testing.pcap import Ends, conversation_frames, decode_capture, udp_frame, write_pcap
 from mqis.wire.cmp.builder import BoxcarBuilder
@@ -34,12 +34,12 @@ from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.mqqb.userheader import UserHeader
 from mqis.wire.mqsd.request import TopologyClientRequest
 from mqis.wire.ndr import ContextHandle, Syntax
-from mqis.wire.pcap.file import walk_capture
-from mqis.wire.pcap.transport import decode_frame
-from mqis.wire.rpc import bodies
-from mqis.wire.rpc.header import FIRST_LAST
+from mqis.wire.pcap.capture_file import walk_capture
+from mqis.wire.pcap.tcp_udp import decode_frame
+from mqis.wire.rpc import pdu_bodies
+from mqis.wire.rpc.interfaces import NDR20, SyntaxId
 from mqis.wire.rpc.pdu import encode_pdu
-from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.pdu_header import FIRST_LAST
 from mqis.wire.seqnum import SequenceNumber
 
 #: Low limits, so that inputs exceed them soon.
@@ -146,16 +146,18 @@ def _session() -> Parts:
 
 
 def _bound(interface: SyntaxId) -> Parts:
-    element = bodies.ContextElement(0, interface, (NDR20,))
-    result = bodies.ContextResult(bodies.ContextVerdict.ACCEPTANCE, 0, NDR20)
-    ack = bodies.BindAck(5840, 5840, 7, "2103", (result,))
+    element = pdu_bodies.ContextElement(0, interface, (NDR20,))
+    result = pdu_bodies.ContextResult(pdu_bodies.ContextVerdict.ACCEPTANCE, 0, NDR20)
+    ack = pdu_bodies.BindAck(5840, 5840, 7, "2103", (result,))
     return [
-        (True, _pdu(bodies.Bind(5840, 5840, 0, (element,)), 1)),
+        (True, _pdu(pdu_bodies.Bind(5840, 5840, 0, (element,)), 1)),
         (False, _pdu(ack, 1)),
     ]
 
 
-def _pdu(body: bodies.Bind | bodies.BindAck | bodies.Request | bodies.Response, call: int) -> bytes:
+def _pdu(
+    body: pdu_bodies.Bind | pdu_bodies.BindAck | pdu_bodies.Request | pdu_bodies.Response, call: int
+) -> bytes:
     return encode_pdu(body, call_id=call, flags=FIRST_LAST)
 
 
@@ -169,10 +171,10 @@ def _validation() -> Parts:
     done = validate.response.encode(dscomm.HandleGot(_HANDLE, 0), Syntax.NDR20)
     return [
         *_bound(dscomm.SYNTAX),
-        (True, _pdu(bodies.Request(0, validate.opnum, request), 2)),
-        (False, _pdu(bodies.Request(0, init.opnum, back), 2)),
-        (True, _pdu(bodies.Response(0, answered), 2)),
-        (False, _pdu(bodies.Response(0, done), 2)),
+        (True, _pdu(pdu_bodies.Request(0, validate.opnum, request), 2)),
+        (False, _pdu(pdu_bodies.Request(0, init.opnum, back), 2)),
+        (True, _pdu(pdu_bodies.Response(0, answered), 2)),
+        (False, _pdu(pdu_bodies.Response(0, done), 2)),
     ]
 
 
@@ -184,8 +186,8 @@ def _boxcar() -> Parts:
     done = send.response.encode(ixnremote.RemoteResult(0), Syntax.NDR20)
     return [
         *_bound(ixnremote.SYNTAX),
-        (True, _pdu(bodies.Request(0, send.opnum, stub), 2)),
-        (False, _pdu(bodies.Response(0, done), 2)),
+        (True, _pdu(pdu_bodies.Request(0, send.opnum, stub), 2)),
+        (False, _pdu(pdu_bodies.Response(0, done), 2)),
     ]
 
 

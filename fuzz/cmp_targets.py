@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from struct import unpack_from
 
-from mqis.protocol.multiplexer.budget import ByteBudget
-from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.events import (
     AskForConnections,
     Congested,
@@ -23,7 +21,9 @@ from mqis.protocol.multiplexer.events import (
     NotOpen,
     SendBoxcar,
 )
+from mqis.protocol.multiplexer.held_bytes import ByteBudget
 from mqis.protocol.multiplexer.limits import SessionLimits
+from mqis.protocol.multiplexer.multiplexed import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.wire.cmp.boxcar import HEADER_SIZE, BoxcarReader
 from mqis.wire.errors import WireError

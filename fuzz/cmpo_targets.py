@@ -15,12 +15,12 @@ from typing import Any
 from mqis.protocol.cmpo.events import AnswerCall, Cancel, ContextAnswer, Invoke
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.partner import Partner
-from mqis.protocol.cmpo.session import CmpoSession, SessionState
+from mqis.protocol.cmpo.partner_session import CmpoSession, SessionState
+from mqis.protocol.cmpo.session_setup import SessionError
 from mqis.protocol.cmpo.settings import CmpoSettings
-from mqis.protocol.cmpo.setup import SessionError
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, SessionRank, TeardownType
-from mqis.wire.cmpo.versions import BindVersionSet, BoundVersionSet
+from mqis.wire.cmpo.ixnremote import BindVersionSet, BoundVersionSet
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle, Syntax

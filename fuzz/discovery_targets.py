@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mqis.protocol.discovery.client import DiscoveryClient
+from mqis.protocol.discovery.announced import DiscoveryQueueManager, NetworkAddress
+from mqis.protocol.discovery.discovery_client import DiscoveryClient
+from mqis.protocol.discovery.discovery_server import DiscoveryServer
 from mqis.protocol.discovery.events import ServerListComplete
 from mqis.protocol.discovery.limiter import RateLimit
-from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
-from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.wire.guid import Guid
-from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.discovery_packet import TopologyServerReply
 
 #: The request of the replies in the corpus.
 REQUEST_ID = Guid.parse("f291a103-e33c-ab4f-a930-be3a33e432dd")

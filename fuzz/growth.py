@@ -28,10 +28,10 @@ from random import Random
 
 from fuzz.targets import TARGETS, Target
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
-from mqis.protocol.rpc.endpoint import ServerEndpoint
+from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.groups import AssociationGroups
-from mqis.protocol.rpc.registry import Interface
-from mqis.protocol.rpc.server import CallReceived, ServerConnection
+from mqis.protocol.rpc.server_endpoint import ServerEndpoint
+from mqis.protocol.rpc.server_side import CallReceived, ServerConnection
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import MemoryAccounts
 from mqis.runtime.authentication.credentials import LogonCredentials
@@ -44,10 +44,10 @@ from mqis.wire.ldap.ber import element
 from mqis.wire.mqds import dscomm
 from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.bodies import AlterContext, Bind, CoCancel, ContextElement, Request
-from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
+from mqis.wire.rpc.interfaces import NDR20, SyntaxId
 from mqis.wire.rpc.pdu import encode_pdu
-from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.pdu_bodies import AlterContext, Bind, CoCancel, ContextElement, Request
+from mqis.wire.rpc.pdu_header import FIRST_LAST, PfcFlags
 
 KB = 1024
 SIZES = (KB, 32 * KB, 1024 * KB)

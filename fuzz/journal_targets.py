@@ -15,8 +15,8 @@ from mqis.wire.journal import (
     segment_header,
     walk,
 )
-from mqis.wire.journal.body import decode_body
 from mqis.wire.journal.layout import split_records
+from mqis.wire.journal.record import decode_body
 from mqis.wire.journal.segment import offsets
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from mqis.protocol.queueing.events import Close, Connect, Effect
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import QueuedMessage
-from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.protocol.queueing.queued_message import QueuedMessage
 from mqis.wire.guid import Guid
 
 #: The names in the corpus.

@@ -15,26 +15,25 @@ from pathlib import Path
 from random import Random
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.client import Bound, CalledBack, ClientConnection
-from mqis.protocol.rpc.client import Event as ClientEvent
-from mqis.protocol.rpc.endpoint import RpcLimits, ServerEndpoint
+from mqis.protocol.rpc.client_side import Bound, CalledBack, ClientConnection
+from mqis.protocol.rpc.client_side import Event as ClientEvent
+from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.negotiation import MAX_FRAG
-from mqis.protocol.rpc.registry import Interface
-from mqis.protocol.rpc.server import CallReceived, Event, ServerConnection
+from mqis.protocol.rpc.server_calls import Call, fragments
+from mqis.protocol.rpc.server_endpoint import RpcLimits, ServerEndpoint
+from mqis.protocol.rpc.server_side import CallReceived, Event, ServerConnection
 from mqis.testing.rpc import MachinePair, encode_verification, feature_syntax, header_command
 from mqis.testing.security import SharedSecret
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle, Syntax
-from mqis.wire.rpc import bodies, epmapper, mgmt
-from mqis.wire.rpc.header import FIRST_LAST, HEADER_SIZE, Header, PfcFlags
-from mqis.wire.rpc.operation import InterfaceDescription
+from mqis.wire.rpc import epmapper, mgmt, pdu_bodies
+from mqis.wire.rpc.interfaces import NDR20, NDR64, InterfaceDescription, SyntaxId
 from mqis.wire.rpc.pdu import Body, decode_pdu, encode_pdu
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.pdu_header import FIRST_LAST, HEADER_SIZE, Header, PfcFlags
 from mqis.wire.rpc.tower import Tower
 from mqis.wire.rpc.verification import Verification, find_verification
 
@@ -249,18 +248,18 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 def _bodies() -> Iterator[Body]:
-    element = bodies.ContextElement(0, ECHO.syntax, (NDR20, NDR64))
-    result = bodies.ContextResult(0, 0, NDR20)
-    yield bodies.Bind(5840, 5840, 0, (element, element))
-    yield bodies.AlterContext(5840, 5840, 1, (element,))
-    yield bodies.BindAck(5840, 5840, 1, "135", (result, bodies.ContextResult(2, 1)))
-    yield bodies.AlterContextResp(5840, 5840, 1, "", (result,))
-    yield bodies.BindNak(4)
-    yield bodies.Auth3()
-    yield bodies.Request(0, 1, b"stub", Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a"), 4)
-    yield bodies.Response(0, b"stub", 4)
-    yield bodies.Fault(0, 0x1C010002)
-    yield bodies.Shutdown()
+    element = pdu_bodies.ContextElement(0, ECHO.syntax, (NDR20, NDR64))
+    result = pdu_bodies.ContextResult(0, 0, NDR20)
+    yield pdu_bodies.Bind(5840, 5840, 0, (element, element))
+    yield pdu_bodies.AlterContext(5840, 5840, 1, (element,))
+    yield pdu_bodies.BindAck(5840, 5840, 1, "135", (result, pdu_bodies.ContextResult(2, 1)))
+    yield pdu_bodies.AlterContextResp(5840, 5840, 1, "", (result,))
+    yield pdu_bodies.BindNak(4)
+    yield pdu_bodies.Auth3()
+    yield pdu_bodies.Request(0, 1, b"stub", Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a"), 4)
+    yield pdu_bodies.Response(0, b"stub", 4)
+    yield pdu_bodies.Fault(0, 0x1C010002)
+    yield pdu_bodies.Shutdown()
 
 
 def _stub_seeds() -> Iterator[tuple[str, bytes]]:
@@ -319,20 +318,20 @@ def _conversation(auth_type: AuthType | None, *, ask: bool) -> MachinePair:
 
 def _to_server_by_hand() -> bytes:
     """Bytes that mqis' client never sends: features, more contexts and cancels."""
-    element = bodies.ContextElement(0, ECHO.syntax, (NDR20, NDR64))
-    features = bodies.ContextElement(1, ECHO.syntax, (feature_syntax(3),))
-    other = bodies.ContextElement(2, OTHER.syntax, (NDR64,))
+    element = pdu_bodies.ContextElement(0, ECHO.syntax, (NDR20, NDR64))
+    features = pdu_bodies.ContextElement(1, ECHO.syntax, (feature_syntax(3),))
+    other = pdu_bodies.ContextElement(2, OTHER.syntax, (NDR64,))
     said = Verification(None, ECHO.syntax, NDR64, header_command(7, 0, 1))
     stub = b"stub" + encode_verification(said)
-    cut = fragments(bodies.Request(0, 1, bytes(6000) + stub), call_id=7, max_frag=2048)
+    cut = fragments(pdu_bodies.Request(0, 1, bytes(6000) + stub), call_id=7, max_frag=2048)
     conversation: list[Body] = [
-        bodies.Bind(2048, 2048, 0, (element, features)),
-        bodies.AlterContext(2048, 2048, 0, (other,)),
-        bodies.Request(2, 3, b"stub", Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a"), 4),
-        bodies.CoCancel(),
-        bodies.Orphaned(),
-        bodies.Request(9, 3, b"stub"),
-        bodies.Request(0, 99, b"stub"),
+        pdu_bodies.Bind(2048, 2048, 0, (element, features)),
+        pdu_bodies.AlterContext(2048, 2048, 0, (other,)),
+        pdu_bodies.Request(2, 3, b"stub", Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a"), 4),
+        pdu_bodies.CoCancel(),
+        pdu_bodies.Orphaned(),
+        pdu_bodies.Request(9, 3, b"stub"),
+        pdu_bodies.Request(0, 99, b"stub"),
     ]
     flags = FIRST_LAST | PfcFlags.CONC_MPX
     return b"".join(chain((encode_pdu(b, call_id=7, flags=flags) for b in conversation), cut))
@@ -340,17 +339,17 @@ def _to_server_by_hand() -> bytes:
 
 def _to_client_by_hand() -> bytes:
     """Answers out of order, a callback in fragments, a fault, and the wish to close."""
-    accepted = bodies.ContextResult(0, 0, NDR20)
+    accepted = pdu_bodies.ContextResult(0, 0, NDR20)
     first, last = PfcFlags.FIRST, PfcFlags.LAST
     conversation: list[tuple[int, int, Body]] = [
-        (1, FIRST_LAST | PfcFlags.CONC_MPX, bodies.BindAck(4280, 4280, 1, "135", (accepted,))),
-        (4, first, bodies.Response(0, b"an")),
-        (2, first, bodies.Request(0, 1, b"call")),
-        (4, last, bodies.Response(0, b"swer")),
-        (2, last, bodies.Request(0, 1, b"back")),
-        (3, FIRST_LAST, bodies.Fault(0, 0xC00E0006)),
-        (0, FIRST_LAST, bodies.Shutdown()),
-        (2, FIRST_LAST, bodies.Response(0, b"done")),
+        (1, FIRST_LAST | PfcFlags.CONC_MPX, pdu_bodies.BindAck(4280, 4280, 1, "135", (accepted,))),
+        (4, first, pdu_bodies.Response(0, b"an")),
+        (2, first, pdu_bodies.Request(0, 1, b"call")),
+        (4, last, pdu_bodies.Response(0, b"swer")),
+        (2, last, pdu_bodies.Request(0, 1, b"back")),
+        (3, FIRST_LAST, pdu_bodies.Fault(0, 0xC00E0006)),
+        (0, FIRST_LAST, pdu_bodies.Shutdown()),
+        (2, FIRST_LAST, pdu_bodies.Response(0, b"done")),
     ]
     return b"".join(encode_pdu(b, call_id=c, flags=flags) for c, flags, b in conversation)
 

@@ -26,27 +26,26 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.directory.descriptors import default_descriptor
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.client import AgreedContext, Bound, ClientConnection
+from mqis.protocol.rpc.client_side import AgreedContext, Bound, ClientConnection
 from mqis.runtime.directory import walks
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.rpc.builtin import ManagementService
-from mqis.runtime.rpc.connection import ServerProtocol
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
+from mqis.runtime.rpc.server_connection import ServerProtocol
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.sqlite import SqliteStore
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import ColumnSet, PropertyRestriction, RestrictionSet
-from mqis.wire.mqds.values import props
+from mqis.wire.mqds.query_stubs import ColumnSet, PropertyRestriction, RestrictionSet
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.rpc import mgmt
-from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.syntax import NDR20, NDR64
+from mqis.wire.rpc.interfaces import NDR20, NDR64, Operation
 from mqis.wire.security.acl import Acl
 
 Q = TypeVar("Q")

@@ -19,10 +19,9 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.types.catalogue import DEFAULTS
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.seqnum import SequenceNumber
 from tests import distinct

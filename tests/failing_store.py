@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction, View
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 
 
 class FailingStore:

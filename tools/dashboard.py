@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqis.server.monitoring.metrics.catalogue import METRICS, Metric, MetricKind
+from mqis.server.monitoring.metrics.all_metrics import METRICS, Metric, MetricKind
 
 _I = 'instance=~"$instance"'
 _RATE = "$__rate_interval"

@@ -55,7 +55,7 @@ CATALOGUE = """
 from __future__ import annotations
 
 from mqis.wire.mqds.objecttype import ObjectType as T
-from mqis.wire.mqds.property import Property
+from mqis.wire.mqds.catalogue import Property
 from mqis.wire.mqds.propid import PropId as P
 from mqis.wire.propvariant import VarType as V
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mqis.lab.demo import build
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.mqds.keys import MqdsPublicKey, PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

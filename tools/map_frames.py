@@ -23,9 +23,9 @@ from typing import Any
 
 from mqis.config.stores import open_store
 from mqis.views.console.places import Places
-from mqis.views.console.rights import Guest
+from mqis.views.console.visitor_rights import Guest
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from tests.web.network import EstatePlan, fill_estate
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]

@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from mqis.server.monitoring.metrics.catalogue import METRICS, Metric
+from mqis.server.monitoring.metrics.all_metrics import METRICS, Metric
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqis.protocol.directory.types.catalogue import ROWS
-from mqis.protocol.directory.types.columns import Takes, ValueMeaning, WriteRule
-from mqis.protocol.directory.types.row import PropertyRow
+from mqis.protocol.directory.types.property_row import PropertyRow
+from mqis.protocol.directory.types.row_columns import Takes, ValueMeaning, WriteRule
 from mqis.views.presentation.properties import friendly
 from mqis.views.presentation.rendering import shown
 from mqis.wire.guid import Guid

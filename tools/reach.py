@@ -54,32 +54,36 @@ ALLOWED: dict[str, str] = {
     "mqis.server.monitoring.metrics.exposition.ServerCollector.describe": (
         "prometheus-client looks for it when the collector is registered"
     ),
-    "mqis.runtime.authentication.clock._Asking.step": (
+    "mqis.runtime.authentication.ntlm_clock._Asking.step": (
         "the RPC client calls it: _Asking stands for a SecurityContext that ends at once"
     ),
-    "mqis.runtime.authentication.clock._Asking.complete": "as _Asking.step",
-    "mqis.runtime.authentication.clock._Asking.identity": "as _Asking.step",
+    "mqis.runtime.authentication.ntlm_clock._Asking.complete": "as _Asking.step",
+    "mqis.runtime.authentication.ntlm_clock._Asking.identity": "as _Asking.step",
     # called through Any
     "mqis.sim.network.Post": "a simulated server takes it for its queue manager, as Any",
     # offered to programs by a page
-    "mqis.protocol.cmpo.security.is_machine": "docs/oletx.md: a handler asks it for its caller",
+    "mqis.protocol.cmpo.partner_security.is_machine": (
+        "docs/oletx.md: a handler asks it for its caller"
+    ),
     "mqis.protocol.routing.bulk.allpairs.routes_from": "docs/routing.md: tables for programs",
     "mqis.protocol.routing.bulk.gates.Gates.of": "docs/routing.md: WhatIf with gates",
     "mqis.wire.ndr.scalars": "docs/rpc.md: every type of IDL",
     # read by tools that write documents
     "mqis.config.checks.accepted_by": "tools/configuration_doc.py",
-    "mqis.server.monitoring.metrics.catalogue.Metric.exported": "tools/metrics_doc.py",
+    "mqis.server.monitoring.metrics.all_metrics.Metric.exported": "tools/metrics_doc.py",
     # the state of a machine, which only its tests and the soak tools look at
     "mqis.places.remote.forget_systems": "tests change the environment of one process",
-    "mqis.protocol.ldap.client.LdapClient.buffered": "tests of the limit of unread answers",
+    "mqis.protocol.ldap.ldap_client.LdapClient.buffered": "tests of the limit of unread answers",
     "mqis.protocol.multiplexer.multiplexer.Multiplexer.incoming": (
         "tests of the Incoming Connection Table (MS-CMP 3.1.1.1)"
     ),
     "mqis.runtime.activedirectory.connection.ForestConnection.outage": "tests of reconnecting",
     "mqis.runtime.directory.handles.HandleTable.count": "tests and soaks of leaked handles",
     "mqis.runtime.directory.walks.LookupWalks.waiting": "tests of lookups that wait",
-    "mqis.runtime.oletx.binding.PartnerBinding.authenticated": "tests of the security level",
-    "mqis.runtime.queueing.endpoint.QueueingEndpoint.next_event": (
+    "mqis.runtime.oletx.partner_binding.PartnerBinding.authenticated": (
+        "tests of the security level"
+    ),
+    "mqis.runtime.queueing.queueing_endpoint.QueueingEndpoint.next_event": (
         "tests of a queue manager without a node"
     ),
     "mqis.storage.journal.appender.copy": "tests of journals without a thread",

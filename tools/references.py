@@ -56,7 +56,7 @@ REGISTERING = frozenset(
         "mqis.pipeline.registry.step",
         "mqis.pipeline.registry.table",
         "mqis.pipeline.registry.view",
-        "mqis.server.monitoring.metrics.catalogue._counter",
+        "mqis.server.monitoring.metrics.all_metrics._counter",
         "typer.main.Typer.callback",
         "typer.main.Typer.command",
     }

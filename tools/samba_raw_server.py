@@ -14,18 +14,18 @@ import sys
 
 import uvloop
 
-from mqis.protocol.rpc.endpoint import RpcLimits
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry, Interface, Registration
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.registry import EndpointRegistry, Interface, Registration
+from mqis.protocol.rpc.server_endpoint import RpcLimits
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.wire.guid import Guid
 from mqis.wire.rpc import epmapper, mgmt
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import SyntaxId
 from mqis.wire.security.sid import Sid
 
 PORT = 135

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from mqis.places.tables import current_version, table_names
+from mqis.places.pipeline_tables import current_version, table_names
 
 #: What comes before a file's name below the inputs, and the settings of a store behind it.
 _PLACE = re.compile(r"(?:[a-z0-9]+:/|/)/?[^\s'?]*?/(journals|exports)/([^\s'?]*)(?:\?[^\s')]*)?")

@@ -17,8 +17,8 @@ from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
-from mqis.runtime.oletx.connection import OleTxConnection
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.application_connection import OleTxConnection
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.founding import found
@@ -26,10 +26,10 @@ from mqis.server.identity import seed_text
 from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqsd.request import TopologyClientRequest
 from mqis.wire.propvariant import PropVariant
 

@@ -17,8 +17,8 @@ from examples.oletx.propagate import (
     propagate,
 )
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.session import CmpoSession
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.protocol.cmpo.partner_session import CmpoSession
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import MapperResolver
 from mqis.wire.cmp.boxcar import Boxcar
 from mqis.wire.cmp.packet import MsgTag, Packet

@@ -7,8 +7,8 @@ from enum import IntEnum
 from typing import ClassVar
 
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.runtime.oletx.connection import OleTxConnection
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.application_connection import OleTxConnection
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.reader import Reader

@@ -21,7 +21,7 @@ from examples.shapes.samples import SAMPLES
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.rpc.faults import RpcFault
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 
 MAPPER_PORT = 11350
 AUTH_TYPES = {"ntlm": AuthType.NTLM, "negotiate": AuthType.SPNEGO}

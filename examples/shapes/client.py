@@ -8,16 +8,15 @@ from typing import Any, TypeVar
 
 from examples.shapes import interface as idl
 from examples.shapes.host import DOMAIN, PASSWORD, USER
-from mqis.protocol.rpc.client import AgreedContext
+from mqis.protocol.rpc.client_side import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials, RpcClient
+from mqis.runtime.rpc.rpc_client import Credentials, RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.rpc import epmapper
-from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, Operation, SyntaxId
 from mqis.wire.rpc.tower import Tower
 
 Q = TypeVar("Q")

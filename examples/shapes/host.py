@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from examples.shapes.interface import SYNTAX
 from examples.shapes.service import ShapesService
 from mqis.protocol.authentication import AuthLevel
-from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.wire.security.sid import Sid
 
 #: The one account of the example. A real server keeps hashes in its accounts file.

@@ -54,8 +54,7 @@ from mqis.wire.ndr import (
     VaryingString,
 )
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation, SyntaxId
 
 SYNTAX = SyntaxId(Guid.parse("5ba6e5a0-0d5c-4c0e-9f6b-2f4d69c5a001"), 1)
 

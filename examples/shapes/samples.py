@@ -12,7 +12,7 @@ from examples.shapes.interface import Colour, Corner, Figure, Kind, Point, Polyl
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import Choice
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import Operation
 
 ID = Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a")
 #: More than a hundred fragments of the usual size.

@@ -11,7 +11,7 @@ from mqis.protocol.rpc.faults import RpcFault
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService
 from mqis.wire.ndr import Choice, ContextHandle, Syntax
-from mqis.wire.rpc.syntax import NDR64
+from mqis.wire.rpc.interfaces import NDR64
 
 
 class ShapesService(TypedService):

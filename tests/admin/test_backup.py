@@ -17,12 +17,12 @@ from urllib.parse import quote, urlencode
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from mqis.admin.backup import restoring
-from mqis.admin.backup.archive import Archive
-from mqis.admin.backup.journal import LSN_JUMP
+from mqis.admin.backup import restoring_backup
+from mqis.admin.backup.backup_file import Archive
 from mqis.admin.backup.manifest import BackupError
-from mqis.admin.backup.restoring import RestoreRequest, plan_restore, restore
-from mqis.admin.backup.taking import take_backup
+from mqis.admin.backup.restored_journal import LSN_JUMP
+from mqis.admin.backup.restoring_backup import RestoreRequest, plan_restore, restore
+from mqis.admin.backup.taking_backup import take_backup
 from mqis.config.file import default_toml, load, override, read
 from mqis.config.stores import open_store
 from mqis.protocol.errors import StorageError
@@ -316,7 +316,7 @@ def test_a_failure_in_the_middle_of_a_restore_undoes_it(
     archive = backed_up(alone, tmp_path / "b")
     before = contents(alone)
     plan = plan_restore(archive, RestoreRequest(alone / "mqis.toml", force=True))
-    move, moves = restoring._move, 0
+    move, moves = restoring_backup._move, 0
 
     def failing(*arguments: Any) -> None:
         nonlocal moves
@@ -325,7 +325,7 @@ def test_a_failure_in_the_middle_of_a_restore_undoes_it(
             raise BackupError("no more")
         move(*arguments)
 
-    monkeypatch.setattr(restoring, "_move", failing)
+    monkeypatch.setattr(restoring_backup, "_move", failing)
     with pytest.raises(BackupError, match="no more"):
         restore(plan)
     assert contents(alone) == before
@@ -441,7 +441,7 @@ def test_postgresql_is_backed_up_and_put_back(
         raise StorageError("the disk of the database is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(restoring, "copy_rows", fail)
+        patched.setattr(restoring_backup, "copy_rows", fail)
         with pytest.raises(StorageError, match="the disk of the database is full"):
             restore(plan_restore(archive, RestoreRequest(new, force=True)))
     restore(plan_restore(archive, RestoreRequest(new, force=True)))

@@ -10,14 +10,14 @@ import pytest
 from mqis.admin import join as joining
 from mqis.admin.join import Wanted, join
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication.server import Role
+from mqis.protocol.replication.server_identity import Role
 from mqis.runtime.node.signer import MachineKey
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 
 PEC = Guid(bytes(15) + b"\x01")

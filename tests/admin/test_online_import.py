@@ -14,7 +14,7 @@ from mqis.admin.activedirectory.online import CHANGED, NO_ENTERPRISE, import_dom
 from mqis.admin.activedirectory.taking import UNKNOWN_GATE, WITHOUT_DESCRIPTOR, EstateResult
 from mqis.config.stores import open_store
 from mqis.protocol.ports import Store
-from mqis.runtime.ldap.binding import BindMethod
+from mqis.runtime.ldap.ldap_logon import BindMethod
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.ldap import LdapFault, ScriptedAnswer
 from mqis.wire.errors import MqisError

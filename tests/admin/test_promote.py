@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mqis.admin.promote.following import plan_follow
-from mqis.admin.promote.plan import rewrite
+from mqis.admin.promote.promotion_plan import rewrite
 from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import Takeover, plan_takeover
 from mqis.client.remote import Remote
@@ -20,8 +20,8 @@ from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.enterprise.replacing import Replacing
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import PurgeState
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.server.directory_server import DirectoryServer
 from mqis.wire.errors import MqisError
 from mqis.wire.mqds.propid import PropId

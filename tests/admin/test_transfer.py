@@ -27,9 +27,9 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from tests.builders import queue
 

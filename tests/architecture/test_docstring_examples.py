@@ -30,7 +30,7 @@ SOURCE = ROOT / "src"
 SHOWN = frozenset(
     {
         "mqis.client.events",
-        "mqis.protocol.discovery.client",
+        "mqis.protocol.discovery.discovery_client",
         "mqis.protocol.multiplexer.multiplexer",
         "mqis.protocol.node.node",
         "mqis.protocol.queueing.manager",

@@ -20,7 +20,7 @@ OWN_LAYOUTS = {
     "protocol/replication/acknowledging.py": "a state in the server's own store",
     "protocol/replication/replays.py": "states in the server's own store",
     "pipeline/content.py": "the input of a digest",
-    "sim/trace.py": "the input of a digest",
+    "sim/run_trace.py": "the input of a digest",
     "testing/pcap.py": "frames around messages, which mqis only reads",
 }
 

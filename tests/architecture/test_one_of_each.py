@@ -15,12 +15,12 @@ PACKAGE = Path(mqis.__file__).parent
 _IN_PLACE = frozenset({"write_text", "write_bytes"})
 #: Files that are nobody's: what a simulation or a generator spoils, and a browser's input.
 _MAY_WRITE_IN_PLACE = frozenset({
-    "lab/generate/exports.py",
+    "lab/generate/generated_exports.py",
     "lab/generate/generate.py",
     "lab/generate/spoiling.py",
     "lab/generate/filefaults.py",
     "pipeline/printing.py",
-    "sim/archive/world.py",
+    "sim/archive/archive_world.py",
 })  # fmt: skip
 
 

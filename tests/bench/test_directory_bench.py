@@ -20,12 +20,12 @@ from bench.ldap import LdapPeer
 from bench.load import LoadError, Operation, Target, cpu_s, load
 from bench.processes import kept_to
 from bench.twins import Queue
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 
 ROOT = Path(__file__).resolve().parents[2]
 SUCCESS = bytes.fromhex("300c02010165070a010004000400")

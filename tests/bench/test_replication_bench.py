@@ -20,9 +20,9 @@ from mqis.config.file import load
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.server.identity import identify
 from mqis.storage.sqlite import SqliteStore
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.routing import Enterprise
 from mqis.protocol.routing.bulk.allpairs import all_pairs
-from mqis.protocol.routing.table import UNREACHABLE, build_table
+from mqis.protocol.routing.routing_table import UNREACHABLE, build_table
 
 
 def test_the_enterprise_is_in_one_piece_and_has_four_links_a_site() -> None:

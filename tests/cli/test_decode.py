@@ -15,19 +15,18 @@ from mqis.wire.decoders import DECODERS
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
-from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.machine_address import AddressList, TaAddress
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propertybag import encode_properties
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.bodies import Bind, ContextElement, Fault, Request, Response
-from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import NDR20, Operation
 from mqis.wire.rpc.pdu import encode_pdu
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.pdu_bodies import Bind, ContextElement, Fault, Request, Response
+from mqis.wire.rpc.pdu_header import FIRST_LAST, PfcFlags
 from mqis.wire.rpc.trailer import AuthTrailer
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import Sid

@@ -14,8 +14,8 @@ from threading import Event, Thread
 
 import pytest
 
-from mqis.protocol.discovery.model import DiscoveryQueueManager
-from mqis.protocol.discovery.server import DiscoveryServer
+from mqis.protocol.discovery.announced import DiscoveryQueueManager
+from mqis.protocol.discovery.discovery_server import DiscoveryServer
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from tests.cli.commands import process, run

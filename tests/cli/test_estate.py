@@ -11,7 +11,7 @@ import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.estate.sources import check_directory, check_ldif
-from mqis.runtime.ldap.binding import BindMethod
+from mqis.runtime.ldap.ldap_logon import BindMethod
 from mqis.testing.ldap import ScriptedAnswer, ScriptedDirectory
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.changes import AddEntry

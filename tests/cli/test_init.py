@@ -9,8 +9,8 @@ from pathlib import Path
 from mqis.config.file import ConfigError, default_toml, load
 from mqis.config.stores import open_store
 from mqis.protocol.directory.descriptors import MachinePolicy
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.errors import StorageError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -19,18 +19,18 @@ from mqis.config.file import load
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.server.accounts import AccountsFile
 from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 from tests.cli.commands import process, run

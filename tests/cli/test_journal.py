@@ -14,7 +14,7 @@ import pytest
 
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal import Journal
-from mqis.storage.journal.files import segment_name, segments
+from mqis.storage.journal.journal_files import segment_name, segments
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from mqis.wire.mqdsrp.change import Command, DirectoryChange

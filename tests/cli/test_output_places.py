@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mqis.admin.backup import archive, taking
-from mqis.admin.backup.archive import Archive
+from mqis.admin.backup import backup_file, taking_backup
+from mqis.admin.backup.backup_file import Archive
 from mqis.admin.backup.manifest import BackupError, Manifest
 from mqis.config.stores import open_store
 from mqis.wire.mqds.objecttype import ObjectType
@@ -117,13 +117,13 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
 ) -> None:
     """With hard links the last step itself refuses; without them, a look just before it."""
     target = tmp_path / "b"
-    write = archive.write_archive
+    write = backup_file.write_archive
 
     def slowly(path: Path, manifest: Manifest, files: dict[str, Path]) -> None:
         write(path, manifest, files)
         target.write_text("mine")
 
-    monkeypatch.setattr(taking, "write_archive", slowly)
+    monkeypatch.setattr(taking_backup, "write_archive", slowly)
     if not links:
 
         def refused(*_args: object) -> None:
@@ -133,7 +133,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
     with pytest.raises(BackupError, match="exists already"):
         backup(home, target, *options)
     assert target.read_text() == "mine"
-    monkeypatch.setattr(taking, "write_archive", write)
+    monkeypatch.setattr(taking_backup, "write_archive", write)
     target.unlink()
     assert Archive(backup(home, target)).manifest.server == "pec1"
 

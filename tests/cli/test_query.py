@@ -14,10 +14,9 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.entropy import SystemEntropy
 from mqis.views.presentation.properties import PropertyError, find_property, friendly, names_of
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from tests.cli.commands import process, run
 
 

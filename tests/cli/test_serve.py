@@ -21,14 +21,14 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import ProtocolError
 from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials, RpcClient
+from mqis.runtime.rpc.rpc_client import Credentials, RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.server.accounts import AccountsFile
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from tests.cli.commands import process, run
 from tests.cli.running import ALICE, BOB, CONFIG, PASSWORDS, Running, prepare, serving

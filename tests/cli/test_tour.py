@@ -21,9 +21,9 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import StorageError
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.errors import MqisError
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from tests.cli.commands import process, run
 
 

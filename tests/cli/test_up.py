@@ -21,9 +21,9 @@ from mqis.enterprise.control import LOCK
 from mqis.enterprise.gather import gather
 from mqis.enterprise.plan import load_plan
 from mqis.protocol.directory.export_format import parse_header
-from mqis.protocol.journal.findings import ChainState
+from mqis.protocol.journal.chain import ChainState
 from mqis.storage.journal.checking import check_journal, server_id_of
-from mqis.storage.journal.reader import records
+from mqis.storage.journal.journal_reader import records
 from mqis.wire.journal import RecordState
 from tests.cli.commands import run
 from tests.waiting import DEADLINE_S, wait_until

@@ -29,16 +29,15 @@ from mqis.runtime.directory.dscomm2 import Dscomm2Service
 from mqis.runtime.directory.results import no_properties
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.incoming import IncomingCall, Service
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.rpc.typed import TypedService
 from mqis.runtime.writer import GroupCommitWriter
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation, SyntaxId
 from mqis.wire.security.sid import EVERYONE
 from tests.waiting import DEADLINE_S
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mqis.client import ServerAddress
-from mqis.wire.rpc.bodies import Request
-from mqis.wire.rpc.header import HEADER_SIZE, Header
 from mqis.wire.rpc.pdu import Pdu, decode_pdu
+from mqis.wire.rpc.pdu_bodies import Request
+from mqis.wire.rpc.pdu_header import HEADER_SIZE, Header
 from tests.client.peers import HOST
 
 B = TypeVar("B")

@@ -9,15 +9,15 @@ import pytest
 
 from mqis.client import DirectoryClient
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.runtime.rpc.client import Credentials
 from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.testing.security import SharedSecret
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.rpc.bodies import AlterContext, Auth3, Bind, Fault, Request, Response
-from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
 from mqis.wire.rpc.pdu import encode_pdu
+from mqis.wire.rpc.pdu_bodies import AlterContext, Auth3, Bind, Fault, Request, Response
+from mqis.wire.rpc.pdu_header import FIRST_LAST, PfcFlags
 from tests.client.peers import HOST, OK, Line, Scripted, connected, demo_store, run, served
 from tests.client.providers import Bulky
 from tests.client.tap import Heard, Tap

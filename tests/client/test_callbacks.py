@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from mqis.client import machine_signer
 from mqis.client.authentication import Callbacks, MachineSigner
 from mqis.protocol.authentication import NOWHERE, Addresses, AuthenticationError
-from mqis.protocol.rpc.client import AgreedContext
+from mqis.protocol.rpc.client_side import AgreedContext
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.protocol.security.rsa import verify_md5
 from mqis.testing.security import SharedSecret
@@ -24,8 +24,7 @@ from mqis.wire.errors import WireError
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.ndr import Syntax
-from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.syntax import NDR20, NDR64
+from mqis.wire.rpc.interfaces import NDR20, NDR64, Operation
 from tests.client.peers import (
     OK,
     connected,

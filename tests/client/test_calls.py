@@ -18,14 +18,14 @@ from mqis.runtime.directory.results import no_properties
 from mqis.testing.security import SharedSecret
 from mqis.wire.errors import WireError
 from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import SortColumn
+from mqis.wire.mqds.query_stubs import SortColumn
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec
-from mqis.wire.mqds.values import props
 from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
 from tests.client.peers import (
     OK,
     QUERY,

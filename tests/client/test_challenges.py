@@ -18,15 +18,15 @@ from mqis.protocol.errors import DirectoryError
 from mqis.runtime.directory.context import DirectorySettings
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import call_back
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType as T
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import Operation
 from mqis.wire.security.sid import EVERYONE
 from tests.client.peers import (
     OK,

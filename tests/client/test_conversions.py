@@ -11,8 +11,8 @@ from mqis.client import (
 )
 from mqis.client import elements as e
 from mqis.client.mapping import python_name
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import text
 from tests.client.reading import (

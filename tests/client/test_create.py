@@ -24,8 +24,8 @@ from mqis.protocol.errors import DirectoryError
 from mqis.runtime.directory.results import no_properties
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import prop, props
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import NEW, OK, Line, Scripted, guid_of, run, scripted_event
 from tests.client.samples import KINDS, ONE, SAMPLES, THREE, TWO, guid, populated, properties

@@ -28,7 +28,7 @@ from mqis.client.results import DirectoryOperationResult
 from mqis.lab.demo import self_made_certificate
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.directory.context import DirectorySettings
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.certificates import digest_of

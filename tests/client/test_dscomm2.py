@@ -12,11 +12,11 @@ from mqis.runtime.directory.context import DirectorySettings
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType as T
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import VarType
-from mqis.wire.rpc.bodies import AlterContext, Bind
+from mqis.wire.rpc.pdu_bodies import AlterContext, Bind
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import parse_sddl
 from tests.client.peers import (

@@ -16,9 +16,9 @@ from mqis.lab.demo import SeededEntropy
 from mqis.protocol.errors import StorageError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
-from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.machine_address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.query import PropertyRestriction
+from mqis.wire.mqds.query_stubs import PropertyRestriction
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import (
     HOST,

@@ -20,13 +20,13 @@ from mqis.client import (
 from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.registry import EndpointRegistry
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import EndpointMapperService
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.wire.rpc import epmapper
 from tests.cli.running import ALICE, PASSWORDS, Running, prepare, serving
 

@@ -25,9 +25,9 @@ from mqis.client.results import DirectoryOperationResult, Outcome
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import PropertyRestriction, SortColumn
-from mqis.wire.mqds.values import prop
+from mqis.wire.mqds.query_stubs import PropertyRestriction, SortColumn
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import (

@@ -25,7 +25,7 @@ from mqis.client.elements import DirectoryElement
 from mqis.client.requests import equal, lookup
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 
 
 def documented(name: str) -> Iterator[tuple[str, object]]:

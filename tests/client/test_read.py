@@ -24,8 +24,8 @@ from mqis.client.mapping import python_name
 from mqis.client.results import DirectoryOperationResult, Outcome
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.client.peers import NOTHING, Line, run, scripted_event, text
 from tests.client.reading import (

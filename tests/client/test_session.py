@@ -27,8 +27,8 @@ from mqis.client.servers import (
 from mqis.client.session import SessionSettings
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry, Registration
 from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcConnectionError, RpcFault
-from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.authentication.credentials import LogonCredentials as Secret
@@ -36,16 +36,16 @@ from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.directory.context import DirectorySettings
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import EndpointMapperService
-from mqis.runtime.rpc.client import Credentials
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_client import Credentials
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
-from mqis.wire.rpc.bodies import AlterContext, Bind, Request
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.pdu_bodies import AlterContext, Bind, Request
 from mqis.wire.security.sid import Sid
 from tests.client.peers import (
     HOST,

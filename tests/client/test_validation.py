@@ -16,7 +16,7 @@ from mqis.client.session import ServerSession, SessionSettings
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.protocol.rpc.faults import RpcConnectionError
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.testing.security import SharedSecret
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType

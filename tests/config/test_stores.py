@@ -8,7 +8,7 @@ import pytest
 
 from mqis.config.stores import file_of, open_store, relative_to
 from mqis.protocol.errors import StorageError
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.storage.sqlite import SqliteStore
 
 

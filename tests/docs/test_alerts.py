@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from mqis.server.monitoring.metrics.catalogue import METRICS, MetricKind
-from mqis.views.doctor import archive, stores
+from mqis.server.monitoring.metrics.all_metrics import METRICS, MetricKind
+from mqis.views.doctor import archive_lag, store_checks
 from tests.alert_rules import alerts
 from tests.docs.documents import ROOT
 
@@ -41,7 +41,7 @@ def test_rules_ask_for_metrics_of_the_catalogue() -> None:
 
 def test_limits_are_those_of_the_doctor() -> None:
     rules = {alert.name: alert.text for alert in alerts()}
-    assert f"mqis_disk_free_bytes < {stores._LITTLE} " in rules["MqisDiskLow"]
-    assert f"mqis_disk_free_bytes < {stores._NONE}\n" in rules["MqisDiskFull"]
-    assert f"mqis_archive_lag_seconds > {archive._LATE_S}\n" in rules["MqisArchiveBehind"]
-    assert f"mqis_outbox_records > {stores._WAITING}\n" in rules["MqisOutboxGrows"]
+    assert f"mqis_disk_free_bytes < {store_checks._LITTLE} " in rules["MqisDiskLow"]
+    assert f"mqis_disk_free_bytes < {store_checks._NONE}\n" in rules["MqisDiskFull"]
+    assert f"mqis_archive_lag_seconds > {archive_lag._LATE_S}\n" in rules["MqisArchiveBehind"]
+    assert f"mqis_outbox_records > {store_checks._WAITING}\n" in rules["MqisOutboxGrows"]

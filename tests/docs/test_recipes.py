@@ -74,7 +74,7 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
+from mqis.wire.mqds.catalogue import props
 store = SqliteStore("directory.db")
 with store.write() as tx:
     events = DirectoryEvents(tx, 0, SystemEntropy())
@@ -183,7 +183,7 @@ def decode_recipe(data: bytes) -> Recipe:
         Edit(
             "src/mqis/wire/decoders.py",
             "from mqis.wire.recipe import decode_recipe\n",
-            "from mqis.wire.rpc.bodies import",
+            "from mqis.wire.rpc.pdu_bodies import",
         ),
     ),
     """
@@ -196,7 +196,7 @@ HEALTH_CHECK = Recipe(
     "A health check",
     (
         Edit(
-            "src/mqis/views/doctor/ports.py",
+            "src/mqis/views/doctor/port_checks.py",
             "def _recipe(patient: Patient) -> Iterator[Finding]:\n"
             '    """A check of a recipe."""\n'
             "    if patient.config.rpc.port == 4321:\n"
@@ -205,7 +205,7 @@ HEALTH_CHECK = Recipe(
             "def check(patient: Patient)",
         ),
         Edit(
-            "src/mqis/views/doctor/ports.py",
+            "src/mqis/views/doctor/port_checks.py",
             "    yield from _recipe(patient)\n",
             "\n\ndef _finding(patient",
         ),

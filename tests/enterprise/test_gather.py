@@ -12,7 +12,7 @@ from mqis.config.nodes import NodePlace, Nodes, NodesError, save_nodes
 from mqis.config.stores import open_store
 from mqis.enterprise.gather import gather
 from mqis.lab import demo
-from mqis.storage.journal.reader import records
+from mqis.storage.journal.journal_reader import records
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, SegmentHeader, encode_record
 

@@ -22,10 +22,10 @@ from mqis.runtime.node.keyring import KeyRing, KeyStage
 from mqis.server.founding import found
 from mqis.server.identity import parse_seed
 from mqis.wire.errors import MqisError
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from tests.cli.commands import process, run
 
 NAMES = ("pec1", "psc2")

@@ -20,12 +20,12 @@ from mqis.enterprise.plan import RunPlan, parse_plan
 from mqis.enterprise.setup import administrator, make_accounts
 from mqis.protocol.directory.objects import Scope
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
-from mqis.protocol.replication.changes import deletion
+from mqis.protocol.replication.outgoing_changes import deletion
 from mqis.runtime.authentication.account import nt_hash
 from mqis.server.accounts import AccountsFile
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.journal import RecordState
-from mqis.wire.journal.body import decode_body
+from mqis.wire.journal.record import decode_body
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.security.sid import ADMINISTRATORS

@@ -17,13 +17,13 @@ from examples.shapes.client import ShapesClient, credentials, find_port
 from examples.shapes.host import Host, hosted
 from examples.shapes.samples import BLOB, SAMPLES
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.rpc.client import AgreedContext
+from mqis.protocol.rpc.client_side import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
-from mqis.runtime.rpc.client import RpcClient
+from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from tests.waiting import DEADLINE_S, until
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from mqis.findings import CheckReport
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, finding
 from mqis.protocol.activedirectory.mirror.cursor import read_cursor
 from mqis.protocol.ldap.errors import LdapError
-from mqis.runtime.ldap.binding import BindMethod
+from mqis.runtime.ldap.ldap_logon import BindMethod
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import DeleteEntry
 from mqis.wire.ldap.ldif import read_ldif

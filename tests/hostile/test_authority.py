@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from mqis.protocol.directory.allowance import Allowance
+from mqis.protocol.directory.guard import Allowance
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts
 from mqis.wire.mqds.keys import BASE_PROVIDER, MqdsPublicKey, PublicKey, PublicKeys, RsaPublicKey

@@ -28,8 +28,8 @@ from mqis.protocol.capture.decoder import CaptureDecoder, decode_rows
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.testing.pcap import write_pcap
 from mqis.wire.errors import MqisError
+from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.pcap.captured import LinkType
-from mqis.wire.pcap.file import walk_capture
 from tests.waiting import DEADLINE_S
 
 HERE, THERE = b"\x0a\0\0\1", b"\x0a\0\0\2"

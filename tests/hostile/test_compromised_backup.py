@@ -20,11 +20,11 @@ from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import key_list
+from mqis.wire.mqds.machine_address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sddl import parse_sddl
 from tests.server.enterprises import MACHINE, QUEUE, SITE, Site, client_of, create_soon, text

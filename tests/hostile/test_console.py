@@ -38,12 +38,12 @@ from mqis.client.remote import RemoteUser, connect
 from mqis.client.servers import ServerAddress
 from mqis.views.console.places import Places
 from mqis.web.connections import Bounded
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from tests.cli.commands import run

@@ -15,13 +15,13 @@ from mqis.config.file import override
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.protocol.discovery.server import DiscoveryServer
+from mqis.protocol.discovery.discovery_server import DiscoveryServer
 from mqis.server.directory_server import DirectoryServer
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
-from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.discovery_packet import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
 from mqis.wire.propvariant import PropVariant
 from tests.server.enterprises import client_of, id_of

@@ -14,8 +14,8 @@ from mqis.config.sections import Config
 from mqis.protocol.discovery.limiter import RateLimit
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.http import HttpAnswer, HttpServer
-from mqis.runtime.rpc.connection import ServerProtocol
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
+from mqis.runtime.rpc.server_connection import ServerProtocol
 from mqis.server.directory_server import DirectoryServer
 from tests.hostile.test_queue_port import ended, pec
 from tests.waiting import DEADLINE_S, in_time

@@ -19,9 +19,9 @@ import pytest
 from mqis.runtime.node.signer import MachineKey
 from mqis.storage.journal import Journal
 from mqis.storage.journal.checking import check_journal
-from mqis.storage.journal.files import segment_name, segments, snapshot_name
+from mqis.storage.journal.journal_files import segment_name, segments, snapshot_name
+from mqis.storage.journal.journal_reader import Segment
 from mqis.storage.journal.keeping import retain
-from mqis.storage.journal.reader import Segment
 from mqis.storage.journal.sealing import file_digest
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, Whole, encode_record

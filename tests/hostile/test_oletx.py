@@ -9,22 +9,22 @@ from contextlib import asynccontextmanager
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.cmpo.security import SecurityLevel
+from mqis.protocol.cmpo.partner_security import SecurityLevel
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.runtime.authentication.credentials import LogonCredentials as Account
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.oletx import resolver
-from mqis.runtime.oletx.connection import Message
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.application_connection import Message
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import MapperResolver
-from mqis.runtime.rpc.client import Credentials, RpcClient
+from mqis.runtime.rpc.rpc_client import Credentials, RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult
-from mqis.wire.cmpo.versions import BindVersionSet, BoundVersionSet
+from mqis.wire.cmpo.ixnremote import BindVersionSet, BoundVersionSet
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
 from tests.runtime.oletx.endpoints import (
     ALPHA,
     BETA,

@@ -23,15 +23,15 @@ from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.authentication.account import Account
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.ntlm_protection import NtlmSession
-from mqis.runtime.ldap.binding import LdapLogin
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.sasl import SpnegoUser
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
+from mqis.runtime.ldap.ldap_logon import LdapLogin
 from mqis.runtime.ldap.searching import MOST_REFERENCES, SearchOutcome
-from mqis.runtime.ldap.servers import DomainControllers
 from mqis.runtime.ldap.settings import LdapSettings
+from mqis.runtime.ldap.spnego import SpnegoUser
 from mqis.testing.ldap import ScriptedAnswer, ScriptedDirectory, entry
-from mqis.views.console.rights import Proof
-from mqis.web.settings import ConsoleSettings
+from mqis.views.console.visitor_rights import Proof
+from mqis.web.console_settings import ConsoleSettings
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.messages import LdapMessage

@@ -22,15 +22,15 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.credentials import LogonCredentials as Account
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from tests.admin.test_promote import Threaded, psc_of
 from tests.server.enterprises import Site, client_of, until

@@ -17,10 +17,10 @@ from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
 from mqis.testing.ports import free_port
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqqb.internal import EstablishConnection
 from mqis.wire.mqqb.packet import decode_packet
 from mqis.wire.mqqb.ping import Ping

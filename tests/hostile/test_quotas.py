@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from mqis.protocol.directory.allowance import Allowance
+from mqis.protocol.directory.guard import Allowance
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.sid import EVERYONE, Sid

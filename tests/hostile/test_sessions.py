@@ -32,9 +32,9 @@ from mqis.server.directory_server import DirectoryServer
 from mqis.testing.ports import free_ports
 from mqis.wire.administration import ADMINISTRATION, SESSIONS, AdministrationCall
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import ADMINISTRATORS
 from tests.cli.running import Running, prepare, serving

@@ -32,16 +32,16 @@ from mqis.protocol.undeletion.messages import (
 )
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
-from mqis.server.undeletion import service
+from mqis.server.undeletion import undelete_service
 from mqis.server.undeletion.planning import PlannedObject, plan_undelete
 from mqis.testing.ports import free_ports
 from mqis.views.deletion.undelete_steps import carry_out, make_plan
 from mqis.wire.administration import ADMINISTRATION, MAX_REQUEST, UNDELETE, AdministrationCall
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
@@ -174,7 +174,7 @@ def test_one_search_at_a_time_while_others_are_served(
     async def work(server: DirectoryServer) -> None:
         async with await logged_on(server, "alice") as alice:
             await lose_a_queue(alice)
-            monkeypatch.setattr(service, "plan_undelete", slow)
+            monkeypatch.setattr(undelete_service, "plan_undelete", slow)
             first = asyncio.create_task(alice.undelete(UndeleteRequest("plan")))
             await asyncio.to_thread(begun.wait, DEADLINE_S)
             try:

@@ -12,14 +12,14 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.journal import received
 from mqis.protocol.undeletion.messages import UndeleteRequest
-from mqis.server.undeletion import history as searching
-from mqis.server.undeletion.history import JournalHistory
+from mqis.server.undeletion import deleted_history as searching
+from mqis.server.undeletion.deleted_history import JournalHistory
 from mqis.server.undeletion.planning import PlannedObject, plan_undelete
 from mqis.storage.journal import Appender, Journal
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.messages import ChangePropagation
 from tests.protocol.replication.enterprise import (
     Enterprise,

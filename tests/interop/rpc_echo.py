@@ -18,7 +18,7 @@ from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.rpc.typed import TypedService
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import (
@@ -39,8 +39,7 @@ from mqis.wire.ndr import (
     Union,
     Unique,
 )
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR64, InterfaceDescription, Operation, SyntaxId
 from mqis.wire.security.sid import Sid
 
 SYNTAX = SyntaxId(Guid.parse("60a15ec5-4de8-11d7-a637-005056a20182"), 1)

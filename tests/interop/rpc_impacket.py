@@ -22,7 +22,7 @@ from impacket.dcerpc.v5.rpcrt import (
 
 from examples.shapes.host import DOMAIN, PASSWORD, USER
 from examples.shapes.interface import SYNTAX
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import SyntaxId
 from tests.waiting import DEADLINE_S
 
 NDR64 = ("71710533-BEBA-4937-8319-B5DBEF9CCC36", "1.0")

@@ -20,10 +20,10 @@ from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, EntryChange
 from mqis.wire.ldap.ldif import read_ldif, write_ldif
 from mqis.wire.ldap.names import DistinguishedName
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import Value
 from mqis.wire.security.acl import Acl, allow
 from mqis.wire.security.descriptor import SecurityDescriptor

@@ -24,16 +24,15 @@ from mqis.protocol.ports import Store, View
 from mqis.runtime.activedirectory.estate import IN_ORDER
 from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
-from mqis.runtime.ldap.binding import LdapLogin
-from mqis.runtime.ldap.settings import LdapSettings
-from mqis.runtime.ldap.tls import TlsSettings
+from mqis.runtime.ldap.ldap_logon import LdapLogin
+from mqis.runtime.ldap.settings import LdapSettings, TlsSettings
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.changes import AddEntry
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.certificates import UserSignCerts, digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.seqnum import SequenceNumber
 from tests.estate.planted import BERLIN, OU, PARIS, SITES, computer, made, sound

@@ -25,9 +25,9 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.errors import MqisError
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import props
 from tests.interop.samba_domain import PASSWORD, USER, load_ldif, samba_domain
 
 pytestmark = pytest.mark.interop

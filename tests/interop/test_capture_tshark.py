@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from examples.capture.scene import DIRECTORY, OLETX
-from mqis.protocol.capture.calls import INTERFACES
 from mqis.protocol.capture.decoder import decode_rows
 from mqis.protocol.capture.row import DecodedRow
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.protocol.capture.rpc_calls import INTERFACES
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.testing.pcap import decode_capture
 from mqis.testing.ports import free_ports
-from mqis.wire.rpc.header import PacketType
+from mqis.wire.rpc.pdu_header import PacketType
 from tests.protocol.capture.recordings import enterprise
 from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, echo
 from tests.waiting import in_time, until

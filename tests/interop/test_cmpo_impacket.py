@@ -15,13 +15,13 @@ from impacket.dcerpc.v5.rpcrt import DCERPC_v5, DCERPCException
 from impacket.uuid import uuidtup_to_bin
 
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.rpc.typed import TypedService
 from mqis.wire.cmpo import ixnremote as idl
-from mqis.wire.cmpo.versions import BoundVersionSet
+from mqis.wire.cmpo.ixnremote import BoundVersionSet
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from tests.interop.rpc_threads import in_thread

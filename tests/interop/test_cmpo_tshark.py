@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.header import PacketType
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
+from mqis.wire.rpc.pdu_header import PacketType
 from tests.interop.rpc_pcap import Conversation, Recorder, recorded
 from tests.interop.test_rpc_tshark import Capture
 from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, echo

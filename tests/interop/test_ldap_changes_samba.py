@@ -13,12 +13,11 @@ from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl
-from mqis.runtime.ldap.binding import LdapLogin
-from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
+from mqis.runtime.ldap.ldap_logon import LdapLogin
 from mqis.runtime.ldap.searching import SearchOutcome
-from mqis.runtime.ldap.servers import DomainControllers
-from mqis.runtime.ldap.settings import LdapSettings
-from mqis.runtime.ldap.tls import TlsSettings
+from mqis.runtime.ldap.settings import LdapSettings, TlsSettings
 from mqis.wire.guid import Guid
 from mqis.wire.ldap import controls
 from mqis.wire.ldap.changes import (

@@ -17,12 +17,11 @@ from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.authentication import kerberos
-from mqis.runtime.ldap.binding import BindMethod, LdapLogin
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.sasl import LdapProtection
-from mqis.runtime.ldap.servers import DomainControllers
-from mqis.runtime.ldap.settings import LdapSettings
-from mqis.runtime.ldap.tls import TlsSettings
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
+from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
+from mqis.runtime.ldap.settings import LdapSettings, TlsSettings
+from mqis.runtime.ldap.spnego import LdapProtection
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.filters import parse_filter
 from tests.interop.samba_domain import PASSWORD, USER, samba_domain

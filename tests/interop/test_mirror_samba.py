@@ -18,8 +18,8 @@ from mqis.config.stores import open_store
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.errors import MissingStore
 from mqis.protocol.ports import Store
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.storage.memory import MemoryStore
+from mqis.runtime.ldap.failover import LdapDirectoryClient
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.ldap.changes import (
     AddEntry,
     AttributeChange,

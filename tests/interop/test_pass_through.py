@@ -20,9 +20,8 @@ from impacket.dcerpc.v5.rpcrt import RPC_C_AUTHN_LEVEL_PKT_PRIVACY, DCERPC_v5
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.runtime.directory.readers import StoreReaders
-from mqis.runtime.ldap.binding import LdapLogin
-from mqis.runtime.ldap.settings import LdapSettings
-from mqis.runtime.ldap.tls import TlsSettings
+from mqis.runtime.ldap.ldap_logon import LdapLogin
+from mqis.runtime.ldap.settings import LdapSettings, TlsSettings
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from tests.interop.mqds_impacket import (

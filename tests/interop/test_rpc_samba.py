@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.rpc.faults import RpcFault
-from mqis.runtime.rpc.client import RpcClient
+from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc import epmapper, mgmt
-from mqis.wire.rpc.syntax import NDR20, NDR64
+from mqis.wire.rpc.interfaces import NDR20, NDR64
 from mqis.wire.rpc.tower import Tower
 from tests.interop.rpc_echo import DOMAIN, PASSWORD, USER, EchoService, echo_server
 from tests.interop.rpc_samba_server import Unavailable, samba_server

@@ -18,13 +18,13 @@ from examples.shapes.host import ANNOTATION, PASSWORD, Host, hosted
 from examples.shapes.samples import SAMPLES
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
-from mqis.runtime.rpc.client import RpcClient
+from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc import epmapper, mgmt
-from mqis.wire.rpc.header import PacketType
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.pdu_header import PacketType
 from mqis.wire.rpc.tower import Tower
 from tests.interop.rpc_pcap import Recorder, recorded, write_pcap
 

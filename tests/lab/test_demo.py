@@ -10,8 +10,8 @@ from pathlib import Path
 from mqis.admin.transfer import export_store
 from mqis.config.stores import open_store
 from mqis.lab import demo
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import Scope
-from mqis.protocol.directory.service import ServiceAttributes
 from mqis.wire.mqds.certificates import UserSignCerts, is_bare_certificate
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from mqis.lab.sending import QUEUE, Journey, Passing, SendingEnterprise, chain
-from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
+from mqis.protocol.queueing.queued_message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import explain
 from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot

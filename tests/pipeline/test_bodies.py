@@ -20,12 +20,12 @@ from mqis.pipeline.decoding import columns
 from mqis.pipeline.decoding.onebyone import decode_one_by_one
 from mqis.pipeline.transforms import bodies
 from mqis.protocol.directory.objects import Scope
-from mqis.protocol.replication.changes import deletion
+from mqis.protocol.replication.outgoing_changes import deletion
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,

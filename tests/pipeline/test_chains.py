@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 
 from mqis.lab.generate.filefaults import resign, tamper
-from mqis.lab.generate.keys import generated_key, published
+from mqis.lab.generate.generated_keys import generated_key, published
 from mqis.pipeline.evidence.chains import JournalChain
 from mqis.pipeline.evidence.keys import ExportedKeys, keys_by_server
 from mqis.pipeline.sources.checks import checked_segment
 from mqis.pipeline.sources.inventory import SegmentFile, journal_files
 from mqis.storage.journal import Journal
-from mqis.storage.journal.files import segments
-from mqis.storage.journal.snapshot import write_snapshot
-from mqis.storage.memory import MemoryStore
+from mqis.storage.journal.journal_files import segments, write_snapshot
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from mqis.wire.mqds.keys import RsaPublicKey

@@ -26,7 +26,7 @@ from mqis.wire.journal import (
     SegmentHeader,
     encode_record,
 )
-from mqis.wire.journal.body import decode_body
+from mqis.wire.journal.record import decode_body
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeRequest, SyncReply
 from tests.pipeline.test_bodies import (

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from examples.pipeline import ask
 from mqis.wire.journal import RecordState
-from mqis.wire.journal.body import decode_body
+from mqis.wire.journal.record import decode_body
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.change import DirectoryChange
 from tests.pipeline.conftest import Enterprise

@@ -20,8 +20,8 @@ from mqis.wire.journal import (
     segment_header,
     walk,
 )
-from mqis.wire.journal.body import decode_body
 from mqis.wire.journal.patterns import RecordPattern, fixed_of
+from mqis.wire.journal.record import decode_body
 from mqis.wire.mqdsrp.messages import MessageOperation, SyncReply
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber

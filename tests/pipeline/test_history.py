@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqis.pipeline.runs import history
 from mqis.pipeline.tables import TableDirectory
 from mqis.wire.journal import JournalRecord, RecordState
-from mqis.wire.journal.body import decode_body
+from mqis.wire.journal.record import decode_body
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from tests.pipeline.conftest import Enterprise
 from tests.pipeline.test_sources import whole_records

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from mqis.admin.transfer import import_file
 from mqis.lab.generate.delivery import Delivery
-from mqis.lab.generate.exports import replica_of
-from mqis.lab.generate.history import ChangeHistory
+from mqis.lab.generate.generated_exports import replica_of
+from mqis.lab.generate.generated_history import ChangeHistory
 from mqis.lab.generate.plan import GeneratePlan
 from mqis.pipeline import sources
 from mqis.pipeline.rebuilding import rebuild
@@ -23,12 +23,12 @@ from mqis.protocol.directory.export_format import ORDER, format_entry, parse_ent
 from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DeletedObject, DirectoryObject
 from mqis.protocol.replication.replicated import is_own
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from tests.builders import network, site, tombstone
 

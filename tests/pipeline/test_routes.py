@@ -19,20 +19,20 @@ from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.network import RoutingArrays, packed, unpacked
 from mqis.pipeline.transforms.routes import routes_block
 from mqis.protocol.directory.export_format import ExportHeader, format_entry, format_header, sealed
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, Partition
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.hygiene.checks import Check
 from mqis.protocol.routing.bulk.sitegraph import site_graph
+from mqis.protocol.routing.route_trace import RoutingTables
 from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.trace import RoutingTables
 from mqis.views.routes.finding import find_end, find_links
 from mqis.views.sitemap.picture import picture_of_objects
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.seqnum import SequenceNumber

@@ -15,7 +15,7 @@ from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.runs import audit, ingest
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.trusted import used_input
-from mqis.storage.journal.files import segments
+from mqis.storage.journal.journal_files import segments
 from tests.cli.test_edited_exports import MARK, VERSION_1, doubled, relabelled
 
 #: Three sites; of two of them a backup controller.

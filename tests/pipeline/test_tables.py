@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.tables import TableDirectory
-from mqis.places.tables import current_version, table_names, table_versions
+from mqis.places.pipeline_tables import current_version, table_names, table_versions
 from mqis.wire.errors import MqisError
 
 

@@ -14,7 +14,7 @@ from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.words import in_words, names_of, site_names_of
 from mqis.pipeline.trusted import readable_objects
 from mqis.protocol.directory.types.catalogue import ROWS
-from mqis.protocol.directory.types.words import property_word
+from mqis.protocol.directory.types.property_words import property_word
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType

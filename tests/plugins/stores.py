@@ -22,7 +22,7 @@ import psycopg
 import pytest
 
 from mqis.protocol.ports import Store
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.storage.postgres import CLAIM_CLASS, PostgresStore
 from mqis.storage.sqlite import SqliteStore
 from tests.waiting import DEADLINE_S, wait_until

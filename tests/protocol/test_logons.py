@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.logons import Counted, FailedLogons, LogonLimits
+from mqis.protocol.security.logons import Counted, FailedLogons, LogonLimits
 
 pytestmark = pytest.mark.req("SEC-5-03")
 LIMITS = LogonLimits(per_account=3, per_address=10, wait_s=60.0)

@@ -11,8 +11,8 @@ from time import monotonic
 import pytest
 
 from mqis.protocol.errors import StorageError
-from mqis.runtime import archive
-from mqis.runtime.archive import ArchiveThread
+from mqis.runtime import archive_thread
+from mqis.runtime.archive_thread import ArchiveThread
 from tests.waiting import DEADLINE_S, wait_until
 
 
@@ -72,7 +72,7 @@ def test_an_outage_is_reported_once_and_its_end_once() -> None:
 
 
 def test_pauses_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "LONGEST_RETRY_S", 0.05)
+    monkeypatch.setattr(archive_thread, "LONGEST_RETRY_S", 0.05)
     archiver = Archiver()
     archiver.error = "refused"
     thread, _, _ = started(archiver)
@@ -83,7 +83,7 @@ def test_pauses_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.req("SEC-13-04")
 def test_closing_does_not_wait_for_a_store_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "CLOSE_S", 0.1)
+    monkeypatch.setattr(archive_thread, "CLOSE_S", 0.1)
     archiver = Archiver()
     archiver.open.clear()
     thread, _, _ = started(archiver)
@@ -105,8 +105,8 @@ class Hanging:
         self.entered.set()
         Event().wait()
 
-archive.CLOSE_S = 0.1
-thread = archive.ArchiveThread(Hanging(), print, print)
+archive_thread.CLOSE_S = 0.1
+thread = archive_thread.ArchiveThread(Hanging(), print, print)
 assert Hanging.entered.wait(10)
 thread.close()
 print("closed", flush=True)

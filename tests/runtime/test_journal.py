@@ -10,11 +10,11 @@ from threading import Event
 
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
-from mqis.runtime.journal import JournalThread
+from mqis.runtime.journal_thread import JournalThread
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.journal import Appender, Journal
-from mqis.storage.journal.reader import records
-from mqis.storage.memory import MemoryStore
+from mqis.storage.journal.journal_reader import records
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from tests.waiting import DEADLINE_S, wait_until

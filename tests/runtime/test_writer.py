@@ -14,7 +14,7 @@ import pytest
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
 from mqis.runtime.writer import MAX_BATCH, GroupCommitWriter
-from mqis.storage.sql import SqlTransaction
+from mqis.storage.sql_store import SqlTransaction
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.seqnum import SequenceNumber

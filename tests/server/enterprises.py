@@ -21,10 +21,10 @@ from mqis.server.identity import seed_text
 from mqis.server.restoremark import mark_of
 from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from tests import waiting
 

@@ -13,10 +13,10 @@ from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
 from mqis.config.file import ConfigError, override
 from mqis.config.sections import Config
-from mqis.protocol.discovery.model import queue_manager_of
+from mqis.protocol.discovery.announced import queue_manager_of
 from mqis.protocol.errors import DirectoryError
-from mqis.server.activedirectory import open_directory
 from mqis.server.directory_server import DirectoryServer, ServeError
+from mqis.server.pass_through import open_directory
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.requests import SimpleBind

@@ -10,10 +10,10 @@ import pytest
 
 from mqis.cli.ldap_login import LdapLogonOptions
 from mqis.config.file import ConfigError, load
-from mqis.runtime.ldap.binding import BindMethod
-from mqis.server.activedirectory import ldap_settings
+from mqis.runtime.ldap.ldap_logon import BindMethod
+from mqis.server.pass_through import ldap_settings
 from mqis.testing.activedirectory import ScriptedDomain
-from mqis.views.doctor.activedirectory import check
+from mqis.views.doctor.activedirectory_checks import check
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import SaslBind

@@ -11,11 +11,11 @@ from time import monotonic
 import pytest
 
 from mqis.config.file import ConfigError, load
-from mqis.runtime import archive
+from mqis.runtime import archive_thread
 from mqis.server.directory_server import DirectoryServer
 from mqis.storage.archive import Archiver, archived_journals
 from mqis.storage.journal import Journal
-from mqis.storage.journal.files import segments
+from mqis.storage.journal.journal_files import segments
 from mqis.views.doctor.examination import examine
 from mqis.wire.errors import MqisError
 from tests.cli.commands import run
@@ -27,7 +27,7 @@ from tests.waiting import until
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every record begins a segment, so that there is something to archive at once."""
     monkeypatch.setitem(Journal.__init__.__kwdefaults__, "segment_bytes", 1)  # type: ignore[arg-type]
-    monkeypatch.setitem(archive.ArchiveThread.__init__.__kwdefaults__, "look_s", 0.05)  # type: ignore[arg-type]
+    monkeypatch.setitem(archive_thread.ArchiveThread.__init__.__kwdefaults__, "look_s", 0.05)  # type: ignore[arg-type]
 
 
 def served_site(tmp_path: Path, place: str) -> Site:

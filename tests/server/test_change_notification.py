@@ -16,14 +16,14 @@ from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.protocol.queueing.events import Notified, SessionClosed, SessionOpened
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.tables import MessageIdCounter
-from mqis.runtime.queueing.endpoint import QueueingEndpoint
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.founding import found
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import ChangeNotification, NotificationCommand, NotificationUpdate
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from tests import waiting
 from tests.server.enterprises import MACHINE, QUEUE, Site, client_of, id_of

@@ -24,7 +24,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.rpc.client import Credentials, RpcClient
+from mqis.runtime.rpc.rpc_client import Credentials, RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.server.accounts import AccountsError, AccountsFile
 from mqis.server.directory_server import DirectoryServer, ServeError
@@ -32,9 +32,9 @@ from mqis.testing.ports import free_port
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc import epmapper
@@ -231,7 +231,7 @@ def test_a_port_that_is_privileged(config: Config, monkeypatch: pytest.MonkeyPat
     async def denied(*_args: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("mqis.runtime.rpc.server.RpcServer.listen", denied)
+    monkeypatch.setattr("mqis.runtime.rpc.rpc_server.RpcServer.listen", denied)
     with pytest.raises(
         ServeError, match=r"CAP_NET_BIND_SERVICE: give the server one of them, or choose"
     ):

@@ -19,13 +19,13 @@ from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.protocol.directory.local_events import DirectoryEvents
-from mqis.server import discovery
+from mqis.server import discovery_responder
 from mqis.server.directory_server import DirectoryServer, ServeError
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
-from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.discovery_packet import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
 from tests.waiting import in_time
 
@@ -98,7 +98,7 @@ def test_it_answers_from_its_directory(config: Config) -> None:
 
 
 def test_it_follows_its_directory(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "REFRESH_S", 0.05)
+    monkeypatch.setattr(discovery_responder, "REFRESH_S", 0.05)
 
     async def work(server: DirectoryServer) -> None:
         request, _ = request_of(config.store.url)

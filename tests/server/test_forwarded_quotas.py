@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from mqis.protocol.directory.allowance import Allowance
+from mqis.protocol.directory.guard import Allowance
 from mqis.protocol.errors import DirectoryError
 from mqis.server.directory_server import DirectoryServer
 from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import ANONYMOUS, EVERYONE, Sid
 from tests.server.monitoring.pair import fetch

@@ -30,16 +30,16 @@ from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.identity import seed_text
-from mqis.storage.journal.reader import records
+from mqis.storage.journal.journal_reader import records
 from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqds.catalogue import prop, props
 from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeRequest, decode_message
 from mqis.wire.propvariant import PropVariant

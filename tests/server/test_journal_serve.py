@@ -15,13 +15,13 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.signer import MachineKey, SigningKeyError, read_public_key
 from mqis.server.directory_server import DirectoryServer
-from mqis.storage.journal.files import segments
+from mqis.storage.journal.journal_files import segments
 from mqis.storage.sqlite import SqliteStore
 from mqis.views.doctor.examination import examine
 from mqis.wire.errors import MqisError
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.security.keyinfo import key_pem
 from tests.cli.commands import run
 from tests.server.enterprises import Site, create

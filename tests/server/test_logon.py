@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from mqis.protocol.authentication import Addresses, AuthenticationError, AuthLevel, AuthType
-from mqis.protocol.logons import LogonLimits
+from mqis.protocol.security.logons import LogonLimits
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.initiator import PyspnegoInitiator

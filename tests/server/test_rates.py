@@ -13,7 +13,7 @@ from mqis.protocol.discovery.limiter import RateLimit
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.peers import is_loopback
 from mqis.runtime.rpc.builtin import ManagementService
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.server.directory_server import DirectoryServer
 from tests.waiting import until
 

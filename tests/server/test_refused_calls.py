@@ -21,10 +21,9 @@ from mqis.server.directory_server import DirectoryServer
 from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sddl import parse_sddl
 from tests.server.test_replication_serve import (

@@ -18,24 +18,24 @@ from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication.server import Role
+from mqis.protocol.replication.server_identity import Role
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.founding import found
 from mqis.server.hosts import HostResolver
 from mqis.server.identity import identify, parse_seed, seed_text
-from mqis.storage.journal.reader import records
-from mqis.storage.memory import MemoryStore
+from mqis.storage.journal.journal_reader import records
+from mqis.storage.memory_store import MemoryStore
 from mqis.testing.ports import free_ports
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import RecordKind
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.waiting import until
 

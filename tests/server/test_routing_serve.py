@@ -13,31 +13,31 @@ import pytest
 
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
-from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.queueing.events import Arrived, SessionClosed, SessionOpened
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
 from mqis.protocol.queueing.manager import QueueStatistics as Transport
-from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
-from mqis.protocol.queueing.names import canonical
-from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.protocol.queueing.queued_message import PrivateQueue, QueuedMessage
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.protocol.routing.breakage import NoRouteError
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.runtime.node.members import Seed
 from mqis.runtime.node.signer import MachineKey
-from mqis.runtime.queueing.endpoint import QueueingEndpoint
+from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.identity import seed_text
 from mqis.server.replication import ReplicationService
 from mqis.testing.ports import free_ports
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import SyncRequest, encode_message
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
@@ -238,7 +238,7 @@ def test_a_message_is_relayed_until_the_directory_has_no_link(
             restarts = [service_of(s).driver.statistics.restarts for s in (row.a, row.b, row.c)]
             assert restarts == [0, 0, 0]
 
-    with caplog.at_level(logging.DEBUG, "mqis.runtime.node.routing"):
+    with caplog.at_level(logging.DEBUG, "mqis.runtime.node.server_routes"):
         asyncio.run(run())
     assert "messages relayed: 1, refused: " in caplog.text
 

@@ -12,13 +12,13 @@ from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scop
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.undeletion.lost import LostObject
 from mqis.protocol.undeletion.messages import UndeleteRequest
-from mqis.server.undeletion.history import JournalHistory
+from mqis.server.undeletion.deleted_history import JournalHistory
 from mqis.server.undeletion.planning import plan_undelete
 from mqis.storage.journal import Appender, Journal
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 from tests.protocol.replication.enterprise import (
     Enterprise,

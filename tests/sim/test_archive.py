@@ -8,8 +8,15 @@ from random import Random
 
 import pytest
 
+from mqis.sim.archive.archive_scenario import (
+    ArchiveScenario,
+    Committed,
+    Do,
+    Fail,
+    ServerTask,
+    draw_archive,
+)
 from mqis.sim.archive.disk import DiskFault, Ended, SimDisk
-from mqis.sim.archive.scenario import ArchiveScenario, Committed, Do, Fail, ServerTask, draw_archive
 from mqis.sim.mutations import MUTATIONS
 from mqis.sim.runner import Options, run, run_seed
 from mqis.sim.worlds import WorldName

@@ -16,31 +16,31 @@ from mqis.protocol.directory.objects import (
     PurgeState,
     Scope,
 )
-from mqis.protocol.replication.changes import synchronized
+from mqis.protocol.replication.change_requests import NO_RESPONSE
 from mqis.protocol.replication.memory import Memory
-from mqis.protocol.replication.requests import NO_RESPONSE
-from mqis.protocol.replication.server import Role, Server
+from mqis.protocol.replication.outgoing_changes import synchronized
+from mqis.protocol.replication.server_identity import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
-from mqis.sim.administration import QueueScopes
-from mqis.sim.caching import check_cached
+from mqis.sim.administrator import QueueScopes
 from mqis.sim.checkers import CheckedEnterprise, check_announced, check_tombstones
-from mqis.sim.completeness import CompletenessCheck
-from mqis.sim.contents import DigestCheck, check_digests
+from mqis.sim.complete_replicas import CompletenessCheck
+from mqis.sim.equal_digests import DigestCheck, check_digests
 from mqis.sim.history import Made, NumberHistory, Version
 from mqis.sim.ledger import Ledger
-from mqis.sim.restoring import Witnesses
+from mqis.sim.memories import check_cached
+from mqis.sim.restored_authorities import Witnesses
 from mqis.sim.runner import fewest
-from mqis.sim.server import SimServer
-from mqis.sim.traffic import SyncTraffic
+from mqis.sim.simulated_server import SimServer
+from mqis.sim.sync_traffic import SyncTraffic
 from mqis.sim.violation import Violation
 from mqis.sim.waits import Wait, describe_circle, find_circle
 from mqis.storage.cache import QueryCache
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import pair, prop
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeRequest, Sync0, SyncReply, SyncRequest, encode_message
 from mqis.wire.seqnum import SequenceNumber

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 from typing import cast
 
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import QueuedMessage
+from mqis.protocol.queueing.queued_message import QueuedMessage
 from mqis.sim.keys import Keyring
 from mqis.sim.network import MessageNetwork
+from mqis.sim.run_trace import SimTrace
 from mqis.sim.scenario import Weather
-from mqis.sim.trace import SimTrace
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from tests.builders import guid
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.sim.mutations import MUTATIONS
-from mqis.sim.queues.scenario import (
+from mqis.sim.queues.queue_scenario import (
     LASTING_S,
     Halt,
     PostMessages,

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from mqis.protocol.directory.objects import PurgeState, Scope
-from mqis.protocol.replication import serving
-from mqis.protocol.replication.server import Sender
+from mqis.protocol.replication import sync_answers
+from mqis.protocol.replication.server_identity import Sender
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.work import Work
 from mqis.sim.runner import Options, RunResult, run, run_seed
@@ -221,7 +221,7 @@ def test_an_empty_authority_takes_the_copy_of_another_psc_if_the_pec_waits_for_i
     assert "PSC2 waits for PEC (it recovers the partition" in found.detail
 
 
-_receive_sync_request = serving.receive_sync_request
+_receive_sync_request = sync_answers.receive_sync_request
 
 
 def _silent_in_sync0(work: Work, sender: Sender, request: SyncRequest) -> None:
@@ -239,7 +239,7 @@ def test_an_empty_authority_takes_the_remains_of_copies_if_nobody_has_a_whole_on
     runs = [came_back_empty(at, cut) for at in MOMENTS]
     assert [result.violation for result in runs] == [None] * len(MOMENTS)
     assert not any(result.counts["introduced again"] for result in runs)
-    monkeypatch.setattr(serving, "receive_sync_request", _silent_in_sync0)
+    monkeypatch.setattr(sync_answers, "receive_sync_request", _silent_in_sync0)
     stuck = [came_back_empty(at, cut).violation for at in MOMENTS]
     assert {v.rule for v in stuck if v is not None} == {"no circular wait"}
 

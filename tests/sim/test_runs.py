@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from mqis.protocol.replication.server import Role
-from mqis.sim.administration import SimAdministrator
+from mqis.protocol.replication.server_identity import Role
+from mqis.sim.administrator import SimAdministrator
 from mqis.sim.mutations import MUTATIONS, mutated
 from mqis.sim.runner import Options, minimised, run, run_seed
 from mqis.sim.scenario import MAX_SERVERS, Scenario, Weather, draw, enterprise
 from mqis.sim.steps import Change, Crash, CrashPoint, Join, Operate, Restore, Step
-from mqis.storage.journal.reader import Segment
+from mqis.storage.journal.journal_reader import Segment
 from tools.simulation_doc import DOCUMENT, known
 
 

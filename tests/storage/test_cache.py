@@ -18,8 +18,8 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
 from mqis.storage import cache, commits
 from mqis.storage.copying import copy_rows
-from mqis.storage.records import MAX_BODY_BYTES
-from mqis.storage.sql import SqlView
+from mqis.storage.row_conversion import MAX_BODY_BYTES
+from mqis.storage.sql_store import SqlView
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

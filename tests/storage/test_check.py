@@ -8,7 +8,7 @@ import pytest
 
 from mqis.protocol.directory.indexing import index_keys
 from mqis.protocol.ports import Store
-from mqis.storage.sql import PAGE
+from mqis.storage.sql_store import PAGE
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import encode_properties

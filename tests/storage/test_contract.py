@@ -25,7 +25,7 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change, Store, Transaction, View
 from mqis.protocol.replication.digest import computed_digests
-from mqis.storage.sql import PAGE
+from mqis.storage.sql_store import PAGE
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

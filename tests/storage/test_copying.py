@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from mqis.storage.copying import copy_rows
-from mqis.storage.sql import PAGE
+from mqis.storage.sql_store import PAGE
 from mqis.storage.sqlite import SqliteStore
 from tests.builders import OTHER_SITE, SITE, guid, partition, tombstone
 

@@ -10,9 +10,9 @@ import pytest
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
-from mqis.storage import records
+from mqis.storage import row_conversion
 from mqis.storage.keyrows import MAX_WAITING
-from mqis.storage.records import (
+from mqis.storage.row_conversion import (
     MAX_BODY_BYTES,
     ObjectRow,
     cached_object,
@@ -55,7 +55,7 @@ def test_rows_that_differ_anywhere_are_not(changed: DirectoryObject) -> None:
 
 
 def test_no_more_are_remembered_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "_known", dict(records._known))
+    monkeypatch.setattr(row_conversion, "_known", dict(row_conversion._known))
     remember(2)
     first = cached_object(row_of(queue(1)))
     assert cached_object(row_of(queue(1))) is first

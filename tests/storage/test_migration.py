@@ -12,9 +12,9 @@ from mqis.protocol.directory.objects import DirectoryObject, PartitionDigest
 from mqis.protocol.errors import DamagedStore, StorageError
 from mqis.protocol.replication.digest import computed_digests
 from mqis.storage import schema
-from mqis.storage.records import object_row, partition_row, tombstone_row
-from mqis.storage.session import DatabaseConnection
-from mqis.storage.sql import PAGE
+from mqis.storage.database_session import DatabaseConnection
+from mqis.storage.row_conversion import object_row, partition_row, tombstone_row
+from mqis.storage.sql_store import PAGE
 from mqis.storage.sqlite import APPLICATION_ID
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType

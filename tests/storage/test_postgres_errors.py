@@ -15,7 +15,7 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
 from mqis.storage.postgres import PostgresStore
 from mqis.storage.schema import VERSION
-from mqis.storage.sql import SqlTransaction
+from mqis.storage.sql_store import SqlTransaction
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from tests.builders import partition, queue, user

@@ -14,7 +14,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Transaction
 from mqis.storage.database import Pool
-from mqis.storage.session import DatabaseSession
+from mqis.storage.database_session import DatabaseSession
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

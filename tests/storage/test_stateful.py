@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change, Store, Transaction, View
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState

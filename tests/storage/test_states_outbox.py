@@ -14,7 +14,7 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, Transaction
 from mqis.storage.database import DatabaseStore
 from mqis.storage.outbox import ROW_BYTES
-from mqis.storage.sql import SqlView
+from mqis.storage.sql_store import SqlView
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import OTHER_SITE, SITE, guid, partition, queue, tombstone

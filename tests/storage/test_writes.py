@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mqis.protocol.ports import Transaction, View
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import SITE, partition, queue, tombstone

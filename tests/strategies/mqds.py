@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.address import AddressList, AddressType, TaAddress
 from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts
 from mqis.wire.mqds.keys import (
     BASE_PROVIDER,
@@ -18,6 +17,7 @@ from mqis.wire.mqds.keys import (
     PublicKeys,
     RsaPublicKey,
 )
+from mqis.wire.mqds.machine_address import AddressList, AddressType, TaAddress
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec
 
 _U32 = st.integers(0, 0xFFFFFFFF)

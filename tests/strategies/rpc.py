@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mqis.testing.rpc import header_command
 from mqis.wire.guid import Guid
-from mqis.wire.rpc import bodies
+from mqis.wire.rpc import pdu_bodies
+from mqis.wire.rpc.interfaces import SyntaxId
 from mqis.wire.rpc.pdu import Body
-from mqis.wire.rpc.syntax import SyntaxId
 from mqis.wire.rpc.tower import MAX_FLOORS, Floor, Tower
 from mqis.wire.rpc.trailer import AuthTrailer
 from mqis.wire.rpc.verification import Verification
@@ -27,26 +27,28 @@ def _tuples(items: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[tuple
     return st.lists(items, max_size=most).map(tuple)
 
 
-_elements = st.builds(bodies.ContextElement, U16, syntaxes, _tuples(syntaxes, 3))
-_results = st.builds(bodies.ContextResult, U16, U16, syntaxes)
+_elements = st.builds(pdu_bodies.ContextElement, U16, syntaxes, _tuples(syntaxes, 3))
+_results = st.builds(pdu_bodies.ContextResult, U16, U16, syntaxes)
 _proposals = (U16, U16, U32, _tuples(_elements, 4))
 #: What a secondary address can hold: no zero byte at its end, since one ends it.
 _addresses = st.text(st.characters(min_codepoint=1, max_codepoint=255), max_size=20)
 _acks = (U16, U16, U32, _addresses, _tuples(_results, 4))
 
 some_bodies: st.SearchStrategy[Body] = st.one_of(
-    st.builds(bodies.Request, U16, U16, st.binary(max_size=64), st.none() | guids, alloc_hint=U32),
-    st.builds(bodies.Response, U16, st.binary(max_size=64), U32, U8),
-    st.builds(bodies.Fault, U16, U32, U32, U8, U8),
-    st.builds(bodies.Bind, *_proposals),
-    st.builds(bodies.AlterContext, *_proposals),
-    st.builds(bodies.BindAck, *_acks),
-    st.builds(bodies.AlterContextResp, *_acks),
-    st.builds(bodies.BindNak, U16, _tuples(st.tuples(U8, U8), 5)),
-    st.just(bodies.Auth3()),
-    st.just(bodies.Shutdown()),
-    st.just(bodies.CoCancel()),
-    st.just(bodies.Orphaned()),
+    st.builds(
+        pdu_bodies.Request, U16, U16, st.binary(max_size=64), st.none() | guids, alloc_hint=U32
+    ),
+    st.builds(pdu_bodies.Response, U16, st.binary(max_size=64), U32, U8),
+    st.builds(pdu_bodies.Fault, U16, U32, U32, U8, U8),
+    st.builds(pdu_bodies.Bind, *_proposals),
+    st.builds(pdu_bodies.AlterContext, *_proposals),
+    st.builds(pdu_bodies.BindAck, *_acks),
+    st.builds(pdu_bodies.AlterContextResp, *_acks),
+    st.builds(pdu_bodies.BindNak, U16, _tuples(st.tuples(U8, U8), 5)),
+    st.just(pdu_bodies.Auth3()),
+    st.just(pdu_bodies.Shutdown()),
+    st.just(pdu_bodies.CoCancel()),
+    st.just(pdu_bodies.Orphaned()),
 )
 
 #: A token of no bytes is no trailer for a reader, so there is always one.

@@ -16,11 +16,11 @@ from mqis.config.file import load, override
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.stores import open_store
 from mqis.findings import Finding, Gravity
-from mqis.protocol.replication.server import Role, Server
-from mqis.runtime.authentication.clock import clock_difference_s
+from mqis.protocol.replication.server_identity import Role, Server
+from mqis.runtime.authentication.ntlm_clock import clock_difference_s
 from mqis.server.accounts import AccountsFile
 from mqis.server.identity import identify
-from mqis.views.doctor import peers
+from mqis.views.doctor import peer_checks
 from mqis.views.doctor.examination import check_server, examine, examine_run
 from mqis.views.doctor.patient import KnownNeighbour
 from mqis.wire.guid import Guid
@@ -79,10 +79,10 @@ def test_two_servers_that_run(tmp_path: Path) -> None:
                 stranger = Server("x", Guid(b"x" * 16), me.site, Role.PSC, "pec1")
                 port = pec.ready.queue_port or 0
                 other = KnownNeighbour("pec1", who(site, "pec1").id, "pec")
-                refused = await peers._session(stranger, other, "127.0.0.1", port)
+                refused = await peer_checks._session(stranger, other, "127.0.0.1", port)
                 assert "refuses a session" in refused.what
                 wrong = KnownNeighbour("pec1", Guid(b"y" * 16), "pec")
-                assert "session" in (await peers._session(me, wrong, "127.0.0.1", port)).what
+                assert "session" in (await peer_checks._session(me, wrong, "127.0.0.1", port)).what
             apart = await clock_difference_s("127.0.0.1", pec.ready.port, dscomm.SYNTAX, 3)
             assert apart is not None
             assert abs(apart) < 5
@@ -180,7 +180,7 @@ def test_servers_that_cannot_be_reached_and_keys_that_are_missing(tmp_path: Path
 
 def test_a_clock_that_is_far_off_is_an_error() -> None:
     other = KnownNeighbour("pec1", Guid(b"y" * 16), "pec")
-    levels = [peers._clock(other, apart).gravity for apart in (0.1, -20.0, 400.0)]
+    levels = [peer_checks._clock(other, apart).gravity for apart in (0.1, -20.0, 400.0)]
     assert levels == [Gravity.OK, Gravity.WARNING, Gravity.ERROR]
 
 

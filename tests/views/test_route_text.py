@@ -8,7 +8,7 @@ import pytest
 
 from mqis.protocol.routing.explain import ObjectNames, explain
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.views.routes.text import summary
+from mqis.views.routes.route_text import summary
 from tests.protocol.routing.worlds import World, guid
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mqis.views.console.places import Places
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from tests.web.asking import Visitor
 from tests.web.enterprise import Enterprise
 

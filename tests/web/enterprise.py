@@ -31,10 +31,10 @@ from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.identity import seed_text
 from mqis.testing.ports import free_ports
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 from tests.waiting import DEADLINE_S

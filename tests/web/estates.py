@@ -10,12 +10,12 @@ from mqis.config.stores import open_store
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.runtime.entropy import SystemEntropy
 from mqis.views.console.places import Places
-from mqis.views.console.rights import Guest
+from mqis.views.console.visitor_rights import Guest
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from tests.web.network import EstatePlan, fill_estate
 
 #: A name that would be markup, were it ever taken for that.

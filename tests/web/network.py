@@ -12,13 +12,13 @@ from random import Random
 
 from mqis.lab.demo import SeededEntropy
 from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Store, Transaction
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import Value
 
 _NOW = 1_709_280_000

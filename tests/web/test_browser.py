@@ -13,8 +13,8 @@ import pytest
 from mqis.config.nodes import Nodes, save_nodes
 from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 from mqis.views.console.places import Places
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from tests.enterprise.monitors import closing_monitors, node, told
 from tests.waiting import DEADLINE_S
 from tests.web.enterprise import ALICE, ALICES_PASSWORD, BOB, BOBS_PASSWORD, PEC, Enterprise

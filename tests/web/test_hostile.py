@@ -19,8 +19,8 @@ import pytest
 from mqis.config.nodes import Nodes, NodesError, save_nodes
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
 from mqis.views.console.places import Places
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from mqis.wire.errors import MqisError
 from tests.waiting import DEADLINE_S
 from tests.web.asking import Visitor, eventually

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mqis.views.console.places import Places
-from mqis.views.console.rights import Guest
+from mqis.views.console.visitor_rights import Guest
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from tests.web.large import Large, running
 from tests.web.test_browser import (
     CHROMIUM,

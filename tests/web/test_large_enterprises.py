@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mqis.views.console.places import Places
-from mqis.views.console.rights import Guest
+from mqis.views.console.visitor_rights import Guest
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from tests.web.asking import Visitor
 from tests.web.large import BY_CLOCK, Large, running
 

@@ -12,10 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from mqis.views.presentation.properties import PropertyError, parse_value
+from mqis.web.browser_sessions import COOKIE
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.limiting import Limiter
 from mqis.web.serving import running_console
-from mqis.web.sessions import COOKIE
-from mqis.web.settings import ConsoleSettings
 from mqis.wire.mqds.propid import PropId
 from tests.web.asking import Visitor
 from tests.web.enterprise import ALICE, BOB, BOBS_PASSWORD, PEC, PSC, Enterprise

@@ -10,9 +10,9 @@ import pytest
 
 from mqis.config.stores import open_store
 from mqis.views.console.places import Places
-from mqis.views.console.rights import Guest
+from mqis.views.console.visitor_rights import Guest
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from mqis.wire.guid import Guid
 from tests.admin.activedirectory.mirrored import MirroredEstate, mirrored
 from tests.web.asking import Visitor

@@ -11,9 +11,9 @@ import pytest
 from mqis.enterprise.collect import Collector
 from mqis.views.console.alerts import FILE, AlertLog
 from mqis.views.console.places import Places
-from mqis.views.console.rights import Guest
+from mqis.views.console.visitor_rights import Guest
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from tests.web.enterprise import PEC
 from tests.web.large import Large, running
 from tests.web.test_browser import SCREENSHOTS, chromium, context_of, pytestmark

@@ -17,8 +17,8 @@ from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_s
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.storage.sqlite import SqliteStore
 from mqis.views.console.places import Places
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
 from tests.enterprise.monitors import PARTITION, closing_monitors, node, told

@@ -18,16 +18,16 @@ from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.enterprise.collect import Collector
 from mqis.findings import Gravity
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.server.monitoring import service
+from mqis.server.monitoring import monitoring_endpoint
 from mqis.storage.sqlite import SqliteStore
 from mqis.testing.ports import free_ports
 from mqis.views.console.places import Places
 from mqis.views.doctor.examination import check_run
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import encode_properties
 from mqis.wire.propvariant import PropVariant
 from tests.cli.commands import run as command
@@ -134,7 +134,7 @@ def place(site: Site, name: str, monitor: int) -> NodePlace:
 
 def test_all_views_turn_red_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One enterprise for all of it: it takes seconds to start."""
-    monkeypatch.setattr(service, "COMPARE_S", 0.1)
+    monkeypatch.setattr(monitoring_endpoint, "COMPARE_S", 0.1)
 
     async def run() -> None:
         async with enterprise(tmp_path) as both:

@@ -15,8 +15,8 @@ from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.views.console.places import Places, PlacesError
 from mqis.web.console import Assets
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from tests.web.asking import Answer, Visitor, eventually
 from tests.web.enterprise import PEC, PSC, Enterprise
 

@@ -15,13 +15,13 @@ from mqis.lab import demo
 from mqis.protocol.directory.guard import Access
 from mqis.server.accounts import AccountsFile
 from mqis.views.console import guarded
-from mqis.views.console.directory import counts, listing
+from mqis.views.console.directory_pages import counts, listing
 from mqis.views.console.guarded import GuardedSource, Remembered
+from mqis.views.console.journal_sight import ObjectJudge, Sight
 from mqis.views.console.places import Places, ServerPlace
-from mqis.views.console.rights import EVERYTHING, Guest, Proof, RightsBook, VisitorRights
-from mqis.views.console.sight import ObjectJudge, Sight
+from mqis.views.console.visitor_rights import EVERYTHING, Guest, Proof, RightsBook, VisitorRights
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState

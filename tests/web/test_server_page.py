@@ -10,9 +10,9 @@ import pytest
 
 from mqis import __version__
 from mqis.views.console.places import Places
-from mqis.views.console.rights import Guest
+from mqis.views.console.visitor_rights import Guest
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from tests.web.asking import Visitor, eventually
 from tests.web.enterprise import ALICE, BOB, BOBS_PASSWORD, PEC, PSC, Enterprise
 

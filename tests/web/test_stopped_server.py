@@ -10,8 +10,8 @@ from mqis.config.nodes import Nodes, save_nodes
 from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 from mqis.enterprise.status import MemberState, MemberStatus
 from mqis.views.console.places import Places
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
-from mqis.web.settings import ConsoleSettings
 from tests.cli.commands import run
 from tests.enterprise.monitors import node
 from tests.web.asking import Visitor

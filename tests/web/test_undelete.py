@@ -10,8 +10,8 @@ import pytest
 
 from mqis.config.stores import open_store
 from mqis.views.console import undeletion
-from mqis.views.console.changes import FormError
 from mqis.views.console.undeletion import request_of
+from mqis.views.console.visitor_changes import FormError
 from mqis.wire.mqds.objecttype import ObjectType
 from tests.web.asking import Answer, Visitor, eventually
 from tests.web.enterprise import ALICE, BOB, BOBS_PASSWORD, PEC, Enterprise

@@ -9,13 +9,13 @@ from typing import cast
 
 import pytest
 
-from mqis.protocol.directory.sources import Source
-from mqis.storage.journal.files import segment_name
+from mqis.protocol.directory.object_sources import Source
+from mqis.storage.journal.journal_files import segment_name
 from mqis.views.console import journal
 from mqis.views.console.journal import RecordFilter, journal_page, record_page
+from mqis.views.console.journal_sight import Sight
 from mqis.views.console.places import PlacesError
 from mqis.views.console.recordednames import RecordedNames
-from mqis.views.console.sight import Sight
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     JournalRecord,
@@ -24,9 +24,9 @@ from mqis.wire.journal import (
     SegmentHeader,
     encode_record,
 )
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,

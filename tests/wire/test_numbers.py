@@ -10,9 +10,9 @@ from mqis.wire.cmp.packet import MsgTag
 from mqis.wire.cmpo.codes import CmResult, ComProtocol, ResourceType, SessionRank, TeardownType
 from mqis.wire.ldap.changes import ModifyKind
 from mqis.wire.mqcn.notification import NotificationCommand
-from mqis.wire.mqcn.queuemanager import NotificationEvent
-from mqis.wire.mqds.address import AddressType
+from mqis.wire.mqcn.notification_message import NotificationEvent
 from mqis.wire.mqds.keys import KeyAlgorithm, ProviderType
+from mqis.wire.mqds.machine_address import AddressType
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.messages import MessageOperation, Sync0
@@ -22,10 +22,10 @@ from mqis.wire.mqqb.queuename import QueueKind
 from mqis.wire.mqqb.securityheader import SenderIdType
 from mqis.wire.mqsd.header import TopologyPacketType
 from mqis.wire.pcap.captured import LinkType
-from mqis.wire.pcap.transport import TcpFlags
-from mqis.wire.rpc.bodies import ContextVerdict, NakReason, RejectReason
+from mqis.wire.pcap.tcp_udp import TcpFlags
 from mqis.wire.rpc.epmapper import EpmStatus, Inquiry, VersionOption
-from mqis.wire.rpc.header import PacketType, PfcFlags
+from mqis.wire.rpc.pdu_bodies import ContextVerdict, NakReason, RejectReason
+from mqis.wire.rpc.pdu_header import PacketType, PfcFlags
 from mqis.wire.rpc.verification import VerificationCommand
 from mqis.wire.security.acl import AceFlags, AceType
 from mqis.wire.security.descriptor import Control

@@ -35,18 +35,18 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials, RpcClient
+from mqis.runtime.rpc.rpc_client import Credentials, RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import ColumnSet, PropertyRestriction, RestrictionSet
-from mqis.wire.mqds.values import prop
+from mqis.wire.mqds.query_stubs import ColumnSet, PropertyRestriction, RestrictionSet
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import VarType
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import Operation
 from tools.harness.directoryserver import HOST, SOAKER
 from tools.harness.ledger import Ledger, State, copy_of, labelled, lost, quota_of
 from tools.harness.processes import ROOT, module

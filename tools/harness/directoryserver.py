@@ -24,7 +24,7 @@ from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
 from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import Dscomm2Service
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType

@@ -42,7 +42,7 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

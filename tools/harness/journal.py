@@ -30,13 +30,13 @@ from rich.console import Console
 from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainState
 from mqis.protocol.ports import Store, Transaction
-from mqis.runtime.journal import JournalThread
+from mqis.runtime.journal_thread import JournalThread
 from mqis.runtime.node.signer import MachineKey
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.storage.journal import Appender, Journal, copy
 from mqis.storage.journal.checking import check_journal
-from mqis.storage.journal.files import segments
-from mqis.storage.journal.reader import Segment, records
+from mqis.storage.journal.journal_files import segments
+from mqis.storage.journal.journal_reader import Segment, records
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, Whole

@@ -11,9 +11,9 @@ from pathlib import Path
 from mqis.protocol.ports import Store
 from mqis.protocol.replication.replicated import content
 from mqis.storage.journal.checking import check_journal
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 
 #: The label of a queue; None if there is no such queue.

@@ -32,12 +32,12 @@ from threading import Event
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition, Scope
 from mqis.protocol.ports import Transaction
 from mqis.runtime.writer import GroupCommitWriter
-from mqis.storage.session import DatabaseSession
+from mqis.storage.database_session import DatabaseSession
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
 from tools.harness.processes import say
 

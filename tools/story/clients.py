@@ -18,11 +18,11 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 
 QUEUE = ObjectType.QUEUE
 _PAUSE_S = 0.05

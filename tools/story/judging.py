@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mqis.config.nodes import NodePlace, load_nodes
 from mqis.config.stores import open_store
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -18,9 +18,9 @@ from mqis.protocol.directory.export_format import (
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import Value
 from tools.story.clients import connected
 from tools.story.estate import ENTERPRISE, StoryEstate, StorySite

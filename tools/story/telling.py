@@ -16,7 +16,7 @@ from rich.console import Console
 
 from mqis.config.file import read
 from mqis.config.nodes import NodePlace, load_nodes
-from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.wire.mqds.objecttype import ObjectType
 from tools.story import judging, planting
 from tools.story.clients import ClientWork

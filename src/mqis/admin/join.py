@@ -14,20 +14,20 @@ from ipaddress import IPv4Address
 from time import sleep
 from typing import Protocol
 
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication.server import Role
+from mqis.protocol.replication.server_identity import Role
 from mqis.protocol.security.information import SecurityInformation
 from mqis.runtime.node.members import Seed
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds.address import AddressList, AddressType, TaAddress
+from mqis.wire.mqds.catalogue import prop, props
 from mqis.wire.mqds.keys import MqdsPublicKey, RsaPublicKey, key_list
+from mqis.wire.mqds.machine_address import AddressList, AddressType, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
 from mqis.wire.propvariant import PropVariant
 
 SITE, MACHINE = ObjectType.SITE, ObjectType.MACHINE

@@ -49,8 +49,8 @@ from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Change, NumberedOutbox, Store, Transaction, View
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 
@@ -225,13 +225,13 @@ class CreatingImport:
 
     def _owns(self, partition: Guid) -> bool:
         # A store without a server does not wait for the modules of replication.
-        from mqis.protocol.replication.recovery import has_served  # noqa: PLC0415
+        from mqis.protocol.replication.number_recovery import has_served  # noqa: PLC0415
 
         return has_served(self._tx, partition)
 
     def _record(self, change: OwnChange) -> None:
         """Writes the journal record that the server would write; it copies it when it starts."""
-        from mqis.protocol.replication.journaling import unsent_record  # noqa: PLC0415 -- as above
+        from mqis.protocol.replication.outgoing_changes import unsent_record  # noqa: PLC0415 -- as above
 
         self._tx.append(unsent_record(change, time_ns() // 1000))
 

@@ -32,8 +32,8 @@ from mqis.enterprise.present import read_present
 from mqis.enterprise.roles import replaced_by
 from mqis.enterprise.setup import administrator
 from mqis.enterprise.states import ProcessState, load_states
+from mqis.protocol.directory.object_sources import Source, StoreSource
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.directory.sources import Source, StoreSource
 from mqis.wire.errors import MqisError
 
 _STYLES = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "red"}

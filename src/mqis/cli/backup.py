@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from mqis.admin.backup.archive import Archive
+from mqis.admin.backup.backup_file import Archive
 from mqis.admin.backup.collection import StoredBackup, backups_in, prune
 from mqis.admin.backup.manifest import Manifest
-from mqis.admin.backup.restoring import RestorePlan, RestoreRequest, plan_restore
-from mqis.admin.backup.restoring import restore as put_back
-from mqis.admin.backup.taking import Taken, take_backup
+from mqis.admin.backup.restoring_backup import RestorePlan, RestoreRequest, plan_restore
+from mqis.admin.backup.restoring_backup import restore as put_back
+from mqis.admin.backup.taking_backup import Taken, take_backup
 from mqis.cli.failures import FAILED, described
 from mqis.cli.options import ConfigOption, JsonOption, OptionalRunOption, run_here
 from mqis.cli.output import cell, console, counted, print_error, print_json, say, table

@@ -30,8 +30,8 @@ from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
 from mqis.protocol.capture.registry import PROTOCOLS
 from mqis.protocol.capture.row import DecodedRow
 from mqis.wire.errors import MqisError
+from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.pcap.captured import Captured
-from mqis.wire.pcap.file import walk_capture
 
 _ENDINGS = ("*.pcap", "*.pcapng", "*.cap")
 PATTERNS = (*_ENDINGS, *(f"{ending}.gz" for ending in _ENDINGS))

@@ -12,9 +12,9 @@ from mqis.cli.output import print_json, say
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.views.presentation.properties import PropertyError, friendly, parse_assignments
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 

@@ -10,8 +10,8 @@ from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import JsonOption, NameArgument, TypeArgument, spread
 from mqis.cli.output import DryRunOption, YesOption, confirm, print_json, say
 from mqis.views.deletion.carrying_out import DeletionRefused, carry_out, check_typed
+from mqis.views.deletion.delete_text import plan_to_json, sections
 from mqis.views.deletion.plan import DeletePlan, plan_delete
-from mqis.views.deletion.text import plan_to_json, sections
 
 
 @spread

@@ -26,7 +26,7 @@ from mqis.cli.output import cell, console, plain, print_error, print_warning
 from mqis.config.nodes import FILE as NODES
 from mqis.config.nodes import NodePlace, load_nodes
 from mqis.files import is_sqlite_file, output_file
-from mqis.protocol.directory.comparing import ObjectFate
+from mqis.protocol.directory.directory_difference import ObjectFate
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal.past import PastMoment
 from mqis.views.comparison.document import as_json

@@ -26,9 +26,9 @@ from mqis.config.file import (
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.files import write_whole
-from mqis.protocol.queueing.names import canonical, queue_path
+from mqis.protocol.queueing.replication_queue import canonical, queue_path
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.replication.server import Role
+from mqis.protocol.replication.server_identity import Role
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.identity import seed_text, server_name
 

@@ -23,9 +23,9 @@ from mqis.places import parse_place
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.signer import read_public_key
 from mqis.storage.archive import Archiver, archived_journals, restore_journal
-from mqis.storage.archive.restoring import ArchivedJournal
+from mqis.storage.archive.restoring_journals import ArchivedJournal
 from mqis.storage.journal.checking import server_id_of
-from mqis.storage.journal.reader import Follower, records
+from mqis.storage.journal.journal_reader import Follower, records
 from mqis.views.presentation.records import everything, moment, record_summary, what
 from mqis.wire.journal import Corrupt, Whole
 

@@ -14,15 +14,15 @@ from mqis.cli.options import ConfigOption, JsonOption, StoreOption, configuratio
 from mqis.cli.output import print_json, say
 from mqis.findings import Finding
 from mqis.places import Place, parse_place
-from mqis.protocol.directory.sources import as_guid, no_such_object
+from mqis.protocol.directory.object_sources import as_guid, no_such_object
 from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainState
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.signer import read_public_key
 from mqis.storage.archive import archived_journals
-from mqis.storage.archive.restoring import ArchivedJournal, fetch_journal
+from mqis.storage.archive.restoring_journals import ArchivedJournal, fetch_journal
 from mqis.storage.journal.checking import StoreEnd, check_journal, server_id_of
-from mqis.storage.journal.files import segments, snapshots
+from mqis.storage.journal.journal_files import segments, snapshots
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.keyinfo import key_pem

@@ -10,7 +10,7 @@ import typer
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.config.passwords import LDAP_PASSWORD, LDAP_PASSWORD_FILE
-from mqis.runtime.ldap.binding import BindMethod
+from mqis.runtime.ldap.ldap_logon import BindMethod
 
 LdapUserOption = Annotated[
     str,

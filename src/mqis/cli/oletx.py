@@ -17,8 +17,8 @@ from mqis.cli.output import plain
 from mqis.protocol.cmpo.nameobject import MAX_HOST_NAME, NameObject
 from mqis.protocol.errors import ProtocolError
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.oletx.connection import Message, OleTxConnection
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.application_connection import Message, OleTxConnection
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import MAPPER_PORT, Address, MapperResolver
 
 app = typer.Typer(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mqis.admin.promote.following import plan_follow
-from mqis.admin.promote.plan import PromotePlan
+from mqis.admin.promote.promotion_plan import PromotePlan
 from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import plan_takeover
 from mqis.cli.login import LogonOptions, connected

@@ -24,8 +24,8 @@ from mqis.cli.options import (
 from mqis.cli.output import cell, console, counted, print_json, say, table
 from mqis.protocol.directory.export_format import value_to_json
 from mqis.protocol.directory.lookup_query import Order, SortKey
+from mqis.protocol.directory.object_sources import Record, ReferenceNames, Source, StoreSource
 from mqis.protocol.directory.objects import NAME_PROPERTY
-from mqis.protocol.directory.sources import Record, ReferenceNames, Source, StoreSource
 from mqis.views.presentation.properties import (
     LISTED,
     PropertyError,

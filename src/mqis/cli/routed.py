@@ -13,11 +13,11 @@ import typer
 from mqis.cli.login import OptionalLogonOptions, connected
 from mqis.cli.options import opened, store_url
 from mqis.files import is_sqlite_file
-from mqis.protocol.directory.sources import NoSuchObject, Source, StoreSource
+from mqis.protocol.directory.object_sources import NoSuchObject, Source, StoreSource
 from mqis.protocol.ports import View
-from mqis.protocol.queueing.message import PublicQueue
+from mqis.protocol.queueing.queued_message import PublicQueue
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.views.routes.exported import queue_of_export, snapshot_of_export
+from mqis.views.routes.exported_snapshots import queue_of_export, snapshot_of_export
 from mqis.views.routes.finding import RouteError, find_end, find_machine, snapshot_of_server
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

@@ -15,11 +15,11 @@ from mqis.cli.output import cell, console, print_json, say, table
 from mqis.cli.route import DirectoryOption, WithoutOption
 from mqis.cli.routed import RoutedDirectory, opened_directory
 from mqis.lab.sending import QUEUE, Journey, SendingEnterprise
-from mqis.protocol.queueing.message import PrivateQueue, PublicQueue
+from mqis.protocol.queueing.queued_message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import Explanation, ObjectNames, explain
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.views.routes.finding import find_links
-from mqis.views.routes.text import blame
+from mqis.views.routes.route_text import blame
 from mqis.wire.guid import Guid
 
 Queue = PrivateQueue | PublicQueue

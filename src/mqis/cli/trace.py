@@ -10,8 +10,8 @@ import typer
 from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption
 from mqis.cli.output import cell, console, error_console, print_json, say, table
 from mqis.config.nodes import load_nodes
-from mqis.views.tracing.trace import ChangeTrace
-from mqis.views.tracing.trace import trace as follow
+from mqis.views.tracing.change_timeline import ChangeTrace
+from mqis.views.tracing.change_timeline import trace as follow
 
 
 def trace(

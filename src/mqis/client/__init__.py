@@ -40,7 +40,7 @@ from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.protocol.security.information import SecurityInformation
 from mqis.protocol.security.masks import QueueRights
 from mqis.runtime.authentication.credentials import LogonCredentials
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

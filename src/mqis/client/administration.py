@@ -18,7 +18,7 @@ from mqis.wire.administration import (
     AdministrationCall,
 )
 from mqis.wire.hresult import is_failure
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import Operation
 
 
 async def undelete(session: ServerSession, request: UndeleteRequest) -> UndeleteReply:

@@ -16,14 +16,13 @@ from mqis.protocol.authentication import (
 )
 from mqis.protocol.directory.serverauth import unwrap
 from mqis.protocol.errors import ProtocolError
-from mqis.protocol.rpc.client import AgreedContext
+from mqis.protocol.rpc.client_side import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.security.rsa import sign_md5
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
 from mqis.wire.ndr import Syntax
-from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.syntax import NDR64
+from mqis.wire.rpc.interfaces import NDR64, Operation
 
 log = logging.getLogger(__name__)
 

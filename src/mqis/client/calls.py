@@ -19,7 +19,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.query import (
+from mqis.wire.mqds.query_stubs import (
     MAX_ENTRIES,
     ColumnSet,
     PropertyRestriction,

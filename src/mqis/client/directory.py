@@ -36,15 +36,15 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.sessions import SessionsReply, SessionsRequest
 from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
 from mqis.runtime.authentication.credentials import LogonCredentials
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, is_failure
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import MAX_ENTRIES, PropertyRestriction, SortColumn
+from mqis.wire.mqds.query_stubs import MAX_ENTRIES, PropertyRestriction, SortColumn
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec, parse_server_specs
-from mqis.wire.mqds.values import prop
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, Value
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mqis.client.servers import MAPPER_PORT, NoServerError, ServerAddress
-from mqis.protocol.discovery.client import WAIT_FOR_RESPONSE_S, DiscoveryClient, Responder
+from mqis.protocol.discovery.announced import DiscoveryQueueManager
+from mqis.protocol.discovery.discovery_client import WAIT_FOR_RESPONSE_S, DiscoveryClient, Responder
 from mqis.protocol.discovery.events import Event, ServerListComplete
-from mqis.protocol.discovery.model import DiscoveryQueueManager
 from mqis.runtime.discovery.networks import local_networks, network_of
 from mqis.runtime.discovery.responder import PORT
 from mqis.runtime.discovery.seeker import Endpoint, Ground, Seeker

@@ -122,7 +122,7 @@ class QueueManager(DirectoryElement):
     clustered: bool | None = None
     sequence_number: bytes | None = None
     partition_identifier: Guid | None = None
-    #: TA_ADDRESS structures (``wire.mqds.address.AddressList``).
+    #: TA_ADDRESS structures (``wire.mqds.machine_address.AddressList``).
     computer_network_address_collection: bytes | None = None
 
 

@@ -29,10 +29,10 @@ from mqis.protocol.rpc.faults import RpcConnectionError
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds.address import AddressList, AddressType
+from mqis.wire.mqds.catalogue import prop
+from mqis.wire.mqds.machine_address import AddressList, AddressType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import PropertyRestriction
-from mqis.wire.mqds.values import prop
+from mqis.wire.mqds.query_stubs import PropertyRestriction
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant
 

@@ -17,9 +17,8 @@ from mqis.client.elements import (
 )
 from mqis.protocol.directory.types.enterprise import NEW_DIRECTORY, OLD_DIRECTORY
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, prop
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import VECTOR, PropVariant, Value, VarType
 
 #: The first property that is private to servers (2.2.10.1).

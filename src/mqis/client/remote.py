@@ -10,23 +10,23 @@ from mqis.client.directory import DirectoryClient
 from mqis.client.servers import LogonRefusedError, NoServerError, ServerAddress
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.directory.lookup_query import SortKey
+from mqis.protocol.directory.object_sources import Record, as_guid
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, NAME_PROPERTY
 from mqis.protocol.directory.restrictions import Restriction
-from mqis.protocol.directory.sources import Record, as_guid
 from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.sessions import SessionsReply, SessionsRequest, SessionVerb
 from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
 from mqis.runtime.authentication.credentials import LogonCredentials
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import PropertyRestriction, SortColumn
+from mqis.wire.mqds.query_stubs import PropertyRestriction, SortColumn
 from mqis.wire.mqds.serverlist import ServerList
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, VarType
 
 T = TypeVar("T")

@@ -34,10 +34,10 @@ from mqis.client.results import DirectoryOperationResult
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.objects import NAME_PROPERTY
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import PropertyRestriction, SortColumn
-from mqis.wire.mqds.values import props
+from mqis.wire.mqds.query_stubs import PropertyRestriction, SortColumn
 from mqis.wire.propvariant import PropVariant
 
 E = TypeVar("E", bound=DirectoryElement)

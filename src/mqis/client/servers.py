@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcConnectionError, RpcFault
-from mqis.runtime.rpc.client import RpcClient, UnreachableError
+from mqis.runtime.rpc.rpc_client import RpcClient, UnreachableError
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc import epmapper
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from mqis.wire.rpc.tower import Tower
 
 MAPPER_PORT = 135

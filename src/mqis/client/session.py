@@ -27,14 +27,14 @@ from mqis.client.servers import (
 from mqis.protocol.authentication import Initiator
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
-from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
+from mqis.runtime.rpc.rpc_client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import is_failure
 from mqis.wire.mqds import dscomm
 from mqis.wire.ndr import ContextHandle
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation
 
 Q = TypeVar("Q")
 R = TypeVar("R")

@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterator
 from mqis.client.remote import Remote
 from mqis.protocol.directory.descriptors import descriptor_of
 from mqis.protocol.directory.export_format import ORDER
+from mqis.protocol.directory.object_sources import Record
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     SECURITY_PROPERTY,
     DirectoryObject,
 )
 from mqis.protocol.directory.ownership import SITE_TYPES
-from mqis.protocol.directory.sources import Record
 from mqis.protocol.directory.types.catalogue import COMPUTED, ROWS, ids_where
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation, extract
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 

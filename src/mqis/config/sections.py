@@ -27,8 +27,8 @@ from mqis.config.checks import (
 from mqis.config.monitoring import MonitoringSection
 from mqis.config.replication import ReplicationSection
 from mqis.protocol.authentication import AuthLevel
-from mqis.protocol.directory.allowance import Allowance
 from mqis.protocol.directory.descriptors import MachinePolicy
+from mqis.protocol.directory.guard import Allowance
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 
 

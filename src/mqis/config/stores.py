@@ -62,7 +62,7 @@ def open_store(
 
         return SqliteStore(Path(rest), create=create, read_only=read_only)
     if kind == "memory":
-        from mqis.storage.memory import MemoryStore  # noqa: PLC0415
+        from mqis.storage.memory_store import MemoryStore  # noqa: PLC0415
 
         return MemoryStore()
     if kind in _LDAP:

@@ -16,7 +16,7 @@ from mqis.enterprise.roster import Roster, RosterEntry, roster_of_run
 from mqis.enterprise.states import ProcessState
 from mqis.enterprise.status import EnterpriseStatus, MemberState, MemberStatus
 from mqis.protocol.directory.objects import name_key
-from mqis.server.monitoring.comparing import Comparison
+from mqis.server.monitoring.replica_comparison import Comparison
 from mqis.server.monitoring.replicas import Since
 
 __all__ = ["Collector", "Since", "collect", "compare"]

@@ -21,14 +21,14 @@ from mqis.enterprise.plan import (
     ServerRole,
 )
 from mqis.enterprise.setup import Administrator, Changing, Connect
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.catalogue import prop, props
+from mqis.wire.mqds.machine_address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
 from mqis.wire.propvariant import PropVariant
 
 SITE, LINK = ObjectType.SITE, ObjectType.ROUTINGLINK

@@ -19,13 +19,13 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import Transaction
-from mqis.protocol.replication.journaling import unsent_record
+from mqis.protocol.replication.outgoing_changes import unsent_record
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 
 
 def found_pec(plan: RunPlan, nodes: Nodes) -> None:

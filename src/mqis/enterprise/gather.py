@@ -23,8 +23,8 @@ from mqis.files import make_private_directory
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import NumberedOutbox, Store
 from mqis.storage.journal.checking import copied_lsn
-from mqis.storage.journal.files import segments, snapshots
-from mqis.storage.journal.reader import Segment
+from mqis.storage.journal.journal_files import segments, snapshots
+from mqis.storage.journal.journal_reader import Segment
 from mqis.wire.journal import Torn
 
 #: The directory, in the run directory, of what was gathered.

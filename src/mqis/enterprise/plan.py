@@ -19,7 +19,7 @@ from mqis.config.checks import about, as_flag, as_ipv4, as_port, as_text, betwee
 from mqis.config.file import ConfigError, override
 from mqis.config.sections import Config
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.queueing.names import queue_path
+from mqis.protocol.queueing.replication_queue import queue_path
 
 #: The enterprise file that commands read by default.
 DEFAULT_NAME = "enterprise.toml"

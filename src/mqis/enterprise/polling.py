@@ -75,7 +75,7 @@ def _poll(entry: RosterEntry, read: ReadStore | None, timeout_s: float) -> Polle
         problem = reply
     if entry.store is None or read is None or _is_busy(entry):
         return Polled(entry, None, False, problem)
-    from mqis.server.monitoring.gather import stored_status  # noqa: PLC0415 -- slow
+    from mqis.server.monitoring.status_gathering import stored_status  # noqa: PLC0415 -- slow
 
     try:
         with read(entry.store) as view:

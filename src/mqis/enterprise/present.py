@@ -19,13 +19,13 @@ from mqis.enterprise.plan import (
     entries_of,
     link_key,
 )
+from mqis.protocol.directory.machine_services import ServiceBits
+from mqis.protocol.directory.object_sources import Record, Source
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.directory.service import ServiceBits
-from mqis.protocol.directory.sources import Record, Source
 from mqis.server.accounts import AccountsFile
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.address import AddressList
+from mqis.wire.mqds.machine_address import AddressList
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.security.sid import ADMINISTRATORS

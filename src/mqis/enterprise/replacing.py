@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from mqis.admin.promote.plan import PromotePlan, PromoteStep, follow_way
+from mqis.admin.promote.promotion_plan import PromotePlan, PromoteStep, follow_way
 from mqis.admin.promote.takeover import ChangingDirectory, Takeover, plan_takeover
 from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes
 from mqis.enterprise.control import ask

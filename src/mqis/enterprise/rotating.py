@@ -25,14 +25,14 @@ from mqis.config.sections import Config
 from mqis.config.stores import open_store
 from mqis.enterprise.loss import loss_at
 from mqis.files import write_whole
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.keyring import KeyRing, KeyStage
 from mqis.runtime.node.members import Members, Seed
 from mqis.server.identity import parse_seed, seed_text, server_name
 from mqis.server.monitoring.fetching import fetch_keys
-from mqis.server.monitoring.keys import KnownKeys, OwnKey, accepted_keys
+from mqis.server.monitoring.key_list import KnownKeys, OwnKey, accepted_keys
 from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 

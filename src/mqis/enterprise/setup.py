@@ -24,8 +24,8 @@ from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.difference import Action, Step
 from mqis.enterprise.plan import AccountPlan, EntryKind, RunPlan, ServerPlan
 from mqis.files import make_private_directory, write_whole
-from mqis.protocol.directory.sources import Source
-from mqis.protocol.replication.server import Role
+from mqis.protocol.directory.object_sources import Source
+from mqis.protocol.replication.server_identity import Role
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.accounts import AccountsFile
 from mqis.wire.mqds.objecttype import ObjectType

@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, Scope
 from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import Store, Transaction, View
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.catalogue import prop, props
 from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.machine_address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import Sid

@@ -24,15 +24,15 @@ from mqis.protocol.queueing.events import (
 )
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import PrivateQueue, PublicQueue, QueuedMessage
-from mqis.protocol.queueing.names import canonical
-from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.protocol.queueing.queued_message import PrivateQueue, PublicQueue, QueuedMessage
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.protocol.routing.breakage import RouteFault
 from mqis.protocol.routing.explain import Explanation
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.runtime.queueing.endpoint import QueueingEndpoint
+from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier

@@ -1,4 +1,4 @@
-"""Tables as Parquet, each version in a directory of its own (``mqis.places.tables``).
+"""Tables as Parquet, each version in a directory of its own (``mqis.places.pipeline_tables``).
 
 Spark replaces files one by one, so a concurrent reader would see a mix of old and new. Here a new
 version is written beside the old one and becomes current at once: a reader sees one version or
@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.pipeline.locations import local_path
-from mqis.places.tables import (
+from mqis.places.pipeline_tables import (
     current_version,
     drop_table,
     make_current,

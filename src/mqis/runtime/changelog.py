@@ -26,8 +26,8 @@ from typing import Any
 
 from mqis.protocol.authentication import name_of
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
-from mqis.protocol.replication.changes import change_id, request_id
 from mqis.protocol.replication.effects import ChangeApplied, RequestDecided, RequestPassedOn
+from mqis.protocol.replication.outgoing_changes import change_id, request_id
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.wire.hresult import HResult
 

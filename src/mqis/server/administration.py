@@ -14,8 +14,8 @@ from mqis.protocol.undeletion.messages import UndeleteReply
 from mqis.runtime.directory.results import result_of
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService
-from mqis.server.sessions import SessionList
-from mqis.server.undeletion.service import Undeletion
+from mqis.server.session_service import SessionList
+from mqis.server.undeletion.undelete_service import Undeletion
 from mqis.wire.administration import (
     ADMINISTRATION,
     SESSIONS,

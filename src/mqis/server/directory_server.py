@@ -24,16 +24,16 @@ from mqis.config.logs import details
 from mqis.config.sections import Config, ConfiguredRole, Gss
 from mqis.config.stores import directory_urls, file_of, without_passwords
 from mqis.protocol.authentication import AuthLevel
-from mqis.protocol.directory.allowance import Allowance
+from mqis.protocol.directory.guard import Allowance
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.discovery.limiter import RateLimit
 from mqis.protocol.errors import MissingStore
-from mqis.protocol.logons import LogonLimits
 from mqis.protocol.ports import Store, View
-from mqis.protocol.rpc.endpoint import RpcLimits
-from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry, Registration
+from mqis.protocol.rpc.server_endpoint import RpcLimits
+from mqis.protocol.security.logons import LogonLimits
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.budgets import Budgets, handle_budget, lookup_budget, memory_budget
 from mqis.runtime.directory.context import DirectoryContext, DirectorySettings
@@ -44,24 +44,24 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.peers import is_loopback
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.administration import AdministrationService
-from mqis.server.discovery import start_discovery
+from mqis.server.discovery_responder import start_discovery
 from mqis.server.hosts import HostResolver
 from mqis.server.identity import server_name
 from mqis.server.logon import AuditedAuthenticator, LiveAccounts
 from mqis.server.loss import ways_back
-from mqis.server.monitoring.service import MonitoringService, start_monitoring
-from mqis.server.monitoring.sources import Sources
+from mqis.server.monitoring.monitoring_endpoint import MonitoringService, start_monitoring
+from mqis.server.monitoring.status_sources import Sources
 from mqis.server.notification import start_notifier
 from mqis.server.replication import ReplicationService, start_replication
 from mqis.server.restoremark import forget_when_recovered, mark_of
-from mqis.server.sessions import SessionList
-from mqis.server.undeletion.history import JournalHistory
-from mqis.server.undeletion.service import Undeletion
+from mqis.server.session_service import SessionList
+from mqis.server.undeletion.deleted_history import JournalHistory
+from mqis.server.undeletion.undelete_service import Undeletion
 from mqis.storage.database import DatabaseStore
-from mqis.storage.records import remember
+from mqis.storage.row_conversion import remember
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
@@ -307,7 +307,7 @@ class DirectoryServer:
         """Claims and opens the store in a thread, because a database may answer late or hang."""
         section = self.config.store
         if directory_urls(section.url):
-            from mqis.server.activedirectory import open_directory  # noqa: PLC0415 -- slow
+            from mqis.server.pass_through import open_directory  # noqa: PLC0415 -- slow
 
             self._active_directory = open_directory(self.config)
             self._stack.callback(self._active_directory.close)

@@ -6,17 +6,17 @@ from time import time
 
 from mqis.protocol.directory.descriptors import MachinePolicy, default_descriptor
 from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, SECURITY_PROPERTY, Partition
 from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.runtime.entropy import SystemEntropy
-from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.catalogue import prop, props
 from mqis.wire.mqds.keys import RsaPublicKey, key_list
+from mqis.wire.mqds.machine_address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import ADMINISTRATORS
 

@@ -11,9 +11,9 @@ from mqis.config.checks import as_host
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store
 from mqis.protocol.queueing.limits import PORT
-from mqis.protocol.queueing.names import canonical
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.wire.errors import WireError
-from mqis.wire.mqds.address import AddressList, AddressType
+from mqis.wire.mqds.machine_address import AddressList, AddressType
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 

@@ -12,7 +12,7 @@ from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.ports import View
-from mqis.protocol.replication.server import Role, Server
+from mqis.protocol.replication.server_identity import Role, Server
 from mqis.runtime.node.members import Seed
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

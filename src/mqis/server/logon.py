@@ -1,7 +1,8 @@
 """Logons to a server: replaceable accounts, the counting of failed logons, the end of others.
 
-A failed logon is counted (``protocol.logons`` decides how long to wait) and leaves an audit line
-with the peer's address. Connections and S_DSValidateServer share one authenticator and one count.
+A failed logon is counted (``protocol.security.logons`` decides how long to wait) and leaves an
+audit line with the peer's address. Connections and S_DSValidateServer share one authenticator and
+one count.
 
 A logon that succeeded is judged again when the accounts have changed: its groups are then those of
 the accounts file, and it ends if the account is gone or has another password or SID. It also
@@ -28,10 +29,10 @@ from mqis.protocol.authentication import (
     SecurityContext,
     has_name,
 )
-from mqis.protocol.logons import FailedLogons, LogonLimits
+from mqis.protocol.security.logons import FailedLogons, LogonLimits
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account
-from mqis.runtime.authentication.context import ProviderContext
+from mqis.runtime.authentication.spnego_context import ProviderContext
 from mqis.runtime.peers import computer_of, is_loopback
 from mqis.server.accounts import AccountsError, AccountsFile
 

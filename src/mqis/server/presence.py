@@ -18,20 +18,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import authority
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Store, View
 from mqis.protocol.replication.admission import owns
-from mqis.protocol.replication.server import Role, Server
+from mqis.protocol.replication.server_identity import Role, Server
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.node.keyring import ServerKey
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 
 log = logging.getLogger(__name__)

@@ -28,21 +28,21 @@ from mqis.protocol.node.node import Node
 from mqis.protocol.ports import Store, View
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message_tables import MessageIdCounter
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.memory import Memory
-from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.server_identity import Server
 from mqis.protocol.replication.settings import ReplicationSettings
-from mqis.runtime.archive import ArchiveThread
+from mqis.runtime.archive_thread import ArchiveThread
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.journal import JournalThread
+from mqis.runtime.journal_thread import JournalThread
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.node.keyring import KeyRing, KeyStage, ServerKey
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.notifier import ChangeNotifier
-from mqis.runtime.node.routing import ServerRouting
+from mqis.runtime.node.server_routes import ServerRouting
 from mqis.runtime.node.signer import MachineSigner, SigningKeyError
 from mqis.runtime.peers import is_loopback
 from mqis.runtime.writer import GroupCommitWriter

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.ports import Entropy, Transaction
-from mqis.protocol.replication.server import Role, Server
+from mqis.protocol.replication.server_identity import Role, Server
 from mqis.sim.workload import Properties
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 
 _BITS = {Role.PEC: ServiceBits.PEC, Role.PSC: ServiceBits.PSC, Role.BSC: ServiceBits.BSC}
 

@@ -13,13 +13,13 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import PropertyRole
+from mqis.protocol.directory.types.row_columns import PropertyRole
 from mqis.protocol.ports import View
 from mqis.protocol.replication.convergence import HeldObject, differences
 from mqis.protocol.replication.replicated import changed_properties
-from mqis.protocol.replication.topology import is_bsc
+from mqis.protocol.replication.topology_changes import is_bsc
 from mqis.sim.history import NumberHistory, Version
-from mqis.sim.server import SimServer
+from mqis.sim.simulated_server import SimServer
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

@@ -7,6 +7,7 @@ from mqis.wire.mqdsrp.describing import TRACE, operation_name
 from mqis.wire.mqdsrp.describing import describe as describe_message
 from mqis.wire.mqdsrp.layout import operation_in
 from mqis.wire.mqdsrp.messages import decode_message
+from mqis.wire.mqqb.packet import UserMessage, decode_packet
 
 
 def operation_of(body: bytes) -> str:
@@ -20,3 +21,15 @@ def describe(body: bytes) -> str:
         return describe_message(decode_message(body), TRACE)
     except WireError as error:
         return f"damaged: {error}"
+
+
+# --- Decodes the packets of a simulated network ---------------------------------------------------
+
+
+def message_in(packet: bytes) -> UserMessage | None:
+    """The message in a packet; None if the bytes are something else or damaged."""
+    try:
+        found = decode_packet(packet)
+    except WireError:
+        return None
+    return found if isinstance(found, UserMessage) else None

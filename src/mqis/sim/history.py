@@ -21,7 +21,7 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.ports import Change, View
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.convergence import HeldObject
-from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.server_identity import Server
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid

@@ -7,20 +7,19 @@ from random import Random
 from typing import Protocol
 
 from mqis.protocol.queueing.events import Delivered, Event, Refused
-from mqis.protocol.queueing.message import QueuedMessage, build_packet
-from mqis.protocol.replication import recovery
-from mqis.protocol.replication.server import Server
-from mqis.sim.describe import describe, operation_of
+from mqis.protocol.queueing.queued_message import QueuedMessage, build_packet
+from mqis.protocol.replication import number_recovery
+from mqis.protocol.replication.server_identity import Server
+from mqis.sim.describe import describe, message_in, operation_of
 from mqis.sim.history import NumberHistory
 from mqis.sim.keys import Keyring, KeyVault
 from mqis.sim.ledger import Ledger
 from mqis.sim.lies import Situation, make_lie
-from mqis.sim.packets import message_in
-from mqis.sim.server import ServerEntropy, SimServer
+from mqis.sim.run_trace import SimTrace
+from mqis.sim.simulated_server import ServerEntropy, SimServer
+from mqis.sim.simulated_stores import discarded
 from mqis.sim.steps import Lie, Stranger
-from mqis.sim.stores import discarded
 from mqis.sim.stranger import Recorder, play
-from mqis.sim.trace import SimTrace
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import encode_message
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -65,7 +64,7 @@ class Hostility:
         entropy = ServerEntropy(f"{self._seed}/{step.salt}")
         with discarded(liar.disk.store) as tx:
             about = Random(step.salt), liar.me, tx, entropy, servers, key, self.recorder, unix
-            in_office = not liar.from_backup and recovery.is_serving(tx, liar.me.site)
+            in_office = not liar.from_backup and number_recovery.is_serving(tx, liar.me.site)
             situation = Situation(*about, gives_numbers=in_office)
             make_lie(step.falsehood, situation)
         for request in situation.honest:

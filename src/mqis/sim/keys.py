@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import DirectoryObject, name_key
-from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.ports import View
-from mqis.protocol.queueing.names import canonical
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.protocol.queueing.signing import Verdict
-from mqis.protocol.replication.server import Server
-from mqis.sim.stores import Disk
+from mqis.protocol.replication.server_identity import Server
+from mqis.sim.simulated_stores import Disk
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import PublicKeys, RsaPublicKey

@@ -13,9 +13,9 @@ from functools import partial
 
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, name_key
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import PropertyRole
+from mqis.protocol.directory.types.row_columns import PropertyRole
+from mqis.protocol.replication.change_requests import NO_RESPONSE, NOT_REACHED
 from mqis.protocol.replication.convergence import HeldObject
-from mqis.protocol.replication.requests import NO_RESPONSE, NOT_REACHED
 from mqis.sim.history import Made, Version
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid

@@ -13,26 +13,26 @@ from dataclasses import dataclass, field
 from random import Random
 
 from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     DirectoryObject,
     Partition,
 )
 from mqis.protocol.directory.ownchange import NotAuthority
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Entropy, Transaction
-from mqis.protocol.replication.changes import requested
+from mqis.protocol.replication.outgoing_changes import requested
 from mqis.protocol.replication.replicated import whole_object
-from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.server_identity import Server
 from mqis.sim.steps import Change, Falsehood
 from mqis.sim.stranger import Recorder, number
 from mqis.sim.workload import operation
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import pair, props
 from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,

@@ -6,9 +6,11 @@ from mqis.protocol.clock import Instant
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.settings import ReplicationSettings
-from mqis.sim.server import ServerEntropy, SimServer
-from mqis.sim.stores import discarded
+from mqis.sim.simulated_server import ServerEntropy, SimServer
+from mqis.sim.simulated_stores import discarded
 from mqis.sim.violation import Violation
+from mqis.storage.sqlite import SqliteStore
+from mqis.wire.mqds.objecttype import ObjectType
 
 
 def check_memory(server: SimServer, settings: ReplicationSettings, at: Instant) -> None:
@@ -37,3 +39,22 @@ def _facts(memory: Memory) -> dict[str, object]:
         "replies in parts": {id_ for id_, p in partitions.items() if p.in_round or p.incomplete},
         "the PSC": memory.psc,
     }
+
+
+# --- Checks that a store answers from its cache as its tables would -------------------------------
+
+
+def check_cached(server: SimServer) -> None:
+    """Compares every object of a store with a cache, found in both ways, with the tables."""
+    store = server.disk.store
+    if not isinstance(store, SqliteStore):
+        return
+    with store.read_afresh() as tables, store.read() as view:
+        for kind in ObjectType:
+            for obj in tables.objects(kind):
+                found = view.get(kind, obj.id), view.find(kind, obj.path or "")
+                if found != (obj, obj if obj.path else None):
+                    raise Violation(
+                        "cached answers are those of the tables",
+                        f"{server.name} has another {kind.label} {obj.id} in its cache",
+                    )

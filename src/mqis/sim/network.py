@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
+from mqis.protocol.queueing.direct_messages import Receiver
 from mqis.protocol.queueing.events import (
     Acknowledged,
     Delivered,
@@ -26,16 +27,14 @@ from mqis.protocol.queueing.events import (
     Refused,
 )
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import QueuedMessage, build_packet
-from mqis.protocol.queueing.names import canonical
-from mqis.protocol.queueing.receiving import Receiver
+from mqis.protocol.queueing.message_tables import DuplicateTable, SentTable
+from mqis.protocol.queueing.queued_message import QueuedMessage, build_packet
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import DuplicateTable, SentTable
-from mqis.sim.describe import describe, operation_of
+from mqis.sim.describe import describe, message_in, operation_of
 from mqis.sim.keys import Keyring
-from mqis.sim.packets import message_in
+from mqis.sim.run_trace import SimTrace
 from mqis.sim.scenario import CALM, Weather
-from mqis.sim.trace import SimTrace
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.properties import MessageClass

@@ -17,8 +17,8 @@ from traceback import extract_tb
 from typing import TypeVar
 
 from mqis.sim.mutations import MUTATIONS, mutated
+from mqis.sim.run_trace import SimTrace
 from mqis.sim.scenario import Scenario
-from mqis.sim.trace import SimTrace
 from mqis.sim.violation import Violation
 from mqis.sim.worlds import (
     WORLDS,

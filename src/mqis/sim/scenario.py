@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from mqis.protocol.replication.server import Role
+from mqis.protocol.replication.server_identity import Role
 from mqis.protocol.replication.settings import DEFAULTS, ReplicationSettings
 from mqis.sim.steps import (
     OVERREACHES,

@@ -15,19 +15,18 @@ from mqis.protocol.queueing.events import Close, Connect, Delivered, Event, Writ
 from mqis.protocol.queueing.forwarding import NextHop
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import QueuedMessage
-from mqis.protocol.queueing.names import canonical
+from mqis.protocol.queueing.message_tables import MessageIdCounter, MessageIds
 from mqis.protocol.queueing.outgoing import Outgoing
+from mqis.protocol.queueing.queued_message import QueuedMessage
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import MessageIdCounter, MessageIds
 from mqis.protocol.routing.router import DirectoryRouter
-from mqis.sim.delivering import DeliveryOrder
-from mqis.sim.describe import describe, operation_of
+from mqis.sim.describe import describe, message_in, operation_of
 from mqis.sim.keys import Keyring
 from mqis.sim.network import Clock
-from mqis.sim.packets import message_in
+from mqis.sim.run_trace import SimTrace
 from mqis.sim.scenario import CALM, Weather
-from mqis.sim.trace import SimTrace
+from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 
@@ -325,3 +324,31 @@ class StreamNetwork:
             if half.source.manager.alive:
                 half.source.manager.connection_lost(half.source.connection, self._clock.now, reason)
                 half.source.manager.wake()
+
+
+# --------------------------------------------------------------------------------------------------
+# Checks that a queue manager delivers the messages of a session in the order they were sent.
+
+
+class DeliveryOrder:
+    """The last message of each session and priority that one queue manager has delivered.
+
+    A sender numbers its messages in the order in which it sends them. A message that is sent again
+    comes in a later session.
+    """
+
+    def __init__(self, *, checked: bool = True) -> None:
+        self._checked = checked
+        self._last: dict[tuple[int, Guid, int], int] = {}
+
+    def delivered(self, machine: str, event: Delivered) -> None:
+        if not self._checked or event.session == 0:
+            return
+        source, ordinal = event.identifier.source, event.identifier.ordinal
+        key = event.session, source, event.priority
+        last = self._last.get(key, 0)
+        if ordinal <= last:
+            raise Violation(
+                "order of delivery", f"{machine} gets message {ordinal} of {source} after {last}"
+            )
+        self._last[key] = ordinal

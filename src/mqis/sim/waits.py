@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import Partition, PurgeState, name_key
-from mqis.sim.server import SimServer
+from mqis.sim.simulated_server import SimServer
 from mqis.wire.guid import Guid
 
 

@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, Scope
-from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.undeletion.conflicts import bring_back, conflicts
 from mqis.protocol.undeletion.lost import LostObject
 from mqis.sim.steps import Change
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.descriptor import Control, SecurityDescriptor
 

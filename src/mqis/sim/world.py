@@ -29,24 +29,23 @@ from mqis.protocol.replication.effects import (
     RequestAnswered,
 )
 from mqis.sim import bootstrap, checkers, steps
-from mqis.sim.administration import SimAdministrator
-from mqis.sim.caching import check_cached
-from mqis.sim.clock import MAX_EVENTS, EventClock
-from mqis.sim.completeness import CompletenessCheck
-from mqis.sim.contents import DigestCheck, check_digests
+from mqis.sim.administrator import SimAdministrator
+from mqis.sim.complete_replicas import CompletenessCheck
+from mqis.sim.equal_digests import DigestCheck, check_digests
 from mqis.sim.history import NumberHistory
 from mqis.sim.hostility import Hostility
 from mqis.sim.keys import Keyring, KeyVault
 from mqis.sim.ledger import Ledger
-from mqis.sim.memories import check_memory
+from mqis.sim.memories import check_cached, check_memory
 from mqis.sim.network import MessageNetwork
-from mqis.sim.restoring import Witnesses
+from mqis.sim.restored_authorities import Witnesses
+from mqis.sim.run_trace import SimTrace
 from mqis.sim.scenario import CALM, Scenario
-from mqis.sim.server import SimServer
+from mqis.sim.simulated_clock import MAX_EVENTS, EventClock
+from mqis.sim.simulated_server import SimServer
 from mqis.sim.steps import Change
 from mqis.sim.streams import StreamNetwork
-from mqis.sim.trace import SimTrace
-from mqis.sim.traffic import SyncTraffic
+from mqis.sim.sync_traffic import SyncTraffic
 from mqis.sim.violation import Violation
 from mqis.sim.waits import circular_waits, describe_circle
 from mqis.sim.workload import ClientOperation, operation, roamer

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mqis.sim import coverage
-from mqis.sim.archive import world as archive
-from mqis.sim.archive.scenario import ArchiveScenario, draw_archive
-from mqis.sim.archive.world import ArchiveWorld
+from mqis.sim.archive import archive_world as archive
+from mqis.sim.archive.archive_scenario import ArchiveScenario, draw_archive
+from mqis.sim.archive.archive_world import ArchiveWorld
 from mqis.sim.directed import directed
-from mqis.sim.queues import world as queues
-from mqis.sim.queues.scenario import QueueScenario, draw_queues
-from mqis.sim.queues.world import QueueWorld
+from mqis.sim.queues import queue_world as queues
+from mqis.sim.queues.queue_scenario import QueueScenario, draw_queues
+from mqis.sim.queues.queue_world import QueueWorld
+from mqis.sim.run_trace import SimTrace
 from mqis.sim.scenario import Scenario, draw
-from mqis.sim.trace import SimTrace
 from mqis.sim.world import World
 
 AnyScenario = Scenario | QueueScenario | ArchiveScenario

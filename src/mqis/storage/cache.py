@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.storage.commits import CommitChanges, CommitLog
-from mqis.storage.records import MAX_BODY_BYTES
-from mqis.storage.session import DatabaseConnection
-from mqis.storage.sql import SqlView
+from mqis.storage.database_session import DatabaseConnection
+from mqis.storage.row_conversion import MAX_BODY_BYTES
+from mqis.storage.sql_store import SqlView
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -14,7 +14,7 @@ from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DamagedStore
-from mqis.storage.session import DatabaseConnection
+from mqis.storage.database_session import DatabaseConnection
 from mqis.wire.mqds.propid import PropId
 
 #: The most commits whose changes are kept, and the most objects and keys of one of them.

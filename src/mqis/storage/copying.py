@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from mqis.protocol.errors import StorageError
 from mqis.storage.database import DatabaseStore
-from mqis.storage.session import DatabaseConnection
-from mqis.storage.sql import PAGE
+from mqis.storage.database_session import DatabaseConnection
+from mqis.storage.sql_store import PAGE
 from mqis.storage.sqlite import SqliteStore
 
 

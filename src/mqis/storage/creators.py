@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from mqis.protocol.directory.indexing import account_of
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.storage.records import hex_id
-from mqis.storage.session import DatabaseConnection
+from mqis.storage.database_session import DatabaseConnection
+from mqis.storage.row_conversion import hex_id
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

@@ -13,10 +13,10 @@ from mqis.protocol.errors import DamagedStore, MissingStore, StorageError
 from mqis.protocol.ports import Transaction, View
 from mqis.storage.commits import CommitLog, NextCommit
 from mqis.storage.condition import StoreCondition
+from mqis.storage.database_session import DatabaseConnection, DatabaseSession
 from mqis.storage.rowfaults import database_faults
 from mqis.storage.schema import VERSION, migrate
-from mqis.storage.session import DatabaseConnection, DatabaseSession
-from mqis.storage.sql import SqlTransaction, SqlView
+from mqis.storage.sql_store import SqlTransaction, SqlView
 
 
 class DatabaseStore(ABC):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.storage.session import DatabaseConnection
+from mqis.storage.database_session import DatabaseConnection
 from mqis.wire.mqds.propid import PropId
 
 #: The most rows that wait; an import adds a million in one transaction.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mqis.protocol.errors import DamagedStore
-from mqis.storage.session import DatabaseConnection
+from mqis.storage.database_session import DatabaseConnection
 from mqis.wire.errors import WireError
 from mqis.wire.journal import JournalRecord, encode_record
 from mqis.wire.journal.layout import split_records

@@ -20,6 +20,7 @@ from mqis.protocol.errors import StorageError
 from mqis.storage.commits import NextCommit
 from mqis.storage.condition import UNREACHABLE, StoreCondition
 from mqis.storage.database import DatabaseStore
+from mqis.storage.database_session import BUSY_TIMEOUT_S, DatabaseSession
 from mqis.storage.postgres_session import (
     NoAnswer,
     Overdue,
@@ -28,7 +29,6 @@ from mqis.storage.postgres_session import (
     parsed,
     place_of,
 )
-from mqis.storage.session import BUSY_TIMEOUT_S, DatabaseSession
 
 #: "mqis", the first half of the advisory lock's key; the second is the schema of the tables.
 LOCK_CLASS = 0x6D716973

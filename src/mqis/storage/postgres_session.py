@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo, TransactionStatus
 
 from mqis.protocol.errors import DamagedStore, StorageError, StoreUnavailable
-from mqis.storage.session import DatabaseSession
+from mqis.storage.database_session import DatabaseSession
 
 #: Without these, a host that vanishes silently would block a session for hours.
 _CONNECTION_DEFAULTS = {

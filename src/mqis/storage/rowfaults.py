@@ -1,4 +1,4 @@
-"""The faults that ``mqis store check`` looks for in a database, beside those of ``faults``."""
+"""The faults of rows that ``mqis store check`` looks for, beside those of ``content_faults``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from mqis.protocol.directory.indexing import index_keys
 from mqis.protocol.directory.objects import PartitionDigest
 from mqis.protocol.errors import DamagedStore
 from mqis.storage.commits import commit_faults
+from mqis.storage.content_faults import view_faults
 from mqis.storage.creators import creator_faults
-from mqis.storage.faults import view_faults
+from mqis.storage.database_session import DatabaseConnection
 from mqis.storage.outbox import split_row
-from mqis.storage.records import (
+from mqis.storage.row_conversion import (
     hex_id,
     object_row,
     read_digest,
@@ -22,8 +23,7 @@ from mqis.storage.records import (
     read_tombstone,
     read_whole_object,
 )
-from mqis.storage.session import DatabaseConnection
-from mqis.storage.sql import PAGE, SqlView, stored_digests
+from mqis.storage.sql_store import PAGE, SqlView, stored_digests
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import decode_record

@@ -15,9 +15,9 @@ from mqis.protocol.directory.objects import (
     PartitionDigest,
 )
 from mqis.protocol.errors import StorageError
-from mqis.storage.records import read_object
-from mqis.storage.session import DatabaseConnection
-from mqis.storage.sql import PAGE, stored_digests
+from mqis.storage.database_session import DatabaseConnection
+from mqis.storage.row_conversion import read_object
+from mqis.storage.sql_store import PAGE, stored_digests
 from mqis.wire.guid import Guid
 
 Step = Callable[[DatabaseConnection, str], None]

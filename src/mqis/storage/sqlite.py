@@ -20,7 +20,7 @@ from mqis.protocol.ports import View
 from mqis.storage.cache import CachedView, QueryCache, SeenCommit, Shelf
 from mqis.storage.commits import NextCommit, last_commit
 from mqis.storage.database import DatabaseStore
-from mqis.storage.session import BUSY_TIMEOUT_S, DatabaseSession
+from mqis.storage.database_session import BUSY_TIMEOUT_S, DatabaseSession
 from mqis.storage.watching import NotedView
 
 #: "mqis" in the file's header (PRAGMA application_id), which identifies a store.

@@ -7,7 +7,7 @@ from typing import Any
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.storage.cache import CachedView, Entry, Shelf, entry_of
-from mqis.storage.sql import SqlView
+from mqis.storage.sql_store import SqlView
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -13,10 +13,10 @@ from struct import Struct, unpack
 from struct import error as struct_error
 
 from mqis.wire.errors import WireError
+from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.pcap.captured import MAX_PACKET, Buffer, Captured, LinkType, Unreadable
 from mqis.wire.pcap.classic import HEADER, RECORD
-from mqis.wire.pcap.file import walk_capture
-from mqis.wire.pcap.transport import TCP, UDP, TcpFlags
+from mqis.wire.pcap.tcp_udp import TCP, UDP, TcpFlags
 
 #: The payload of an Ethernet segment, so that messages cross segment borders as they really do.
 SEGMENT = 1448

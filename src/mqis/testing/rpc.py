@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from mqis.protocol.rpc.calls import Call
-from mqis.protocol.rpc.client import CalledBack, ClientConnection
-from mqis.protocol.rpc.client import Event as ClientEvent
-from mqis.protocol.rpc.endpoint import ServerEndpoint
-from mqis.protocol.rpc.server import CallReceived, ServerConnection
-from mqis.protocol.rpc.server import Event as ServerEvent
+from mqis.protocol.rpc.client_side import CalledBack, ClientConnection
+from mqis.protocol.rpc.client_side import Event as ClientEvent
+from mqis.protocol.rpc.server_calls import Call
+from mqis.protocol.rpc.server_endpoint import ServerEndpoint
+from mqis.protocol.rpc.server_side import CallReceived, ServerConnection
+from mqis.protocol.rpc.server_side import Event as ServerEvent
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.header import DREP
-from mqis.wire.rpc.syntax import FEATURES, SyntaxId
+from mqis.wire.rpc.interfaces import FEATURES, SyntaxId
+from mqis.wire.rpc.pdu_header import DREP
 from mqis.wire.rpc.verification import (
     END,
     MUST_PROCESS,

@@ -25,21 +25,21 @@ from mqis.views.console import tones
 from mqis.views.console.alerts import FILE as ALERTS_FILE
 from mqis.views.console.alerts import AlertLog
 from mqis.views.console.charts import ChartPage, chart_page
-from mqis.views.console.faults import MqisError
 from mqis.views.console.mirrors import mirror_sentence
+from mqis.views.console.open_stores import OpenStores, VisitorReader
 from mqis.views.console.places import PlacesError, ServerPlace
-from mqis.views.console.reading import OpenStores, VisitorReader
 from mqis.views.console.replication import replication_page
-from mqis.views.console.rights import AccountNames, RightsBook
 from mqis.views.console.samples import SampleHistory
 from mqis.views.console.servers import exceptions_first
+from mqis.views.console.shown_errors import MqisError
 from mqis.views.console.status import EnterpriseStatus, collector_of, counters, number_text
 from mqis.views.console.tones import Tone, tone_of_verdict
-from mqis.web.access import Visitors
+from mqis.views.console.visitor_rights import AccountNames, RightsBook
+from mqis.web.browser_sessions import COOKIE, Sessions
+from mqis.web.console_settings import ConsoleSettings
 from mqis.web.limiting import Limiter
-from mqis.web.live import Live
-from mqis.web.sessions import COOKIE, Sessions
-from mqis.web.settings import ConsoleSettings
+from mqis.web.live_updates import Live
+from mqis.web.visitor_connection import Visitors
 
 HERE = Path(__file__).parent
 #: (address, name in the menu)

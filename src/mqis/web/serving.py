@@ -24,12 +24,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
-from mqis.views.console.faults import MqisError, fault_of
-from mqis.web.admission import PARAMETER, Admission
-from mqis.web.asking import Endpoint, changing, reading
+from mqis.views.console.shown_errors import MqisError, fault_of
 from mqis.web.connections import Bounds, bounded
 from mqis.web.console import Console
-from mqis.web.guard import RequestGuard
+from mqis.web.console_settings import ConsoleSettings
+from mqis.web.page_requests import Endpoint, changing, reading
 from mqis.web.pages import (
     alerts,
     directory,
@@ -42,7 +41,8 @@ from mqis.web.pages import (
     topology,
     undelete,
 )
-from mqis.web.settings import ConsoleSettings
+from mqis.web.request_guard import RequestGuard
+from mqis.web.token_admission import PARAMETER, Admission
 
 _GRACE_S = 3
 _START_S = 30.0

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import U8, U32, Conformant, ConformantVarying, Parameters, Ref, Unique
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation, SyntaxId
 
 SYNTAX = SyntaxId(Guid.parse("6d716973-61d4-4c0e-9a57-2f0c1e8b7d35"), 1)
 

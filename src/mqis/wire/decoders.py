@@ -14,25 +14,25 @@ from mqis.wire.hresult import is_failure, meaning_of, name_of
 from mqis.wire.ldap.changes import EntryChange
 from mqis.wire.ldap.ldif import read_ldif
 from mqis.wire.ldap.messages import LdapMessage, MessageStream
-from mqis.wire.mqcn.message import decode_notification
-from mqis.wire.mqds.address import AddressList
+from mqis.wire.mqcn.notification_message import decode_notification
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.dscomm import DSCOMM
 from mqis.wire.mqds.dscomm2 import DSCOMM2
 from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys, RsaPublicKey
+from mqis.wire.mqds.machine_address import AddressList
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec, parse_server_specs
 from mqis.wire.mqdsrp.messages import decode_message
 from mqis.wire.mqqb.packet import decode_packet
-from mqis.wire.mqsd.packet import decode_packet as decode_discovery
+from mqis.wire.mqsd.discovery_packet import decode_packet as decode_discovery
 from mqis.wire.ndr import Syntax
 from mqis.wire.propertybag import decode_properties
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader
-from mqis.wire.rpc.bodies import Request
-from mqis.wire.rpc.header import HEADER_SIZE, Header, PacketType, PfcFlags
-from mqis.wire.rpc.operation import InterfaceDescription
+from mqis.wire.rpc.interfaces import InterfaceDescription
 from mqis.wire.rpc.pdu import Body, Pdu, decode_pdu
+from mqis.wire.rpc.pdu_bodies import Request
+from mqis.wire.rpc.pdu_header import HEADER_SIZE, Header, PacketType, PfcFlags
 from mqis.wire.rpc.trailer import AuthTrailer
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import to_sddl

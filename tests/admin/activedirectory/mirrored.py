@@ -13,11 +13,11 @@ from mqis.admin.activedirectory.mirror.running import MirrorPlaces, mirror_once
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.protocol.ports import Store
-from mqis.runtime.ldap.binding import BindMethod
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
+from mqis.runtime.ldap.ldap_logon import BindMethod
 from mqis.runtime.ldap.settings import LdapSettings
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.testing.followed import FollowedDomain
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AttributeChange, DeleteEntry, ModifyEntry, ModifyKind

@@ -12,8 +12,8 @@ from mqis.admin.activedirectory.mirror.round import EstateMirror, MirrorRound
 from mqis.protocol.activedirectory.mirror.cursor import read_cursor
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.activedirectory.reading import read_forest
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.ldap import entry
 from mqis.wire.ldap.controls import SHOW_DELETED, DirSync, find_control

@@ -10,8 +10,8 @@ import pytest
 from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.online import import_domains
 from mqis.admin.activedirectory.taking import EstateResult
-from mqis.runtime.ldap.binding import BindMethod
-from mqis.storage.memory import MemoryStore
+from mqis.runtime.ldap.ldap_logon import BindMethod
+from mqis.storage.memory_store import MemoryStore
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.ldap import ScriptedAnswer
 from mqis.wire.errors import MqisError

@@ -13,7 +13,7 @@ from mqis.admin.activedirectory.mirror.round import EstateMirror
 from mqis.admin.activedirectory.mirror.writing import mirror_identity
 from mqis.protocol.activedirectory.mirror.cursor import read_cursor
 from mqis.protocol.errors import ProtocolError, StorageError
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import RenameEntry
 from mqis.wire.mqds.objecttype import ObjectType

@@ -29,7 +29,7 @@ from mqis.protocol.activedirectory.mirror.leftout import (
     read_left_out,
 )
 from mqis.protocol.errors import StorageError
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import RenameEntry
 from mqis.wire.ldap.names import DistinguishedName

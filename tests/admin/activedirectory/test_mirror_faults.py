@@ -10,7 +10,7 @@ import pytest
 from mqis.admin.activedirectory.mirror.forest import MirrorInterrupted
 from mqis.admin.activedirectory.mirror.round import EstateMirror
 from mqis.protocol.activedirectory.mirror.cursor import read_cursor
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.testing.ldap import ScriptedAnswer
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid

@@ -15,10 +15,10 @@ from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.activedirectory.reading import read_forest
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.runtime.ldap.settings import LdapSettings
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.testing.followed import FollowedDomain
 from mqis.testing.ldap import ScriptedAnswer
 from mqis.wire.guid import Guid

@@ -13,8 +13,8 @@ from mqis.config.stores import open_store
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ports import View
 from mqis.storage.journal.checking import StoreEnd, check_journal
-from mqis.storage.journal.reader import load_behind
-from mqis.storage.memory import MemoryStore
+from mqis.storage.journal.journal_reader import load_behind
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Whole
 from mqis.wire.mqdsrp.change import Command

@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 
 from mqis.config.stores import open_store
 from mqis.protocol.directory.export_lines import exported_lines
-from mqis.runtime import archive
+from mqis.runtime import archive_thread
 from mqis.server import replication
 from mqis.server.directory_server import DirectoryServer
 from mqis.storage.archive import Archiver
 from mqis.storage.journal import Journal
-from mqis.storage.journal.files import segments
+from mqis.storage.journal.journal_files import segments
 from mqis.storage.journal.keeping import Keeper
 from tests.cli.commands import run
 from tests.s3server import S3Server
@@ -45,7 +45,7 @@ def site(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
     monkeypatch.setattr(replication, "Keeper", often)
     monkeypatch.setitem(Journal.__init__.__kwdefaults__, "segment_bytes", 1)  # type: ignore[arg-type]
-    monkeypatch.setitem(archive.ArchiveThread.__init__.__kwdefaults__, "look_s", 0.05)  # type: ignore[arg-type]
+    monkeypatch.setitem(archive_thread.ArchiveThread.__init__.__kwdefaults__, "look_s", 0.05)  # type: ignore[arg-type]
     made = Site(tmp_path)
     made.found("pec1")
     section: dict[str, object] = {

@@ -31,10 +31,10 @@ from mqis.pipeline.runs import ingest, lag
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.progress import gaps
 from mqis.protocol.directory.export_format import parse_header
+from mqis.sim.run_trace import SimTrace
 from mqis.sim.scenario import draw
-from mqis.sim.server import SimServer
+from mqis.sim.simulated_server import SimServer
 from mqis.sim.steps import Lie
-from mqis.sim.trace import SimTrace
 from mqis.sim.world import World
 from mqis.storage.journal import Appender, Journal
 from mqis.wire.journal import RecordState

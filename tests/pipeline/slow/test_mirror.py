@@ -15,14 +15,14 @@ from pyspark.sql import SparkSession
 from mqis.admin.activedirectory.mirror.round import EstateMirror
 from mqis.admin.transfer import export_file, import_file
 from mqis.config.stores import open_store
-from mqis.lab.generate.exports import replica_of
+from mqis.lab.generate.generated_exports import replica_of
 from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.runs import audit, history, hygiene, ingest, routes, what_if
 from mqis.pipeline.tables import TableDirectory
 from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry, sealed
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import RenameEntry
 from mqis.wire.mqds.objecttype import ObjectType

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqis.lab.generate.delivery import Delivery
-from mqis.lab.generate.history import ChangeHistory
+from mqis.lab.generate.generated_history import ChangeHistory
 from mqis.lab.generate.plan import GeneratePlan
 from mqis.lab.generate.spoiling import add_stranger
 from mqis.pipeline import schemas
@@ -21,8 +21,8 @@ from mqis.pipeline.runs import ingest
 from mqis.pipeline.tables import TableDirectory
 from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.directory.objects import Partition
-from mqis.storage.journal.files import snapshot_name
-from mqis.storage.memory import MemoryStore
+from mqis.storage.journal.journal_files import snapshot_name
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordState, Whole, segment_header, walk

@@ -23,13 +23,13 @@ from mqis.pipeline.tables import TableDirectory
 from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.replication.convergence import differences
 from mqis.sim.checkers import Picture, _is_authority
+from mqis.sim.run_trace import SimTrace
 from mqis.sim.scenario import Scenario, draw
 from mqis.sim.steps import Backup, Lie, Restore
-from mqis.sim.trace import SimTrace
 from mqis.sim.world import _EPOCH, World
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.keeping import retain
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from tests.pipeline import messages
 
 #: (server, partition, object, kind, properties)

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.tables import TableDirectory
-from mqis.sim.completeness import CompletenessCheck
-from mqis.sim.contents import DigestCheck
+from mqis.sim.complete_replicas import CompletenessCheck
+from mqis.sim.equal_digests import DigestCheck
 from mqis.sim.mutations import mutated
 from mqis.sim.violation import Violation
 from mqis.wire.errors import MqisError

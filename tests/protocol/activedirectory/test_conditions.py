@@ -18,9 +18,9 @@ from mqis.protocol.directory.types.ldap import Use
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.filters import Filter, parse_filter
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import Value
 from tests.protocol.activedirectory.helpers import (
     MACHINE,

@@ -20,7 +20,7 @@ from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.testing.activedirectory import OPEN
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

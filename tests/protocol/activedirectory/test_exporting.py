@@ -20,9 +20,9 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.security.masks import MachineRights, QueueRights
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import Value
 from mqis.wire.security.acl import Acl, allow
 from mqis.wire.security.descriptor import SecurityDescriptor

@@ -23,10 +23,10 @@ from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.protocol.security.masks import MachineRights
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, ModifyKind
+from mqis.wire.mqds.catalogue import prop, props
 from mqis.wire.mqds.certificates import UserSignCerts, digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop, props
 from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.security.acl import Acl, ObjectAce, PlainAce, allow
 from mqis.wire.security.descriptor import SecurityDescriptor

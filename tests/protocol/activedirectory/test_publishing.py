@@ -9,9 +9,9 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import ProtocolError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyKind
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import Value
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.activedirectory.helpers import GATE, ID, SITE1, SITE2

@@ -21,10 +21,10 @@ from mqis.protocol.ldap.entry import LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry
 from mqis.wire.ldap.names import DistinguishedName
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.certificates import UserSignCerts, digest_of
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, Value
 from tests import distinct
 from tests.protocol.activedirectory.helpers import (

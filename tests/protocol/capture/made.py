@@ -17,12 +17,12 @@ from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.properties import MessageProperties
 from mqis.wire.mqqb.queuename import QueueName
 from mqis.wire.mqqb.userheader import UserHeader
-from mqis.wire.pcap.file import walk_capture
-from mqis.wire.pcap.transport import TcpFlags
-from mqis.wire.rpc import bodies
-from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
+from mqis.wire.pcap.capture_file import walk_capture
+from mqis.wire.pcap.tcp_udp import TcpFlags
+from mqis.wire.rpc import pdu_bodies
+from mqis.wire.rpc.interfaces import NDR20, SyntaxId
 from mqis.wire.rpc.pdu import encode_pdu
-from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.pdu_header import FIRST_LAST, PfcFlags
 from mqis.wire.rpc.trailer import AuthTrailer
 
 #: A whole capture is decoded for each example.
@@ -92,30 +92,30 @@ def bind(
     auth: AuthTrailer | None = None,
 ) -> bytes:
     elements = tuple(
-        bodies.ContextElement(number, interface, (transfer,))
+        pdu_bodies.ContextElement(number, interface, (transfer,))
         for number, interface in enumerate(interfaces)
     )
     return encode_pdu(
-        bodies.Bind(5840, 5840, 0, elements), call_id=call_id, flags=FIRST_LAST, auth=auth
+        pdu_bodies.Bind(5840, 5840, 0, elements), call_id=call_id, flags=FIRST_LAST, auth=auth
     )
 
 
 def bind_ack(count: int = 1, transfer: SyntaxId = NDR20, call_id: int = 1) -> bytes:
-    result = bodies.ContextResult(bodies.ContextVerdict.ACCEPTANCE, 0, transfer)
-    body = bodies.BindAck(5840, 5840, 7, "2103", (result,) * count)
+    result = pdu_bodies.ContextResult(pdu_bodies.ContextVerdict.ACCEPTANCE, 0, transfer)
+    body = pdu_bodies.BindAck(5840, 5840, 7, "2103", (result,) * count)
     return encode_pdu(body, call_id=call_id, flags=FIRST_LAST)
 
 
 def request(call_id: int, opnum: int, stub: bytes, context: int = 0, **options: Any) -> bytes:
-    return _call(bodies.Request(context, opnum, stub), call_id, **options)
+    return _call(pdu_bodies.Request(context, opnum, stub), call_id, **options)
 
 
 def response(call_id: int, stub: bytes, context: int = 0, **options: Any) -> bytes:
-    return _call(bodies.Response(context, stub), call_id, **options)
+    return _call(pdu_bodies.Response(context, stub), call_id, **options)
 
 
 def _call(
-    body: bodies.Request | bodies.Response,
+    body: pdu_bodies.Request | pdu_bodies.Response,
     call_id: int,
     *,
     size: int = 0,
@@ -127,13 +127,13 @@ def _call(
     for at in range(0, len(stub) or 1, room):
         flags = (0 if at else PfcFlags.FIRST) | (PfcFlags.LAST if at + room >= len(stub) else 0)
         part: Any
-        if isinstance(body, bodies.Request):
-            part = bodies.Request(body.context_id, body.opnum, stub[at : at + room])
+        if isinstance(body, pdu_bodies.Request):
+            part = pdu_bodies.Request(body.context_id, body.opnum, stub[at : at + room])
         else:
-            part = bodies.Response(body.context_id, stub[at : at + room])
+            part = pdu_bodies.Response(body.context_id, stub[at : at + room])
         pdus += encode_pdu(part, call_id=call_id, flags=flags, auth=auth)
     return pdus
 
 
 def fault(call_id: int, status: int) -> bytes:
-    return encode_pdu(bodies.Fault(0, status), call_id=call_id, flags=FIRST_LAST)
+    return encode_pdu(pdu_bodies.Fault(0, status), call_id=call_id, flags=FIRST_LAST)

@@ -8,15 +8,15 @@ from mqis.testing.cmp import user_message
 from mqis.wire.cmp.builder import BoxcarBuilder
 from mqis.wire.cmp.packet import Packet
 from mqis.wire.cmpo import ixnremote as oletx
-from mqis.wire.cmpo.versions import BindVersionSet, BoundVersionSet
+from mqis.wire.cmpo.ixnremote import BindVersionSet, BoundVersionSet
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import ColumnSet
+from mqis.wire.mqds.query_stubs import ColumnSet
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.rpc import epmapper, mgmt
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import Operation
 from mqis.wire.rpc.tower import Tower
 
 HANDLE = ContextHandle(Guid(b"an opened handle"))

@@ -26,9 +26,9 @@ from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.mqqb.ping import Ping
-from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.discovery_packet import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
-from mqis.wire.pcap.file import walk_capture
+from mqis.wire.pcap.capture_file import walk_capture
 from tests.protocol.capture.made import (
     FEW,
     MQQB,

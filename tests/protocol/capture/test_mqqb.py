@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.capture.queues import notification, replication
+from mqis.protocol.capture.private_queues import notification, replication
 from mqis.protocol.capture.row import DecodedRow
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn.notification import ChangeNotification, NotificationCommand, NotificationUpdate
-from mqis.wire.mqcn.queuemanager import NotificationBody, NotificationEvent
+from mqis.wire.mqcn.notification_message import NotificationBody, NotificationEvent
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp import messages as m
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqqb.identifier import MessageIdentifier

@@ -16,11 +16,11 @@ from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials as Wanted
+from mqis.runtime.rpc.rpc_client import Credentials as Wanted
 from mqis.testing.pcap import write_pcap
+from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.pcap.captured import Captured
-from mqis.wire.pcap.file import walk_capture
-from mqis.wire.pcap.transport import TCP
+from mqis.wire.pcap.tcp_udp import TCP
 from mqis.wire.security.sid import Sid
 from tests.protocol.capture.recordings import enterprise, oletx, validated
 from tests.runtime.oletx.endpoints import DOMAIN, PASSWORD

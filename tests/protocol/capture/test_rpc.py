@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.capture.calls import INTERFACES
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.row import DecodedRow
+from mqis.protocol.capture.rpc_calls import INTERFACES
 from mqis.testing.rpc import feature_syntax
 from mqis.wire.cmp.builder import BoxcarBuilder
 from mqis.wire.cmp.packet import Packet
@@ -18,11 +18,10 @@ from mqis.wire.cmpo import ixnremote as oletx
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.ndr import Syntax
-from mqis.wire.rpc import bodies, epmapper, mgmt
-from mqis.wire.rpc.header import FIRST_LAST, Header
-from mqis.wire.rpc.operation import InterfaceDescription
+from mqis.wire.rpc import epmapper, mgmt, pdu_bodies
+from mqis.wire.rpc.interfaces import NDR20, NDR64, InterfaceDescription, SyntaxId
 from mqis.wire.rpc.pdu import encode_pdu
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.pdu_header import FIRST_LAST, Header
 from mqis.wire.rpc.trailer import AuthTrailer
 from tests.protocol.capture import samples
 from tests.protocol.capture.made import (
@@ -350,7 +349,7 @@ def test_an_encrypted_stub_is_said_to_be() -> None:
         [
             (True, leg),
             (False, bind_ack()),
-            (True, encode_pdu(bodies.Auth3(), call_id=1, flags=FIRST_LAST, auth=auth)),
+            (True, encode_pdu(pdu_bodies.Auth3(), call_id=1, flags=FIRST_LAST, auth=auth)),
             (True, request(2, 2, bytes(64), auth=auth)),
             (False, response(2, bytes(64), auth=auth)),
         ]
@@ -454,17 +453,17 @@ def test_faults() -> None:
 
 def test_refused_contexts_and_features() -> None:
     elements = (
-        bodies.ContextElement(0, dscomm.SYNTAX, (NDR20, NDR64)),
-        bodies.ContextElement(1, dscomm2.SYNTAX, (NDR20,)),
-        bodies.ContextElement(2, dscomm.SYNTAX, (feature_syntax(3),)),
+        pdu_bodies.ContextElement(0, dscomm.SYNTAX, (NDR20, NDR64)),
+        pdu_bodies.ContextElement(1, dscomm2.SYNTAX, (NDR20,)),
+        pdu_bodies.ContextElement(2, dscomm.SYNTAX, (feature_syntax(3),)),
     )
-    proposed = encode_pdu(bodies.Bind(0, 0, 0, elements), call_id=1, flags=FIRST_LAST)
+    proposed = encode_pdu(pdu_bodies.Bind(0, 0, 0, elements), call_id=1, flags=FIRST_LAST)
     results = (
-        bodies.ContextResult(0, 0, NDR64),
-        bodies.ContextResult(2, 1),
-        bodies.ContextResult(3, 3),
+        pdu_bodies.ContextResult(0, 0, NDR64),
+        pdu_bodies.ContextResult(2, 1),
+        pdu_bodies.ContextResult(3, 3),
     )
-    answer = encode_pdu(bodies.BindAck(0, 0, 0, "", results), call_id=1, flags=FIRST_LAST)
+    answer = encode_pdu(pdu_bodies.BindAck(0, 0, 0, "", results), call_id=1, flags=FIRST_LAST)
     found = rows([(True, proposed), (False, answer)])
     assert [row.summary for row in found] == [
         "dscomm in NDR20 or NDR64, dscomm2 in NDR20",
@@ -473,10 +472,12 @@ def test_refused_contexts_and_features() -> None:
 
 
 def test_contexts_are_added_later() -> None:
-    element = bodies.ContextElement(5, mgmt.SYNTAX, (NDR20,))
-    alter = encode_pdu(bodies.AlterContext(0, 0, 0, (element,)), call_id=2, flags=FIRST_LAST)
-    result = bodies.ContextResult(0, 0, NDR20)
-    resp = encode_pdu(bodies.AlterContextResp(0, 0, 0, "", (result,)), call_id=2, flags=FIRST_LAST)
+    element = pdu_bodies.ContextElement(5, mgmt.SYNTAX, (NDR20,))
+    alter = encode_pdu(pdu_bodies.AlterContext(0, 0, 0, (element,)), call_id=2, flags=FIRST_LAST)
+    result = pdu_bodies.ContextResult(0, 0, NDR20)
+    resp = encode_pdu(
+        pdu_bodies.AlterContextResp(0, 0, 0, "", (result,)), call_id=2, flags=FIRST_LAST
+    )
     found = calls([(True, alter), (False, resp), (True, request(3, 2, b"", context=5))])
     assert [row.kind for row in found] == [
         "alter_context",
@@ -486,8 +487,8 @@ def test_contexts_are_added_later() -> None:
 
 
 def test_refusals_and_bare_pdus() -> None:
-    naks = [encode_pdu(bodies.BindNak(n), call_id=1, flags=FIRST_LAST) for n in (8, 77)]
-    bare = encode_pdu(bodies.Shutdown(), call_id=0, flags=FIRST_LAST)
+    naks = [encode_pdu(pdu_bodies.BindNak(n), call_id=1, flags=FIRST_LAST) for n in (8, 77)]
+    bare = encode_pdu(pdu_bodies.Shutdown(), call_id=0, flags=FIRST_LAST)
     found = rows([(True, bind(dscomm.SYNTAX)), *((False, nak) for nak in naks), (False, bare)])
     assert [(row.kind, row.summary) for row in found[1:]] == [
         ("bind_nak", "authentication type not recognized"),

@@ -13,11 +13,11 @@ from mqis.protocol.capture.fragments import Fragments
 from mqis.protocol.capture.halfstream import Chunk, HalfStream
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.row import DecodedRow, PacketPosition
-from mqis.protocol.capture.rpc import RpcDissector
+from mqis.protocol.capture.rpc_dissector import RpcDissector
 from mqis.testing.pcap import tcp_frame, write_pcap
 from mqis.wire.mqds import dscomm
 from mqis.wire.ndr import Syntax
-from mqis.wire.pcap.transport import Fragment, TcpFlags
+from mqis.wire.pcap.tcp_udp import Fragment, TcpFlags
 from tests.protocol.capture import samples
 from tests.protocol.capture.made import (
     FEW,

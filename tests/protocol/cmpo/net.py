@@ -9,9 +9,8 @@ from typing import Any
 from mqis.protocol.cmpo.events import AnswerCall, AnyAnswer, Cancel, ContextAnswer, Invoke, Revoke
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.partner import Partner
-from mqis.protocol.cmpo.session import CmpoSession, SessionState
+from mqis.protocol.cmpo.partner_session import CmpoSession, SessionState, VersionLimits
 from mqis.protocol.cmpo.settings import CmpoSettings
-from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, TeardownType
 from mqis.wire.guid import Guid

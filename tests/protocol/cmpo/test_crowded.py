@@ -8,12 +8,12 @@ import pytest
 
 from mqis.protocol.cmpo.events import AnswerCall
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.session import SessionState
+from mqis.protocol.cmpo.partner_session import SessionState
+from mqis.protocol.cmpo.session_setup import SessionError
 from mqis.protocol.cmpo.settings import CmpoSettings
-from mqis.protocol.cmpo.setup import SessionError
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, TeardownType
-from mqis.wire.cmpo.versions import BindVersionSet
+from mqis.wire.cmpo.ixnremote import BindVersionSet
 from mqis.wire.guid import Guid
 from tests.protocol.cmpo.net import PRIMARY, SECONDARY, Net, Node, pair
 

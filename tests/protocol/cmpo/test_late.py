@@ -6,9 +6,9 @@ import pytest
 
 from mqis.protocol.cmpo.events import Release
 from mqis.protocol.cmpo.partner import Partner
-from mqis.protocol.cmpo.session import CmpoSession, SessionState
+from mqis.protocol.cmpo.partner_session import CmpoSession, SessionState
+from mqis.protocol.cmpo.session_table import SessionTable
 from mqis.protocol.cmpo.settings import CmpoSettings
-from mqis.protocol.cmpo.table import SessionTable
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, SessionRank, TeardownType
 from mqis.wire.ndr import ContextHandle

@@ -8,8 +8,14 @@ import pytest
 
 from mqis.protocol.authentication import ANONYMOUS, AuthLevel, Identity
 from mqis.protocol.cmpo.nameobject import NameObject, is_host_name
-from mqis.protocol.cmpo.security import SecurityLevel, admits, attempts, is_machine, principal
-from mqis.protocol.cmpo.setup import SessionError
+from mqis.protocol.cmpo.partner_security import (
+    SecurityLevel,
+    admits,
+    attempts,
+    is_machine,
+    principal,
+)
+from mqis.protocol.cmpo.session_setup import SessionError
 from mqis.wire.cmpo.codes import CmResult, ComProtocol
 from mqis.wire.guid import Guid
 

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.cmpo.nameobject import NameObject, rank_of
-from mqis.protocol.cmpo.session import SessionState
+from mqis.protocol.cmpo.partner_session import SessionState, VersionLimits
+from mqis.protocol.cmpo.session_setup import SessionError
 from mqis.protocol.cmpo.settings import CmpoSettings
-from mqis.protocol.cmpo.setup import SessionError
-from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, ComProtocol, SessionRank
-from mqis.wire.cmpo.versions import BindVersionSet, BoundVersionSet
+from mqis.wire.cmpo.ixnremote import BindVersionSet, BoundVersionSet
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from tests.protocol.cmpo.net import OK, PRIMARY, SECONDARY, Call, Net, Node, pair

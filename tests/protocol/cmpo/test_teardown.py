@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.cmpo.session import SessionState
+from mqis.protocol.cmpo.partner_session import SessionState
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, SessionRank, TeardownType
 from mqis.wire.ndr import ContextHandle

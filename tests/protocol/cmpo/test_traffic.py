@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mqis.protocol.cmpo.session import CmpoSession, SessionState
+from mqis.protocol.cmpo.partner_session import CmpoSession, SessionState
 from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, TeardownType

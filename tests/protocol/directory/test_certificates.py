@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.directory.allowance import Allowance
-from mqis.protocol.directory.certificates import with_digests
-from mqis.protocol.directory.guard import Guard
+from mqis.protocol.directory.guard import Allowance, Guard
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
+from mqis.protocol.directory.user_certificates import with_digests
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.access import Token
 from mqis.wire.hresult import HResult

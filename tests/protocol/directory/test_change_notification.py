@@ -17,9 +17,9 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NotificationCommand, NotificationUpdate
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from tests.builders import guid, machine, queue
 
 MASTER = Guid(b"m" * 16)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.directory.comparing import (
+from mqis.protocol.directory.directory_difference import (
     ObjectDifference,
     ObjectFate,
     PropertyDifference,
@@ -20,9 +20,9 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.read_mapping import default_of
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
 from tests.strategies.export import directories, variants
 

@@ -25,9 +25,9 @@ from mqis.protocol.directory.export_format import (
 )
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition, Scope
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.strategies.export import directory_objects, headers, tombstones

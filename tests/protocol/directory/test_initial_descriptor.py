@@ -11,7 +11,7 @@ from mqis.protocol.directory.locate import Target
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.access import Token
 from mqis.runtime.entropy import SystemEntropy
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -18,8 +18,8 @@ from mqis.protocol.directory.lookup_walk import (
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory.world import (

@@ -21,9 +21,9 @@ from mqis.protocol.directory.objects import (
     object_type_of,
 )
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propertybag import PropertyBag, encode_properties
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber

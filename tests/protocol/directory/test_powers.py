@@ -17,15 +17,14 @@ from mqis.protocol.directory.powers import (
     server_kind,
 )
 from mqis.protocol.directory.types.catalogue import POWERS, ROWS, ids_where
-from mqis.protocol.directory.types.columns import Takes, WriteRule
-from mqis.protocol.directory.types.row import PropertyRow
+from mqis.protocol.directory.types.property_row import PropertyRow
+from mqis.protocol.directory.types.row_columns import Takes, WriteRule
 from mqis.protocol.directory.write_mapping import on_create, on_update
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.masks import EnterpriseRights, SiteRights
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from tests.protocol.directory.world import (
     MACHINE,
     OTHER,

@@ -14,9 +14,8 @@ from mqis.protocol.directory.restrictions import Relation, Restriction, comparab
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, prop
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.protocol.directory.world import (
     C14,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.directory.types.catalogue import STORED_AS, ids_where
-from mqis.protocol.directory.types.columns import WriteRule
+from mqis.protocol.directory.types.row_columns import WriteRule
 from mqis.protocol.directory.write_mapping import on_create, on_update
 from mqis.wire.mqds.propid import PropId
 

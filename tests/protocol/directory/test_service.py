@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory.world import C14, MACHINE, SITE_A, ui1, ui4

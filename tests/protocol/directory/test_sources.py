@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from mqis.protocol.directory.lookup_query import Order, SortKey
+from mqis.protocol.directory.object_sources import NoSuchObject, StoreSource, as_guid
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.sources import NoSuchObject, StoreSource, as_guid
 from mqis.protocol.errors import DirectoryError
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
 from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.directory import world as w

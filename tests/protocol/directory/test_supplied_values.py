@@ -10,9 +10,9 @@ from mqis.protocol.directory.write_mapping import stored_value
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.keys import PublicKey, PublicKeys
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.protocol.directory.world import (
     ADDRESSES,

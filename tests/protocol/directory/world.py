@@ -22,9 +22,8 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.directory.read_mapping import read_property
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.address import AddressList, TaAddress
 from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts
 from mqis.wire.mqds.keys import (
     BASE_PROVIDER,
@@ -33,6 +32,7 @@ from mqis.wire.mqds.keys import (
     PublicKeys,
     RsaPublicKey,
 )
+from mqis.wire.mqds.machine_address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, Value, VarType

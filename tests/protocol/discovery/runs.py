@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from mqis.protocol.discovery.client import DiscoveryClient
+from mqis.protocol.discovery.announced import DiscoveryQueueManager, NetworkAddress
+from mqis.protocol.discovery.discovery_client import DiscoveryClient
 from mqis.protocol.discovery.events import Broadcast, Event
-from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
-from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.discovery_packet import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
 
 ENTERPRISE = Guid.parse("e6eaba61-d1c6-11db-baac-0003ff4e2d22")

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.discovery.client import DiscoveryClient, Responder
+from mqis.protocol.discovery.announced import DiscoveryQueueManager, NetworkAddress
+from mqis.protocol.discovery.discovery_client import DiscoveryClient, Responder
 from mqis.protocol.discovery.events import (
     Discarded,
     Passed,
@@ -14,9 +15,8 @@ from mqis.protocol.discovery.events import (
     ServerAnswered,
     ServerListComplete,
 )
-from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
 from mqis.wire.guid import Guid
-from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.discovery_packet import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
 from tests.protocol.discovery.runs import (
     ENTERPRISE,

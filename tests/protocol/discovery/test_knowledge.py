@@ -6,13 +6,13 @@ import pytest
 
 from mqis.lab import demo
 from mqis.protocol.directory.local_events import DirectoryEvents
-from mqis.protocol.discovery.model import DiscoveryQueueManager, queue_manager_of
+from mqis.protocol.discovery.announced import DiscoveryQueueManager, queue_manager_of
 from mqis.protocol.ports import View
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from tests import builders
 from tests.builders import guid
 

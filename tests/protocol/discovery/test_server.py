@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.discovery.client import DiscoveryClient
+from mqis.protocol.discovery.announced import DiscoveryQueueManager, NetworkAddress
+from mqis.protocol.discovery.discovery_client import DiscoveryClient
+from mqis.protocol.discovery.discovery_server import DiscoveryServer
 from mqis.protocol.discovery.limiter import RateLimit, RateLimiter
-from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
-from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
-from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.discovery_packet import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
 from tests.wire.mqsd.vectors import (
     CLIENT_SITE,

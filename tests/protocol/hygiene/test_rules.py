@@ -20,9 +20,9 @@ from mqis.protocol.hygiene.judging import judge
 from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.replicated import whole_object
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, Value
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.seqnum import SequenceNumber

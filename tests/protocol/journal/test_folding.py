@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from mqis.protocol.journal.folding import FoldPolicy, JournalFold, JournalWriter, UnknownPast
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,

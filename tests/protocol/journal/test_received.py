@@ -10,8 +10,8 @@ from mqis.protocol.journal import received
 from mqis.protocol.journal.received import ReceivedChanges
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber

@@ -6,13 +6,13 @@ from itertools import pairwise
 
 import pytest
 
-from mqis.protocol.ldap.client import LdapClient
 from mqis.protocol.ldap.errors import (
     LdapConnectionLost,
     LdapOverflow,
     LdapRefused,
     LdapViolation,
 )
+from mqis.protocol.ldap.ldap_client import LdapClient
 from mqis.wire.errors import WireError
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, RenameEntry
 from mqis.wire.ldap.messages import MAXIMUM_ID, LdapMessage, LdapOperation

@@ -7,8 +7,6 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TypeVar
 
-from mqis.protocol.multiplexer.budget import ByteBudget
-from mqis.protocol.multiplexer.connection import MultiplexedConnection
 from mqis.protocol.multiplexer.events import (
     AskForConnections,
     ConnectionRequested,
@@ -18,7 +16,9 @@ from mqis.protocol.multiplexer.events import (
     SendBoxcar,
     TearDown,
 )
+from mqis.protocol.multiplexer.held_bytes import ByteBudget
 from mqis.protocol.multiplexer.limits import SessionLimits
+from mqis.protocol.multiplexer.multiplexed import MultiplexedConnection
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.wire.cmp.boxcar import Boxcar
 from mqis.wire.cmp.builder import BoxcarBuilder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.events import (
     ConnectFailed,
     ConnectionRequested,
@@ -14,6 +13,7 @@ from mqis.protocol.multiplexer.events import (
     MessageReceived,
     NotOpen,
 )
+from mqis.protocol.multiplexer.multiplexed import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
 from mqis.testing.cmp import user_message
 from mqis.wire.cmp.packet import MsgTag, Packet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
+from mqis.protocol.multiplexer.connection_tables import OutgoingTable
 from mqis.protocol.multiplexer.events import (
     Congested,
     ConnectionRequested,
@@ -13,8 +13,8 @@ from mqis.protocol.multiplexer.events import (
     Writable,
 )
 from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, SessionLimits
+from mqis.protocol.multiplexer.multiplexed import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.multiplexer import MultiplexerState
-from mqis.protocol.multiplexer.tables import OutgoingTable
 from mqis.testing.cmp import user_message
 from mqis.wire.cmp.packet import Packet
 from tests.protocol.multiplexer.link import departing, events_of, feed, sent_by, started

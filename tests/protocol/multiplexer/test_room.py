@@ -6,8 +6,6 @@ import pickle
 
 import pytest
 
-from mqis.protocol.multiplexer.budget import ByteBudget
-from mqis.protocol.multiplexer.connection import MultiplexedConnection
 from mqis.protocol.multiplexer.events import (
     Congested,
     ConnectionRequested,
@@ -21,7 +19,9 @@ from mqis.protocol.multiplexer.events import (
     TearDown,
     Writable,
 )
+from mqis.protocol.multiplexer.held_bytes import ByteBudget
 from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, UNREAD_OVERHEAD, SessionLimits
+from mqis.protocol.multiplexer.multiplexed import MultiplexedConnection
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
 from mqis.testing.cmp import user_message
 from mqis.wire.cmp.packet import Packet

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.multiplexer.connection import ConnectionState
 from mqis.protocol.multiplexer.events import (
     AskForConnections,
     ConnectFailed,
@@ -16,6 +15,7 @@ from mqis.protocol.multiplexer.events import (
     NotOpen,
 )
 from mqis.protocol.multiplexer.limits import SessionLimits
+from mqis.protocol.multiplexer.multiplexed import ConnectionState
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.testing.cmp import packet_bytes, user_message
 from mqis.wire.cmp.packet import MsgTag, Packet

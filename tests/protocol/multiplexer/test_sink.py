@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from mqis.protocol.multiplexer.connection import MultiplexedConnection
 from mqis.protocol.multiplexer.events import (
     ConnectionRequested,
     Disconnected,
     MessageReceived,
 )
+from mqis.protocol.multiplexer.multiplexed import MultiplexedConnection
 from mqis.protocol.multiplexer.multiplexer import Multiplexer
 from mqis.testing.cmp import user_message
 from mqis.wire.cmp.packet import Packet

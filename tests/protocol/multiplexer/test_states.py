@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.events import ConnectionRequested, NotOpen
+from mqis.protocol.multiplexer.multiplexed import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.multiplexer import Multiplexer, MultiplexerState
 from mqis.testing.cmp import user_message
 from mqis.wire.cmp.packet import MsgTag, Packet

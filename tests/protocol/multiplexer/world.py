@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from random import Random
 
-from mqis.protocol.multiplexer.connection import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.events import (
     Congested,
     ConnectFailed,
@@ -23,6 +22,7 @@ from mqis.protocol.multiplexer.events import (
     NotOpen,
 )
 from mqis.protocol.multiplexer.limits import SessionLimits
+from mqis.protocol.multiplexer.multiplexed import ConnectionState, MultiplexedConnection
 from mqis.protocol.multiplexer.multiplexer import MultiplexerState
 from tests.protocol.multiplexer.link import Link, Side
 

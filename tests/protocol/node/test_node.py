@@ -12,10 +12,10 @@ from mqis.protocol.queueing.events import (
     Stranded,
 )
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
+from mqis.protocol.queueing.queued_message import PrivateQueue, QueuedMessage
 from mqis.protocol.replication.effects import Refusal, RefusalReason, Send
 from mqis.protocol.replication.machine import Replication
-from mqis.protocol.replication.server import Role, Server
+from mqis.protocol.replication.server_identity import Role, Server
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.identifier import MessageIdentifier

@@ -8,11 +8,11 @@ from mqis.protocol.clock import Instant
 from mqis.protocol.node.node import Node
 from mqis.protocol.queueing.events import Close, Connect
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import QueuedMessage
+from mqis.protocol.queueing.queued_message import QueuedMessage
 from mqis.protocol.replication.effects import Send
 from mqis.protocol.replication.machine import Replication
-from mqis.protocol.replication.server import Role, Server
-from mqis.storage.memory import MemoryStore
+from mqis.protocol.replication.server_identity import Role, Server
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from tests.protocol.queueing.wires import PSC1, manager

@@ -8,9 +8,9 @@ from typing import Any
 from mqis.protocol.queueing.events import Arrived, Relayed, Written
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import PrivateQueue, PublicQueue, QueuedMessage
-from mqis.protocol.queueing.names import canonical
-from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.protocol.queueing.queued_message import PrivateQueue, PublicQueue, QueuedMessage
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
 from mqis.protocol.routing.snapshot import Snapshot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import QueuedMessage
+from mqis.protocol.queueing.queued_message import QueuedMessage
 from tests.protocol.queueing.wires import PSC1, PSC2, pair
 
 

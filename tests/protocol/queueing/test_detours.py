@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqis.protocol.queueing.events import Arrived
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import PrivateQueue
+from mqis.protocol.queueing.queued_message import PrivateQueue
 from tests.protocol.queueing.routed import QUEUE, Enterprise
 from tests.protocol.routing.worlds import World, guid
 

@@ -9,14 +9,14 @@ import pytest
 from mqis.protocol.queueing.events import Arrived, Nacked, Refused
 from mqis.protocol.queueing.forwarding import Forwarder, Rejection, Relay, Verdict
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import PublicQueue, QueuedMessage
-from mqis.protocol.queueing.names import MQIS_QUEUE_ID
-from mqis.protocol.queueing.routes import negative
+from mqis.protocol.queueing.message_tables import DuplicateTable, SentMessage, SentTable
+from mqis.protocol.queueing.queued_message import PublicQueue, QueuedMessage
+from mqis.protocol.queueing.replication_queue import MQIS_QUEUE_ID
+from mqis.protocol.queueing.routed_messages import negative
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import DuplicateTable, SentMessage, SentTable
 from mqis.protocol.routing.keeper import RoutingTableKeeper
+from mqis.protocol.routing.route_trace import HOP_LIMIT
 from mqis.protocol.routing.router import DirectoryRouter
-from mqis.protocol.routing.trace import HOP_LIMIT
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.identifier import MessageIdentifier

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from mqis.protocol.queueing.direct_messages import Receiver
 from mqis.protocol.queueing.events import Connect, Nacked, Refused
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import QueuedMessage
-from mqis.protocol.queueing.names import MQIS_QUEUE_ID
-from mqis.protocol.queueing.receiving import Receiver
+from mqis.protocol.queueing.message_tables import DuplicateTable, SentMessage, SentTable
+from mqis.protocol.queueing.queued_message import QueuedMessage
+from mqis.protocol.queueing.replication_queue import MQIS_QUEUE_ID
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import DuplicateTable, SentMessage, SentTable
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.packet import UserMessage

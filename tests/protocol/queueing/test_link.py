@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mqis.protocol.queueing.events import Acknowledged, Delivered, Refused, SessionClosed
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import QueuedMessage
+from mqis.protocol.queueing.queued_message import QueuedMessage
 from mqis.wire.mqqb.baseheader import INFINITE
 from tests.protocol.queueing.wires import PSC1, PSC2, Wires, manager
 

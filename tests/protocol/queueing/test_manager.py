@@ -23,13 +23,13 @@ from mqis.protocol.queueing.events import (
 )
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import (
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.protocol.queueing.queued_message import (
     REQUEST_LIFETIME_S,
     REQUEST_PRIORITY,
     PrivateQueue,
     QueuedMessage,
 )
-from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.baseheader import INFINITE, BaseHeader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.queueing.events import Delivered, Notified, Refused
-from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage, build_packet
+from mqis.protocol.queueing.queued_message import PrivateQueue, QueuedMessage, build_packet
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.identifier import MessageIdentifier

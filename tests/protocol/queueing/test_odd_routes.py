@@ -6,9 +6,9 @@ import pytest
 
 from mqis.protocol.queueing.events import Arrived, Nacked, Refused, Stranded
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
 from mqis.protocol.queueing.outgoing import Outgoing, Transit
-from mqis.protocol.queueing.routes import negative
+from mqis.protocol.queueing.queued_message import PrivateQueue, QueuedMessage
+from mqis.protocol.queueing.routed_messages import negative
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.packet import UserMessage
 from mqis.wire.mqqb.properties import Acknowledge, MessageClass, MessageProperties

@@ -9,19 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqis.protocol.queueing.direct_messages import Receiver
 from mqis.protocol.queueing.events import Delivered
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import QueuedMessage, build_packet
-from mqis.protocol.queueing.names import (
+from mqis.protocol.queueing.message_tables import (
+    DuplicateTable,
+    MessageIdCounter,
+    SentMessage,
+    SentTable,
+)
+from mqis.protocol.queueing.outgoing import Outgoing, OutgoingQueue
+from mqis.protocol.queueing.queued_message import QueuedMessage, build_packet
+from mqis.protocol.queueing.replication_queue import (
     canonical,
     direct_name,
     machine_of,
     queue_path,
 )
-from mqis.protocol.queueing.outgoing import Outgoing, OutgoingQueue
-from mqis.protocol.queueing.receiving import Receiver
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import DuplicateTable, MessageIdCounter, SentMessage, SentTable
 from mqis.protocol.queueing.timers import Timers
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import INFINITE

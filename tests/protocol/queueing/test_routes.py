@@ -21,11 +21,11 @@ from mqis.protocol.queueing.events import (
 )
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import PrivateQueue, PublicQueue, QueuedMessage
-from mqis.protocol.queueing.names import MQIS_QUEUE_ID
+from mqis.protocol.queueing.message_tables import MessageIdCounter
 from mqis.protocol.queueing.outgoing import Outgoing, Transit
-from mqis.protocol.queueing.session import QueueSession
-from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.queueing.queue_session import QueueSession
+from mqis.protocol.queueing.queued_message import PrivateQueue, PublicQueue, QueuedMessage
+from mqis.protocol.queueing.replication_queue import MQIS_QUEUE_ID
 from mqis.protocol.routing.breakage import RouteFault
 from mqis.protocol.routing.explain import explain
 from mqis.protocol.routing.model import Link, RoutingObject, RoutingSite

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import QueuedMessage, build_packet
 from mqis.protocol.queueing.outgoing import Outgoing
-from mqis.protocol.queueing.session import (
+from mqis.protocol.queueing.queue_session import (
     Freed,
     QueueSession,
     QueueSessionState,
     SessionEvent,
     SessionReady,
 )
+from mqis.protocol.queueing.queued_message import QueuedMessage, build_packet
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import BaseHeader
 from mqis.wire.mqqb.identifier import MessageIdentifier

@@ -8,7 +8,7 @@ from hashlib import md5
 import pytest
 
 from mqis.protocol.queueing.events import Delivered, Refused
-from mqis.protocol.queueing.message import QueuedMessage, build_packet
+from mqis.protocol.queueing.queued_message import QueuedMessage, build_packet
 from mqis.protocol.queueing.signing import (
     Signer,
     SigningPolicy,

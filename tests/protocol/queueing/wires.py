@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from mqis.protocol.queueing.events import Close, Connect, Event, Write
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import QueuedMessage
-from mqis.protocol.queueing.names import canonical
-from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.protocol.queueing.queued_message import QueuedMessage
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 

@@ -13,26 +13,26 @@ from typing import Any, TypeVar
 
 from mqis.protocol.clock import Instant
 from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     DirectoryObject,
     Partition,
 )
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.ports import View
 from mqis.protocol.queueing.events import Acknowledged
-from mqis.protocol.queueing.message import QueuedMessage as Envelope
+from mqis.protocol.queueing.queued_message import QueuedMessage as Envelope
 from mqis.protocol.replication.convergence import HeldObject, copy_of, differences
 from mqis.protocol.replication.effects import Effect, Recovered, Refusal, RequestAnswered, Send
 from mqis.protocol.replication.machine import Received, Replication
-from mqis.protocol.replication.server import Role, Server
+from mqis.protocol.replication.server_identity import Role, Server
 from mqis.protocol.replication.settings import ReplicationSettings
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
 from mqis.wire.mqdsrp.messages import Message, decode_message, encode_message
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.propvariant import PropVariant, VarType

@@ -17,13 +17,13 @@ from mqis.protocol.directory.objects import (
 )
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.applying import Applied, apply, find, type_of
-from mqis.protocol.replication.changes import deletion, synchronized
+from mqis.protocol.replication.outgoing_changes import deletion, synchronized
 from mqis.protocol.replication.replicated import content
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import pair, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation
 from mqis.wire.propvariant import PropVariant, VarType

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.directory.objects import PurgeState
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.replication.changes import (
+from mqis.protocol.replication.outgoing_changes import (
     change_id,
     parse_change_id,
     parse_request_id,

@@ -17,8 +17,8 @@ from mqis.protocol.replication.convergence import Contents, compare_digests
 from mqis.protocol.replication.digest import with_object, without_object
 from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.replicated import content, whole_object
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import PropertyBag, encode_properties
 from mqis.wire.seqnum import SequenceNumber
 from tests.builders import one_of_each, queue

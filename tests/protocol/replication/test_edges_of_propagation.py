@@ -7,9 +7,9 @@ import pytest
 from mqis.protocol.directory.objects import Scope
 from mqis.protocol.replication.replicated import REPLICATED
 from mqis.protocol.replication.settings import ReplicationSettings
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.messages import ChangePropagation
 from mqis.wire.propvariant import PropVariant, VarType

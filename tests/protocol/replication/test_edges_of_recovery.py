@@ -11,11 +11,11 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.memory import Survivor
 from mqis.protocol.replication.remains import INCOMPLETE
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, Sync0, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber

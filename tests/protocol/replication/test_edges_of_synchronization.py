@@ -9,12 +9,12 @@ import pytest
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.acknowledging import purge
-from mqis.protocol.replication.receiving import drain
+from mqis.protocol.replication.incoming_changes import drain
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.work import Work
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,

@@ -8,15 +8,15 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, PurgeState, Scope
 from mqis.protocol.replication import rounds
-from mqis.protocol.replication.changes import deletion
 from mqis.protocol.replication.effects import Refusal
-from mqis.protocol.replication.topology import follow_psc
-from mqis.storage.memory import MemoryStore
+from mqis.protocol.replication.outgoing_changes import deletion
+from mqis.protocol.replication.topology_changes import follow_psc
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import pair, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, Sync0, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant

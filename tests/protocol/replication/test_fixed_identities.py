@@ -10,7 +10,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.trust import check_identity
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId

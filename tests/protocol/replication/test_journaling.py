@@ -6,14 +6,13 @@ from mqis.lab.demo import SeededEntropy
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject, Scope
 from mqis.protocol.directory.ownchange import OwnChange
-from mqis.protocol.replication.changes import deletion, propagated
-from mqis.protocol.replication.journaling import local_record
-from mqis.storage.memory import MemoryStore
+from mqis.protocol.replication.outgoing_changes import deletion, local_record, propagated
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
-from mqis.wire.journal.body import decode_body
+from mqis.wire.journal.record import decode_body
+from mqis.wire.mqds.catalogue import pair, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.seqnum import SequenceNumber
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Scope
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.queueing.events import Nacked
-from mqis.protocol.queueing.message import QueuedMessage as Envelope
-from mqis.protocol.replication.changes import deletion
+from mqis.protocol.queueing.queued_message import QueuedMessage as Envelope
+from mqis.protocol.replication.delivery_reports import MAX_RESENDS
 from mqis.protocol.replication.machine import _dispatch
-from mqis.protocol.replication.transport import MAX_RESENDS
+from mqis.protocol.replication.outgoing_changes import deletion
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,

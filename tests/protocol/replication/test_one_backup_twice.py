@@ -7,7 +7,7 @@ import pytest
 from mqis.protocol.replication import survivors
 from mqis.protocol.replication.convergence import Contents, comparable_digest, compare_digests
 from mqis.protocol.replication.settings import ReplicationSettings
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from tests.protocol.replication.enterprise import Enterprise, Node, guid_of
 
 SITE_B = guid_of("B")

@@ -8,12 +8,12 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication import recovery
-from mqis.protocol.replication.server import Role
+from mqis.protocol.replication import number_recovery
+from mqis.protocol.replication.server_identity import Role
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import AlreadyPurged, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
 from tests.protocol.replication.enterprise import Enterprise, guid_of
@@ -99,10 +99,10 @@ def test_a_psc_that_became_a_backup_asks_first_when_it_is_promoted_again(
     """Its old office is none: another server has given out numbers since."""
     psc = enterprise.nodes["psc"]
     with psc.store.read() as view:
-        assert recovery.is_serving(view, SITE_B)
+        assert number_recovery.is_serving(view, SITE_B)
     becomes(enterprise, "psc", Role.BSC, "bsc")
     with psc.store.read() as view:
-        assert not recovery.has_served(view, SITE_B)
+        assert not number_recovery.has_served(view, SITE_B)
     enterprise.lose(lambda parcel: parcel.machine == "psc")
     becomes(enterprise, "psc", Role.PSC)
     with pytest.raises(DirectoryError, match="being restored"):

@@ -9,14 +9,14 @@ import pytest
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.queueing.events import Dropped, Written
-from mqis.protocol.queueing.message import QueuedMessage as Envelope
+from mqis.protocol.queueing.queued_message import QueuedMessage as Envelope
+from mqis.protocol.replication.delivery_reports import TransportEvent
 from mqis.protocol.replication.propagation import BUSY
 from mqis.protocol.replication.settings import ReplicationSettings
-from mqis.protocol.replication.transport import TransportEvent
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import pair, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,

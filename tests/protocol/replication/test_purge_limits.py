@@ -13,9 +13,9 @@ from mqis.protocol.directory.objects import (
     Scope,
 )
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import PscAck
 from tests.protocol.replication.enterprise import Enterprise, Node, guid_of, number
 

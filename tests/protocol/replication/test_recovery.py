@@ -6,9 +6,9 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Scope
 from mqis.protocol.replication.settings import ReplicationSettings
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import ChangePropagation, Sync0, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber

@@ -9,9 +9,9 @@ import pytest
 
 from mqis.protocol.replication.effects import HARMLESS, Refusal, RefusalReason
 from mqis.wire.journal import RecordState
+from mqis.wire.mqds.catalogue import pair, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,

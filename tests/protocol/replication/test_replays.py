@@ -12,7 +12,7 @@ from mqis.protocol.replication.effects import RequestDecided
 from mqis.protocol.replication.replays import forget_old_answers, next_stamp
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.work import Work
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import DirectoryChange

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.queueing.events import Acknowledged, Nacked
-from mqis.protocol.queueing.message import QueuedMessage as Envelope
-from mqis.protocol.queueing.message import build_packet
-from mqis.protocol.queueing.names import MQIS_QUEUE_ID
+from mqis.protocol.queueing.queued_message import QueuedMessage as Envelope
+from mqis.protocol.queueing.queued_message import build_packet
+from mqis.protocol.queueing.replication_queue import MQIS_QUEUE_ID
 from mqis.protocol.replication.effects import RequestAnswered
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import pair, prop, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, prop, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, ChangeReply, ChangeRequest, encode_message
 from mqis.wire.mqqb.packet import UserMessage, decode_packet

@@ -7,9 +7,9 @@ import pytest
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DeletedObject, Scope
 from mqis.protocol.replication.acknowledging import acks_of
 from mqis.protocol.replication.settings import ReplicationSettings
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeRequest, PscAck, SyncRequest
 from mqis.wire.seqnum import SequenceNumber

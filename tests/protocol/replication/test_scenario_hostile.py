@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
-from mqis.protocol.directory.service import ServiceBits
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,

@@ -9,9 +9,9 @@ import pytest
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import (
     ChangePropagation,
     ChangeReply,

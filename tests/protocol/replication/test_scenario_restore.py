@@ -10,7 +10,7 @@ from mqis.protocol.directory.objects import PurgeState
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.replication.jumps import jumps_of
 from mqis.protocol.replication.settings import ReplicationSettings
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.objecttype import ObjectType

@@ -10,9 +10,9 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.effects import Refusal, RefusalReason
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import pair, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,

@@ -12,10 +12,9 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
 from mqis.protocol.replication.replicated import FILLERS, REPLICATED
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, pair, prop, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, prop, props
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.messages import AlreadyPurged, Message, Sync0, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant, VarType

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, PurgeState
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import SyncReply
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, PurgeState
-from mqis.protocol.queueing.message import REPLICATION_LIFETIME_S, REQUEST_LIFETIME_S
+from mqis.protocol.queueing.queued_message import REPLICATION_LIFETIME_S, REQUEST_LIFETIME_S
 from mqis.protocol.replication import work
 from mqis.protocol.replication.acknowledging import acks_of
 from mqis.protocol.replication.admission import owns
-from mqis.protocol.replication.server import Role, Server
+from mqis.protocol.replication.server_identity import Role, Server
 from mqis.protocol.replication.settings import DEFAULTS
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     BscAck,

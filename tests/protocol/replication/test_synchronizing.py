@@ -13,9 +13,9 @@ from mqis.protocol.directory.ownership import mark, objects_of
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.remains import INCOMPLETE
 from mqis.protocol.replication.settings import ReplicationSettings
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import (
     AlreadyPurged,

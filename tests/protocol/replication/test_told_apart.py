@@ -12,10 +12,10 @@ import pytest
 from mqis.protocol.directory.objects import DeletedObject, Scope
 from mqis.protocol.replication.replicated import REPLICATED
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.address import AddressList, TaAddress
+from mqis.wire.mqds.catalogue import pair, prop
+from mqis.wire.mqds.machine_address import AddressList, TaAddress
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, prop
 from mqis.wire.mqdsrp.messages import AlreadyPurged, PscAck, SyncReply, SyncRequest
 from mqis.wire.propvariant import PropVariant, Value, VarType
 from tests import distinct

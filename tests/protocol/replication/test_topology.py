@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.replication.acknowledging import acks_of
+from mqis.wire.mqds.catalogue import pair, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import BscAck, ChangePropagation, PscAck, SyncRequest
 from mqis.wire.seqnum import SequenceNumber

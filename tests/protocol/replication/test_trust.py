@@ -11,9 +11,9 @@ from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.trust import Standing, standing_of
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import pair, props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeReply, ChangeRequest
 from mqis.wire.propvariant import PropVariant

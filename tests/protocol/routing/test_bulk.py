@@ -22,9 +22,9 @@ from mqis.protocol.routing.bulk.sitegraph import SiteGraph, site_graph
 from mqis.protocol.routing.bulk.whatif import Impact, WhatIf
 from mqis.protocol.routing.explain import explain
 from mqis.protocol.routing.model import Link, RoutingQueueManager, RoutingSite
+from mqis.protocol.routing.route_trace import RoutingTables
+from mqis.protocol.routing.routing_table import UNREACHABLE, build_table
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import UNREACHABLE, build_table
-from mqis.protocol.routing.trace import RoutingTables
 from mqis.wire.guid import Guid
 from tests.strategies.routing import enterprises, graphs, named, unhurried
 

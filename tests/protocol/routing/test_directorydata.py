@@ -9,7 +9,7 @@ from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.routing.directorydata import ViewReads, get_directory_data
 from mqis.protocol.routing.nexthops import get_queue_manager, get_routing_servers
 from mqis.protocol.routing.snapshot import Snapshot, read_snapshot
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from tests import builders

@@ -9,8 +9,8 @@ from hypothesis import given
 from mqis.protocol.routing.breakage import Breakage, RouteFault, SubjectKind
 from mqis.protocol.routing.explain import Alternative, Contest, Explanation, ObjectNames, explain
 from mqis.protocol.routing.nexthops import NextHopRule
+from mqis.protocol.routing.route_trace import RoutingTables, trace
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.trace import RoutingTables, trace
 from tests.protocol.routing.worlds import World, called, guid, told
 from tests.strategies.routing import enterprises, unhurried
 

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from mqis.protocol.routing.graph import Graph
 from mqis.protocol.routing.model import Link
-from mqis.protocol.routing.table import UNREACHABLE, build_table
+from mqis.protocol.routing.routing_table import UNREACHABLE, build_table
 from mqis.wire.guid import Guid
 from tests.strategies.routing import graphs, unhurried
 

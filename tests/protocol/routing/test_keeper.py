@@ -12,13 +12,14 @@ from mqis.protocol.routing.keeper import (
     QUERY_PERIOD_S,
     RETRY_S,
     RoutingTableKeeper,
+    changed_pairs,
     routing_table,
+    update_table,
 )
 from mqis.protocol.routing.model import Link, RoutingSite
 from mqis.protocol.routing.nexthops import is_site_gate
+from mqis.protocol.routing.routing_table import EMPTY, RoutingTable, TableRow, build_table
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import EMPTY, RoutingTable, TableRow, build_table
-from mqis.protocol.routing.update import changed_pairs, update_table
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from tests.protocol.routing.test_snapshot import applied, changes_of, gone
@@ -209,7 +210,7 @@ def test_updates_are_rebuilds(drawn: tuple[list[Guid], list[Link]], data: st.Dat
 
 def forced_update(table: RoutingTable, snapshot: Snapshot) -> RoutingTable:
     """Without the short cut of starting over where there are few links."""
-    from mqis.protocol.routing.update import _Update
+    from mqis.protocol.routing.keeper import _Update
 
     return _Update(table, snapshot.graph).after(changed_pairs(table.graph, snapshot.graph))
 

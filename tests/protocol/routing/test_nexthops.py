@@ -19,8 +19,8 @@ from mqis.protocol.routing.nexthops import (
     is_site_gate,
     next_hops,
 )
+from mqis.protocol.routing.routing_table import EMPTY
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import EMPTY
 from mqis.wire.guid import Guid
 from tests.protocol.routing.worlds import World, called, guid
 

@@ -8,14 +8,14 @@ import networkx as nx
 from hypothesis import given
 
 from mqis.protocol.routing.breakage import RouteFault
-from mqis.protocol.routing.bulk.columns import gate_columns
 from mqis.protocol.routing.bulk.gates import Gates
 from mqis.protocol.routing.bulk.sitegraph import site_graph
+from mqis.protocol.routing.bulk.some_destinations import gate_columns
 from mqis.protocol.routing.islands import islands
+from mqis.protocol.routing.route_trace import HOP_LIMIT, RoutingTables
 from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.stuck import stuck_machines, stuck_sites
-from mqis.protocol.routing.trace import HOP_LIMIT, RoutingTables
 from tests.protocol.routing.worlds import World, called, guid, told
 from tests.strategies.routing import enterprises, unhurried
 

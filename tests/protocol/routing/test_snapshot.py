@@ -18,11 +18,11 @@ from mqis.protocol.routing.model import (
 )
 from mqis.protocol.routing.nexthops import get_site_gates, get_site_gates_for_site, is_site_gate
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.seqnum import SequenceNumber
 from tests import builders

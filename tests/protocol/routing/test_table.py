@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mqis.protocol.routing.graph import Graph
 from mqis.protocol.routing.model import Link
-from mqis.protocol.routing.table import EMPTY, UNREACHABLE, TableRow, build_table
+from mqis.protocol.routing.routing_table import EMPTY, UNREACHABLE, TableRow, build_table
 from mqis.wire.guid import Guid
 from tests.protocol.routing.worlds import World, guid
 from tests.strategies.routing import graphs, unhurried

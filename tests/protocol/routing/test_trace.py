@@ -11,9 +11,9 @@ from mqis.protocol.routing.breakage import RouteFault
 from mqis.protocol.routing.keeper import routing_table
 from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
 from mqis.protocol.routing.nexthops import NextHopRule
+from mqis.protocol.routing.route_trace import HOP_LIMIT, Route, RoutingTables, trace
+from mqis.protocol.routing.routing_table import RoutingTable
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import RoutingTable
-from mqis.protocol.routing.trace import HOP_LIMIT, Route, RoutingTables, trace
 from mqis.wire.guid import Guid
 from tests.protocol.routing.worlds import World, called, guid
 from tests.strategies.routing import enterprises, named, unhurried

@@ -7,9 +7,9 @@ from mqis.protocol.routing.explain import Explanation, explain
 from mqis.protocol.routing.keeper import routing_table
 from mqis.protocol.routing.model import Link, RoutingObject, RoutingQueueManager, RoutingSite
 from mqis.protocol.routing.nexthops import Decision, decide
+from mqis.protocol.routing.route_trace import Route, trace
+from mqis.protocol.routing.routing_table import RoutingTable
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import RoutingTable
-from mqis.protocol.routing.trace import Route, trace
 from mqis.wire.guid import Guid
 
 

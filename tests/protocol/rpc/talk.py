@@ -6,16 +6,18 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from mqis.protocol.authentication import Authenticator, AuthLevel, AuthType
-from mqis.protocol.rpc.calls import Call, fragments
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.endpoint import RpcLimits, ServerEndpoint
+from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.faults import status_name
 from mqis.protocol.rpc.groups import AssociationGroups
-from mqis.protocol.rpc.registry import Interface
-from mqis.protocol.rpc.server import CallReceived, Event, ServerConnection
+from mqis.protocol.rpc.server_calls import Call, fragments
+from mqis.protocol.rpc.server_endpoint import RpcLimits, ServerEndpoint
+from mqis.protocol.rpc.server_side import CallReceived, Event, ServerConnection
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.bodies import (
+from mqis.wire.rpc.interfaces import NDR20, SyntaxId
+from mqis.wire.rpc.pdu import Pdu, decode_pdu, encode_pdu
+from mqis.wire.rpc.pdu_bodies import (
     AlterContext,
     Auth3,
     Bind,
@@ -26,9 +28,7 @@ from mqis.wire.rpc.bodies import (
     Request,
     Response,
 )
-from mqis.wire.rpc.header import FIRST_LAST, Header, PfcFlags
-from mqis.wire.rpc.pdu import Pdu, decode_pdu, encode_pdu
-from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.pdu_header import FIRST_LAST, Header, PfcFlags
 from mqis.wire.rpc.trailer import AuthTrailer
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.client import (
+from mqis.protocol.rpc.client_side import (
     AgreedContext,
     Bound,
     CalledBack,
@@ -23,7 +23,9 @@ from mqis.protocol.rpc.client import (
 )
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
 from mqis.testing.security import SharedSecret
-from mqis.wire.rpc.bodies import (
+from mqis.wire.rpc.interfaces import NDR20, NDR64
+from mqis.wire.rpc.pdu import Body, encode_pdu
+from mqis.wire.rpc.pdu_bodies import (
     AlterContext,
     AlterContextResp,
     Auth3,
@@ -39,9 +41,7 @@ from mqis.wire.rpc.bodies import (
     Response,
     Shutdown,
 )
-from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
-from mqis.wire.rpc.pdu import Body, encode_pdu
-from mqis.wire.rpc.syntax import NDR20, NDR64
+from mqis.wire.rpc.pdu_header import FIRST_LAST, PfcFlags
 from mqis.wire.rpc.trailer import AuthTrailer
 from tests.protocol.rpc.talk import ECHO, FIRST, LAST, MPX, OTHER, SIGN, bare_pdu, split
 

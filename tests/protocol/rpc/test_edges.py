@@ -8,12 +8,12 @@ import pytest
 
 from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType, Identity
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroups
+from mqis.protocol.rpc.server_endpoint import RpcLimits
 from mqis.testing.security import SharedSecret, SharedSecretContext
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.bodies import Request, Response
+from mqis.wire.rpc.pdu_bodies import Request, Response
 from tests.protocol.rpc.talk import (
     Talk,
     auth3_pdu,

@@ -8,10 +8,10 @@ import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType, Identity
 from mqis.protocol.budget import Budget, Quota
-from mqis.protocol.rpc.endpoint import ServerEndpoint
+from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup, AssociationGroups
-from mqis.protocol.rpc.registry import Interface
+from mqis.protocol.rpc.server_endpoint import ServerEndpoint
 from mqis.runtime.entropy import SystemEntropy
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.rpc.endpoint import (
+from mqis.protocol.rpc.server_endpoint import (
     LOGON_BYTES,
     PRESENTATION_CONTEXT_BYTES,
     SECURITY_CONTEXT_BYTES,

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.rpc.calls import Call
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.client import (
+from mqis.protocol.rpc.client_side import (
     AgreedContext,
     Bound,
     CalledBack,
@@ -18,11 +17,12 @@ from mqis.protocol.rpc.client import (
     Faulted,
 )
 from mqis.protocol.rpc.faults import FaultStatus
-from mqis.protocol.rpc.server import CallbackReturned
+from mqis.protocol.rpc.server_calls import Call
+from mqis.protocol.rpc.server_side import CallbackReturned
 from mqis.testing.rpc import MachinePair
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from tests.protocol.rpc.talk import ECHO, OTHER, STRICT, UNKNOWN, make_endpoint
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.negotiation import negotiate
-from mqis.protocol.rpc.registry import Interface
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.bodies import ContextElement, ContextVerdict
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.pdu_bodies import ContextElement, ContextVerdict
 from tests.protocol.rpc.talk import ECHO, OTHER, STRICT, UNKNOWN
 
 

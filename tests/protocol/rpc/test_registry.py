@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry, Registration
 from mqis.wire.guid import Guid
 from mqis.wire.rpc.epmapper import Inquiry, VersionOption
-from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, SyntaxId
 from mqis.wire.rpc.tower import Floor, Tower
 
 UUID = Guid.parse("77df7a80-f298-11d0-8358-00a024c480a8")

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.authentication import AuthLevel, has_name
-from mqis.protocol.rpc.calls import Call, fragments
-from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.server import (
+from mqis.protocol.rpc.server_calls import Call, fragments
+from mqis.protocol.rpc.server_endpoint import RpcLimits
+from mqis.protocol.rpc.server_side import (
     CallbackFaulted,
     CallbackReturned,
     CallCancelled,
     CallReceived,
 )
 from mqis.testing.security import SharedSecret
-from mqis.wire.rpc.bodies import Fault, Request, Response
-from mqis.wire.rpc.header import FIRST_LAST
 from mqis.wire.rpc.pdu import decode_pdu, encode_pdu
+from mqis.wire.rpc.pdu_bodies import Fault, Request, Response
+from mqis.wire.rpc.pdu_header import FIRST_LAST
 from mqis.wire.rpc.trailer import AuthTrailer
 from tests.protocol.rpc.talk import (
     FIRST,

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
+from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.negotiation import MAX_FRAG
-from mqis.protocol.rpc.registry import Interface
 from mqis.testing.rpc import feature_syntax
 from mqis.testing.security import SharedSecret
 from mqis.wire.mqds.dscomm import DSCOMM
 from mqis.wire.mqds.dscomm2 import DSCOMM2
-from mqis.wire.rpc.bodies import BindAck, ContextElement, Fault, Request, Response
-from mqis.wire.rpc.header import FIRST_LAST, PacketType, PfcFlags
-from mqis.wire.rpc.operation import InterfaceDescription
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, InterfaceDescription, SyntaxId
+from mqis.wire.rpc.pdu_bodies import BindAck, ContextElement, Fault, Request, Response
+from mqis.wire.rpc.pdu_header import FIRST_LAST, PacketType, PfcFlags
 from mqis.wire.rpc.trailer import AuthTrailer
 from tests.protocol.rpc.talk import (
     ECHO,

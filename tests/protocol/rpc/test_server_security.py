@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.rpc.calls import fragments
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.groups import AssociationGroups
+from mqis.protocol.rpc.server_calls import fragments
+from mqis.protocol.rpc.server_endpoint import ServerEndpoint
 from mqis.testing.rpc import encode_verification, header_command
 from mqis.testing.security import SharedSecret
-from mqis.wire.rpc.bodies import Request, Response
-from mqis.wire.rpc.header import FIRST_LAST
+from mqis.wire.rpc.interfaces import NDR20
 from mqis.wire.rpc.pdu import decode_pdu
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.pdu_bodies import Request, Response
+from mqis.wire.rpc.pdu_header import FIRST_LAST
 from mqis.wire.rpc.trailer import AuthTrailer
 from mqis.wire.rpc.verification import Verification
 from tests.protocol.rpc.talk import (

@@ -15,16 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.authentication import AuthenticationError, AuthLevel, AuthType
-from mqis.protocol.rpc import server as machine
-from mqis.protocol.rpc.calls import Call, fragments, whole_answer
+from mqis.protocol.rpc import server_side as machine
 from mqis.protocol.rpc.channel import Channel
 from mqis.protocol.rpc.negotiation import PresentationContext
+from mqis.protocol.rpc.server_calls import Call, fragments, whole_answer
 from mqis.testing.rpc import encode_verification, header_command
 from mqis.testing.security import SharedSecret
-from mqis.wire.rpc.bodies import Request, Response
-from mqis.wire.rpc.header import FIRST_LAST, PfcFlags
+from mqis.wire.rpc.interfaces import NDR20
 from mqis.wire.rpc.pdu import STUB_OFFSET
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.pdu_bodies import Request, Response
+from mqis.wire.rpc.pdu_header import FIRST_LAST, PfcFlags
 from mqis.wire.rpc.trailer import AuthTrailer
 from mqis.wire.rpc.verification import Verification
 from tests.protocol.rpc.talk import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mqis.protocol.rpc.endpoint import RpcStatistics
 from mqis.protocol.rpc.faults import FaultStatus
+from mqis.protocol.rpc.server_endpoint import RpcStatistics
 
 
 def test_known_statuses_are_counted_apart_and_all_others_together() -> None:

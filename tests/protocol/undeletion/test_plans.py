@@ -20,9 +20,9 @@ from mqis.protocol.undeletion.messages import (
     fitting,
 )
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant, Value
 from tests.protocol.directory import world as w
 

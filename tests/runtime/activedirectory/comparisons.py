@@ -14,10 +14,9 @@ from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import Value, VarType
 
 KINDS: tuple[ObjectType, ...] = tuple(

@@ -11,10 +11,10 @@ from mqis.runtime.activedirectory.estate import EstateReader
 from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.runtime.directory.readers import StoreReaders
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.runtime.ldap.settings import LdapSettings
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.testing.activedirectory import ScriptedDomain
 from tests.runtime.activedirectory.estate import Estate
 from tests.runtime.directory.serving import ADMIN, Caller, Served, serving

@@ -10,7 +10,7 @@ from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.activedirectory.connection import TOLD_S
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.runtime.directory.readers import StoreReaders
-from mqis.runtime.ldap.binding import BindMethod, LdapLogin
+from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.wire.guid import Guid

@@ -27,11 +27,11 @@ from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import SearchRequest
 from mqis.wire.ldap.responses import AddResponse, DeleteResponse, LdapResult, ModifyResponse
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.certificates import UserSignCert, UserSignCerts, digest_of
 from mqis.wire.mqds.keys import BASE_PROVIDER, PublicKey, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import Value
 from mqis.wire.security.acl import Acl, allow
 from mqis.wire.security.descriptor import SecurityDescriptor

@@ -9,9 +9,9 @@ import pytest
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.filters import And, Equality, Filter, Or
 from mqis.wire.ldap.requests import SearchRequest
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import Value
 from tests import distinct
 from tests.runtime.activedirectory.passing import Through, through

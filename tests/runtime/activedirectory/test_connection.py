@@ -16,7 +16,7 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.activedirectory.connection import ForestConnection
 from mqis.runtime.activedirectory.errors import DirectoryNotConnected
-from mqis.runtime.ldap.binding import BindMethod, LdapLogin
+from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.ldap import LdapFault

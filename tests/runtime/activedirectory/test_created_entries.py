@@ -16,9 +16,9 @@ from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import SearchRequest
 from mqis.wire.ldap.responses import AddResponse, LdapResult, SearchDone, SearchEntry
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop
 from tests.runtime.activedirectory.estate import Estate
 from tests.runtime.activedirectory.passing import Through, through
 from tests.runtime.activedirectory.test_changes import LABEL, Given, create, delete, values

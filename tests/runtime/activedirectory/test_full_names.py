@@ -17,9 +17,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.requests import SearchRequest
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import Value
 from tests.runtime.activedirectory.passing import Through, through
 from tests.runtime.activedirectory.test_changes import create, values, write

@@ -26,9 +26,9 @@ from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import EVERYTHING, SearchRequest
 from mqis.wire.ldap.responses import LdapResult, SearchDone
 from mqis.wire.mqds import dscomm
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.runtime.activedirectory.estate import SID
 from tests.runtime.activedirectory.passing import Through, through

@@ -10,8 +10,8 @@ from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.requests import SearchRequest
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import Value
 from tests.runtime.activedirectory.comparisons import (
     HOSTILE,

@@ -13,10 +13,10 @@ from mqis.testing.ldap import LdapFault
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.query import ColumnSet, PropertyRestriction, RestrictionSet
-from mqis.wire.mqds.values import prop
+from mqis.wire.mqds.query_stubs import ColumnSet, PropertyRestriction, RestrictionSet
 from mqis.wire.propvariant import VarType
 from tests.runtime.activedirectory.passing import Passing, passing
 from tests.runtime.directory.serving import OK, SIGNATURE_SIZE, Caller, scenario

@@ -19,8 +19,8 @@ from mqis.runtime.activedirectory.computers import (
 )
 from mqis.runtime.activedirectory.estate import EstateReader
 from mqis.runtime.activedirectory.reading import ForestReader, Skipped
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.testing.ldap import ScriptedDirectory

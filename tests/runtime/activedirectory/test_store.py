@@ -22,9 +22,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.controls import PagedResults
 from mqis.wire.ldap.requests import SearchRequest
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import prop
 from mqis.wire.seqnum import SequenceNumber
 from tests.runtime.activedirectory.estate import Estate
 from tests.runtime.activedirectory.passing import settings_for

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mqis.protocol.ldap.urls import LdapUrl
-from mqis.runtime.ldap.binding import BindMethod, LdapLogin
+from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry

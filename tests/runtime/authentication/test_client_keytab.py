@@ -9,8 +9,8 @@ import pytest
 
 from mqis.protocol.authentication import AuthenticationError
 from mqis.runtime.authentication.kerberos import KerberosAcceptor, KerberosInitiator
-from mqis.runtime.ldap.binding import BindMethod
-from mqis.runtime.ldap.sasl import LdapProtection, SpnegoExchange, SpnegoMechanism, SpnegoUser
+from mqis.runtime.ldap.ldap_logon import BindMethod
+from mqis.runtime.ldap.spnego import LdapProtection, SpnegoExchange, SpnegoMechanism, SpnegoUser
 from tests.runtime.authentication.pairs import ACCOUNTS
 from tests.runtime.authentication.test_kerberos import HOST, REALM, Realm, realm
 

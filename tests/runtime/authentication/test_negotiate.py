@@ -9,9 +9,9 @@ from spnego._context import GSSMech
 from spnego._spnego import NegState, NegTokenInit, NegTokenResp, unpack_token
 
 from mqis.protocol.authentication import AuthenticationError, AuthType
-from mqis.runtime.authentication.context import ProviderContext
 from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
+from mqis.runtime.authentication.spnego_context import ProviderContext
 from tests.runtime.authentication.handmade import EOL, FLAGS, Client, av, negotiate
 from tests.runtime.authentication.pairs import (
     ACCOUNTS,

@@ -30,8 +30,8 @@ from mqis.runtime.directory.dscomm import DscommService
 from mqis.runtime.directory.dscomm2 import DeleteListener, Dscomm2Service, PendingDelete
 from mqis.runtime.directory.readers import StoreReaders
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.rpc.client import CallbackHandler, Credentials, RpcClient
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_client import CallbackHandler, Credentials, RpcClient
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.rpc.typed import invoke
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.testing.security import SharedSecret
@@ -39,8 +39,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.ndr import ContextHandle
-from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, Operation, SyntaxId
 from mqis.wire.security.sid import ADMINISTRATORS, Sid
 from tests.protocol.directory.world import World
 from tests.waiting import DEADLINE_S, in_time, until

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.runtime.rpc.client import Credentials, RpcClient
+from mqis.runtime.rpc.rpc_client import Credentials, RpcClient
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.query import ColumnSet
+from mqis.wire.mqds.query_stubs import ColumnSet
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import Operation
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import Sid
 from tests.protocol.directory.world import (

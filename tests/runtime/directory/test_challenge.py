@@ -9,7 +9,7 @@ import pytest
 
 from mqis.client.authentication import Callbacks
 from mqis.protocol.directory import signature
-from mqis.protocol.rpc.client import AgreedContext
+from mqis.protocol.rpc.client_side import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.protocol.security.rsa import sign_md5
 from mqis.wire.guid import Guid
@@ -17,7 +17,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.ndr import ContextHandle, Syntax
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from tests import distinct
 from tests.protocol.directory.world import (
     BILLS,

@@ -19,7 +19,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from tests import distinct
 from tests.protocol.directory.world import (
     C13,

@@ -15,7 +15,7 @@ from mqis.protocol.rpc.faults import FaultStatus
 from mqis.testing.security import SharedSecret
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
-from mqis.wire.mqds.query import (
+from mqis.wire.mqds.query_stubs import (
     ColumnSet,
     PropertyRestriction,
     RestrictionSet,
@@ -24,7 +24,7 @@ from mqis.wire.mqds.query import (
 )
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propvariant import PropVariant, Value, VarType
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from tests.protocol.directory.world import (
     ALICE,
     BILLS,

@@ -16,9 +16,9 @@ from mqis.protocol.directory.change_notification import (
 )
 from mqis.protocol.queueing.events import Notified, SessionClosed, SessionOpened
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.queueing.message_tables import MessageIdCounter
 from mqis.runtime.node.notifier import ChangeNotifier
-from mqis.runtime.queueing.endpoint import QueueingEndpoint
+from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import is_failure
 from mqis.wire.mqcn import ChangeNotification, NotificationCommand, NotificationUpdate

@@ -12,13 +12,13 @@ from mqis.protocol.directory.descriptors import MachinePolicy, descriptor_of
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Transaction, View
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, is_failure
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from mqis.wire.security.acl import PlainAce
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import parse_sddl

@@ -10,7 +10,7 @@ from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import PropVariant, Value, VarType
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from tests.protocol.directory.world import (
     ALICE,
     ALICE_SID,

@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 
 from mqis.runtime.directory.readers import StoreReaders
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from tests.waiting import DEADLINE_S, run
 
 

@@ -19,8 +19,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import VarType
-from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, Operation, SyntaxId
 from tests.protocol.directory.world import INHABITANTS, ORDERS, QUEUE, World
 from tests.runtime.directory.serving import ALICE, OK, Caller, scenario, serving
 

@@ -20,7 +20,7 @@ from mqis.wire.mqds.keys import (
     RsaPublicKey,
 )
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sddl import parse_sddl, to_sddl
 from tests import distinct

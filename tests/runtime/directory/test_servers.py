@@ -7,17 +7,17 @@ import pytest
 from mqis.client.authentication import Callbacks
 from mqis.client.servers import ServerAddress, find_port
 from mqis.protocol.directory import signature
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry, Registration
 from mqis.protocol.rpc.faults import RpcConnectionError
-from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import EndpointMapperService
-from mqis.runtime.rpc.client import RpcClient
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_client import RpcClient
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import SyntaxId
 from mqis.wire.security.sddl import parse_sddl
 from tests.protocol.directory.world import (
     ENTERPRISE,

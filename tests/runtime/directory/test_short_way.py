@@ -17,16 +17,21 @@ import pytest
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.budget import Quota
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.client import AgreedContext, Bound, CallReturned, ClientConnection, Faulted
-from mqis.protocol.rpc.requests import Requests
+from mqis.protocol.rpc.client_side import (
+    AgreedContext,
+    Bound,
+    CallReturned,
+    ClientConnection,
+    Faulted,
+)
+from mqis.protocol.rpc.server_requests import Requests
 from mqis.runtime.directory import walks
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
-from mqis.wire.mqds.query import ColumnSet
+from mqis.wire.mqds.query_stubs import ColumnSet
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propvariant import VarType
-from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20, Operation
 from tests.protocol.directory.world import MACHINE, ORDERS, QUEUE
 from tests.runtime.directory.serving import ALICE, HOST, Served, initiator, scenario, serving
 from tests.runtime.directory.test_access import guarded

@@ -13,15 +13,15 @@ from mqis.protocol.budget import Quota
 from mqis.protocol.directory import read_methods
 from mqis.runtime.directory.context import DirectoryContext
 from mqis.runtime.directory.shortcuts import MAX_REQUEST, DirectoryShortcuts
-from mqis.storage.records import remember
+from mqis.storage.row_conversion import remember
 from mqis.storage.sqlite import SqliteStore
 from mqis.testing.security import SharedSecret
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
-from mqis.wire.mqds.query import ColumnSet
+from mqis.wire.mqds.query_stubs import ColumnSet
 from mqis.wire.ndr import Syntax
 from mqis.wire.propvariant import VarType
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
 from mqis.wire.security.sddl import parse_sddl
 from mqis.wire.security.sid import ADMINISTRATORS
 from tests.protocol.directory.world import INHABITANTS, ORDERS, QUEUE, World, blob, text

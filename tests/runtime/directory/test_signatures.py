@@ -19,12 +19,11 @@ from mqis.testing.security import SharedSecret
 from mqis.wire.errors import WireError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2
-from mqis.wire.mqds.query import ColumnSet
+from mqis.wire.mqds.query_stubs import ColumnSet
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propvariant import VarType
-from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20, Operation
 from tests.protocol.directory.world import (
     C14,
     KEYS,

@@ -9,11 +9,10 @@ import pytest
 
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.wire.mqds import dscomm, dscomm2
-from mqis.wire.mqds.query import ColumnSet
+from mqis.wire.mqds.query_stubs import ColumnSet
 from mqis.wire.ndr import U32, WSTRING, Parameters, Ref, Syntax
 from mqis.wire.propvariant import VarType
-from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, Operation, SyntaxId
 from tests.protocol.directory.world import MACHINE, ORDERS, QUEUE, blob, text, ui4
 from tests.runtime.directory.serving import ADMIN, OK, Caller, fault_of, scenario, serving
 from tests.waiting import DEADLINE_S

@@ -9,9 +9,9 @@ import pytest
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from tests.protocol.directory.world import QUEUE
 from tests.runtime.activedirectory.passing import through
 from tests.runtime.activedirectory.test_changes import LABEL, create

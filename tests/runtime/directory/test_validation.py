@@ -14,7 +14,7 @@ from mqis.client.authentication import Callbacks, ServerProof
 from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType, SecurityContext
 from mqis.protocol.directory import signature
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.rpc.client import (
+from mqis.protocol.rpc.client_side import (
     AgreedContext,
     Bound,
     CalledBack,
@@ -27,12 +27,12 @@ from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm, dscomm2
-from mqis.wire.mqds.query import ColumnSet
+from mqis.wire.mqds.query_stubs import ColumnSet
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propvariant import VarType
-from mqis.wire.rpc.bodies import Request
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from mqis.wire.rpc.pdu import decode_pdu
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.pdu_bodies import Request
 from mqis.wire.security.tokens import MAX_TOKEN
 from tests.protocol.directory.world import MACHINE
 from tests.runtime.directory.serving import (

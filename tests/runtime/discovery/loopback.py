@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import pytest
 import uvloop
 
-from mqis.protocol.discovery.client import DiscoveryClient
-from mqis.protocol.discovery.model import DiscoveryQueueManager
-from mqis.protocol.discovery.server import DiscoveryServer
+from mqis.protocol.discovery.announced import DiscoveryQueueManager
+from mqis.protocol.discovery.discovery_client import DiscoveryClient
+from mqis.protocol.discovery.discovery_server import DiscoveryServer
 from mqis.runtime.discovery.networks import network_of
 from mqis.runtime.discovery.responder import DiscoveryResponder, ListenAddress
 from mqis.runtime.discovery.seeker import Ground, Seeker

@@ -16,7 +16,9 @@ import pytest
 from mqis.client.directory import DirectoryClient
 from mqis.client.discovery import discover_servers, grounds
 from mqis.client.servers import NoServerError, ServerAddress
-from mqis.protocol.discovery.client import Responder
+from mqis.protocol.discovery.announced import DiscoveryQueueManager, NetworkAddress
+from mqis.protocol.discovery.discovery_client import Responder
+from mqis.protocol.discovery.discovery_server import DiscoveryServer
 from mqis.protocol.discovery.events import (
     Event,
     Passed,
@@ -25,15 +27,13 @@ from mqis.protocol.discovery.events import (
     ServerListComplete,
 )
 from mqis.protocol.discovery.limiter import RateLimit
-from mqis.protocol.discovery.model import DiscoveryQueueManager, NetworkAddress
-from mqis.protocol.discovery.server import DiscoveryServer
 from mqis.protocol.errors import StorageError
 from mqis.runtime.discovery import responder as responder_module
 from mqis.runtime.discovery.networks import LocalNetwork, local_networks, network_of
 from mqis.runtime.discovery.responder import PORT, DiscoveryResponder, ListenAddress
 from mqis.runtime.discovery.seeker import Ground
 from mqis.wire.guid import Guid
-from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.discovery_packet import TopologyServerReply
 from tests.runtime.discovery.loopback import (
     ENTERPRISE,
     NETWORK,

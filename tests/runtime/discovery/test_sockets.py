@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mqis.runtime.discovery.sockets import broadcasting_socket, listening_socket
+from mqis.runtime.discovery.networks import broadcasting_socket, listening_socket
 
 #: An address for documents, which no computer has.
 NOBODYS = "192.0.2.1"

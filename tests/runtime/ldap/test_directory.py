@@ -19,14 +19,14 @@ from mqis.protocol.ldap.errors import (
 )
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
-from mqis.runtime.ldap.binding import BindMethod, LdapLogin
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.servers import (
+from mqis.runtime.ldap.domain_controllers import (
     DomainControllers,
     LdapUnreachable,
     LocatedServer,
     open_connection,
 )
+from mqis.runtime.ldap.failover import LdapDirectoryClient
+from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.testing.ldap import LdapFault, ScriptedDirectory, entry
 from mqis.wire.ldap.changes import (
@@ -289,7 +289,7 @@ def _at_loopback(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, BindMethod]
         asked.append((url.host, settings.login.chosen))
         return await open_connection(replace(url, host="127.0.0.1"), settings)
 
-    monkeypatch.setattr("mqis.runtime.ldap.servers.open_connection", redirected)
+    monkeypatch.setattr("mqis.runtime.ldap.domain_controllers.open_connection", redirected)
     return asked
 
 
@@ -378,7 +378,7 @@ def test_a_server_of_the_domain_is_asked_at_port_389_and_in_version_3(
                 asked.append((url.host, url.port))
                 return await open_connection(replace(url, host="127.0.0.1", port=port), settings)
 
-            monkeypatch.setattr("mqis.runtime.ldap.servers.open_connection", redirected)
+            monkeypatch.setattr("mqis.runtime.ldap.domain_controllers.open_connection", redirected)
             login = LdapLogin("a", "b", BindMethod.NTLM)
             url = LdapUrl.parse("ldap:///DC=corp,DC=example")
             controllers = DomainControllers(LdapSettings((url,), login), locate)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mqis.admin.activedirectory.connecting import ConnectingOptions, connect
-from mqis.runtime.ldap.binding import BindMethod
+from mqis.runtime.ldap.ldap_logon import BindMethod
 from mqis.testing.ldap import LdapFault, ScriptedDirectory, entry
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.messages import LdapMessage

@@ -23,12 +23,11 @@ from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
 from mqis.runtime.authentication.target import OwnNames
-from mqis.runtime.ldap.binding import BindMethod, LdapLogin
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.sasl import LdapProtection, SpnegoExchange, SpnegoMechanism, SpnegoUser
-from mqis.runtime.ldap.servers import DomainControllers
-from mqis.runtime.ldap.settings import LdapSettings
-from mqis.runtime.ldap.tls import TlsSettings, channel_binding
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
+from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
+from mqis.runtime.ldap.settings import LdapSettings, TlsSettings, channel_binding
+from mqis.runtime.ldap.spnego import LdapProtection, SpnegoExchange, SpnegoMechanism, SpnegoUser
 from mqis.testing.ldap import ScriptedDirectory, entry
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.messages import LdapMessage, MessageStream

@@ -9,30 +9,30 @@ from functools import cache
 from typing import TypeVar
 
 from mqis.protocol.directory.local_events import DirectoryEvents
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.service import ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Store
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message_tables import MessageIdCounter
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.replication.effects import Refusal
 from mqis.protocol.replication.machine import Replication
-from mqis.protocol.replication.server import Role, Server
+from mqis.protocol.replication.server_identity import Role, Server
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.node.members import Members, Seed
 from mqis.runtime.node.signer import MachineKey, MachineSigner
 from mqis.runtime.writer import GroupCommitWriter
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop, props
 from mqis.wire.mqds.keys import key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop, props
 from mqis.wire.propvariant import PropVariant
 from tests.waiting import DEADLINE_S, until
 

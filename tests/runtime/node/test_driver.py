@@ -21,8 +21,8 @@ from mqis.protocol.ports import Store, Transaction
 from mqis.runtime.node import driver
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
 from tests.failing_store import FailingStore
 from tests.runtime.node.loopback import (

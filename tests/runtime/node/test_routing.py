@@ -11,21 +11,21 @@ from threading import Event
 import pytest
 
 from mqis.protocol.directory.local_events import DirectoryEvents
-from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import View
 from mqis.protocol.queueing.manager import QueueStatistics
 from mqis.protocol.replication.effects import Changed
 from mqis.protocol.routing.keeper import QUERY_PERIOD_S, RETRY_S
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.node import routing as module
+from mqis.runtime.node import server_routes as module
 from mqis.runtime.node.members import Members
-from mqis.runtime.node.routing import ServerRouting
-from mqis.storage.memory import MemoryStore
+from mqis.runtime.node.server_routes import ServerRouting
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqqb.queuename import QueueKind, QueueName
 from mqis.wire.propvariant import PropVariant
 from tests.runtime.node.loopback import MACHINE, QUEUE, Host, Net

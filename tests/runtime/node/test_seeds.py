@@ -9,12 +9,12 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.members import Members, Seed
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import RsaPublicKey, key_list
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 
 OLD, NEW, OTHER = (MachineKey.generate().public for _ in range(3))
 

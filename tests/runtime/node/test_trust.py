@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.directory.local_events import DirectoryEvents
-from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.queueing.events import SessionClosed
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import QueuedMessage
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.protocol.queueing.queued_message import QueuedMessage
 from mqis.protocol.queueing.signing import SigningPolicy, Verdict
-from mqis.protocol.queueing.tables import MessageIdCounter
 from mqis.protocol.security.rsa import sign_md5
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.members import Members, Seed
 from mqis.runtime.node.signer import MachineKey, MachineSigner, SigningKeyError
-from mqis.runtime.queueing.endpoint import QueueingEndpoint
-from mqis.storage.memory import MemoryStore
+from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey, key_list
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from tests.runtime.node.loopback import (
     MACHINE,
     QUEUE,

@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 
 from mqis.protocol.authentication import AuthType
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.security import SecurityLevel
+from mqis.protocol.cmpo.partner_security import SecurityLevel
 from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, MemoryAccounts, nt_hash
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.oletx.binding import Security
-from mqis.runtime.oletx.connection import OleTxConnection
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.application_connection import OleTxConnection
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
+from mqis.runtime.oletx.partner_binding import Security
 from mqis.runtime.oletx.resolver import MapperResolver
 from mqis.wire.guid import Guid
 from mqis.wire.security.sid import Sid

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.rpc.endpoint import RpcLimits
-from mqis.runtime.oletx import transport
-from mqis.runtime.oletx.connection import (
+from mqis.protocol.rpc.server_endpoint import RpcLimits
+from mqis.runtime.oletx import partner_driver
+from mqis.runtime.oletx.application_connection import (
     BOXCARS_AHEAD,
     ConnectionClosed,
     Message,
@@ -171,7 +171,7 @@ def test_pdus_are_as_long_as_both_want(
     theirs: int, agreed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Partners of our own kind save fragments; others get what they are used to."""
-    monkeypatch.setattr(transport, "LIMITS", RpcLimits(max_frag=theirs))
+    monkeypatch.setattr(partner_driver, "LIMITS", RpcLimits(max_frag=theirs))
 
     async def scene() -> None:
         async with couple() as (one, other):

@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.session import SessionState
-from mqis.protocol.cmpo.setup import SessionError
+from mqis.protocol.cmpo.partner_session import SessionState
+from mqis.protocol.cmpo.session_setup import SessionError
 from mqis.protocol.multiplexer.limits import SessionLimits
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry
 from mqis.protocol.rpc.faults import RpcConnectionError
-from mqis.protocol.rpc.registry import EndpointRegistry
-from mqis.runtime.oletx.binding import Security
-from mqis.runtime.oletx.connection import (
+from mqis.runtime.oletx.application_connection import (
     ConnectionClosed,
     ConnectionDenied,
     Message,
     OleTxConnection,
 )
-from mqis.runtime.oletx.endpoint import ConnectionRequest, OleTxEndpoint
+from mqis.runtime.oletx.oletx_endpoint import ConnectionRequest, OleTxEndpoint
+from mqis.runtime.oletx.partner_binding import Security
 from mqis.runtime.oletx.resolver import FixedResolver, MapperResolver, find_port
 from mqis.wire.cmpo.codes import CmResult, TeardownType
-from mqis.wire.cmpo.versions import BoundVersionSet
+from mqis.wire.cmpo.ixnremote import BoundVersionSet
 from mqis.wire.guid import Guid
 from tests.runtime.oletx.endpoints import ALPHA, BETA, QUICK, TYPE, couple, echo
 from tests.waiting import DEADLINE_S, run, until

@@ -16,11 +16,11 @@ from dataclasses import replace
 import pytest
 
 from mqis.protocol.cmpo.nameobject import NameObject
+from mqis.protocol.cmpo.session_setup import SessionError
 from mqis.protocol.cmpo.settings import CmpoSettings
-from mqis.protocol.cmpo.setup import SessionError
-from mqis.protocol.rpc.registry import EndpointRegistry
-from mqis.runtime.oletx.connection import ConnectionClosed, Message
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry
+from mqis.runtime.oletx.application_connection import ConnectionClosed, Message
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 from mqis.wire.guid import Guid
 from tests.runtime.oletx.endpoints import ALPHA, BETA, PATIENT, QUICK, TYPE, echo
@@ -33,7 +33,7 @@ _CHILD = """
 import asyncio, sys
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.cmpo.settings import CmpoSettings
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
 
 async def echo(connection):

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.cmpo.security import SecurityLevel, is_machine
-from mqis.protocol.cmpo.setup import SessionError
+from mqis.protocol.cmpo.partner_security import SecurityLevel, is_machine
+from mqis.protocol.cmpo.session_setup import SessionError
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.runtime.oletx.binding import Security
-from mqis.runtime.oletx.connection import Message
-from mqis.runtime.oletx.endpoint import ConnectionRequest
-from mqis.runtime.rpc.client import RpcClient
+from mqis.runtime.oletx.application_connection import Message
+from mqis.runtime.oletx.oletx_endpoint import ConnectionRequest
+from mqis.runtime.oletx.partner_binding import Security
+from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
 from tests.runtime.oletx.endpoints import ALPHA, BETA, TYPE, couple, echo, security
 from tests.waiting import run
 

@@ -10,26 +10,25 @@ from typing import Any
 import pytest
 
 from mqis.protocol.budget import Budget, Quota
-from mqis.protocol.cmpo.session import SessionState
+from mqis.protocol.cmpo.partner_session import SessionState
 from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import FixedResolver
-from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_client import RpcClient
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.rpc.typed import TypedService, invoke
 from mqis.wire.cmp.builder import BoxcarBuilder
 from mqis.wire.cmp.packet import Packet
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import CmResult, SessionRank, TeardownType
-from mqis.wire.cmpo.versions import BindVersionSet, BoundVersionSet
+from mqis.wire.cmpo.ixnremote import BindVersionSet, BoundVersionSet
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
-from mqis.wire.rpc.operation import Operation
-from mqis.wire.rpc.syntax import NDR20, NDR64
+from mqis.wire.rpc.interfaces import NDR20, NDR64, Operation
 from tests.runtime.oletx.endpoints import ALPHA, BETA, PATIENT, QUICK, TYPE
 from tests.waiting import DEADLINE_S, run, until
 

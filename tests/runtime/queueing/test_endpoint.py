@@ -19,10 +19,10 @@ from mqis.protocol.queueing.events import (
 )
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import QueuedMessage
-from mqis.protocol.queueing.tables import MessageIdCounter
-from mqis.runtime.queueing import endpoint as connection
-from mqis.runtime.queueing.endpoint import QueueingEndpoint
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.protocol.queueing.queued_message import QueuedMessage
+from mqis.runtime.queueing import queueing_endpoint as connection
+from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint
 from mqis.testing.ports import free_port
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.internal import ConnectionParameters, EstablishConnection

@@ -10,11 +10,11 @@ from typing import TypeVar
 from mqis.protocol.queueing.events import Arrived, Nacked, Relayed
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import QueueingMachine
-from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
-from mqis.protocol.queueing.tables import MessageIdCounter
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.protocol.queueing.queued_message import PrivateQueue, QueuedMessage
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
-from mqis.runtime.queueing.endpoint import QueueingEndpoint
+from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint
 from tests.protocol.routing.worlds import World, called, guid
 from tests.waiting import run
 

@@ -11,19 +11,18 @@ from typing import Any, TypeVar
 
 import pytest
 
-from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import RpcFault
+from mqis.protocol.rpc.server_endpoint import RpcLimits
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
-from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_client import RpcClient
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.rpc.typed import TypedService, invoke
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import CONTEXT_HANDLE, U8, U32, Conformant, ContextHandle, Parameters, Range
-from mqis.wire.rpc.header import Header
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation, SyntaxId
+from mqis.wire.rpc.pdu_header import Header
 
 HOST = "127.0.0.1"
 T = TypeVar("T")

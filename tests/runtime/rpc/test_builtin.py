@@ -7,18 +7,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry, Registration
 from mqis.protocol.rpc.faults import FaultStatus
-from mqis.protocol.rpc.registry import EndpointRegistry, Registration
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
-from mqis.runtime.rpc.client import RpcClient
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_client import RpcClient
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc import epmapper, mgmt
 from mqis.wire.rpc.epmapper import EpmStatus
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from mqis.wire.rpc.tower import Tower
 from tests.runtime.rpc.desk import DESK, HOST, OPEN, Desk, Number, count, refused
 from tests.waiting import run

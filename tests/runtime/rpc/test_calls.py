@@ -14,17 +14,17 @@ import uvloop
 
 from mqis.client.servers import located
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.rpc.client import AgreedContext
-from mqis.protocol.rpc.endpoint import RpcLimits
+from mqis.protocol.rpc.client_side import AgreedContext
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
-from mqis.runtime.rpc.client import Credentials, RpcClient, RpcTimeoutError
+from mqis.protocol.rpc.server_endpoint import RpcLimits
 from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.rpc_client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.typed import invoke
 from mqis.testing.security import SharedSecret
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc import epmapper, mgmt
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from tests.runtime.rpc.desk import (
     ASK,
     CLOSE,

@@ -13,16 +13,16 @@ import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.budget import Quota
-from mqis.protocol.rpc.endpoint import RpcLimits
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
-from mqis.runtime.rpc import connection as driver
-from mqis.runtime.rpc.client import Credentials
+from mqis.protocol.rpc.server_endpoint import RpcLimits
+from mqis.runtime.rpc import server_connection as driver
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.runtime.rpc.typed import invoke
 from mqis.testing.security import SharedSecret
-from mqis.wire.rpc.bodies import Bind, ContextElement, Request
-from mqis.wire.rpc.header import FIRST_LAST, Header, PacketType, PfcFlags
+from mqis.wire.rpc.interfaces import NDR20
 from mqis.wire.rpc.pdu import encode_pdu
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.pdu_bodies import Bind, ContextElement, Request
+from mqis.wire.rpc.pdu_header import FIRST_LAST, Header, PacketType, PfcFlags
 from tests.runtime.rpc.desk import (
     DESK,
     FILL,

@@ -10,11 +10,11 @@ from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.budget import Quota
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.runtime.budgets import Budgets
-from mqis.runtime.rpc import connection as driver
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc import server_connection as driver
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.runtime.rpc.typed import DECODED_AT_ONCE, invoke
 from mqis.testing.security import SharedSecret
-from mqis.wire.rpc.header import PfcFlags
+from mqis.wire.rpc.pdu_header import PfcFlags
 from tests.runtime.rpc.desk import (
     DESK,
     FILL,

@@ -7,13 +7,13 @@ from math import inf
 
 import pytest
 
-from mqis.protocol.rpc.client import Bound, CallReturned, ClientConnection
-from mqis.protocol.rpc.requests import Requests
+from mqis.protocol.rpc.client_side import Bound, CallReturned, ClientConnection
+from mqis.protocol.rpc.server_requests import Requests
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.rpc.connection import ServerProtocol
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_server import RpcServer
+from mqis.runtime.rpc.server_connection import ServerProtocol
 from mqis.wire.ndr import Syntax
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
 from tests.runtime.rpc.desk import COUNT, DESK, Desk, Number
 from tests.waiting import run
 

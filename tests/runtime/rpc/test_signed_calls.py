@@ -13,16 +13,16 @@ import pytest
 from mqis.protocol.authentication import AuthLevel, AuthType, Identity
 from mqis.protocol.budget import Quota
 from mqis.protocol.rpc.channel import Channel
-from mqis.protocol.rpc.client import AgreedContext, Bound, CallReturned, ClientConnection
+from mqis.protocol.rpc.client_side import AgreedContext, Bound, CallReturned, ClientConnection
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.runtime.budgets import Budgets
-from mqis.runtime.rpc import connection as driver
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc import server_connection as driver
 from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.ndr import Syntax
-from mqis.wire.rpc.header import PacketType
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
+from mqis.wire.rpc.pdu_header import PacketType
 from tests.runtime.authentication.pairs import ALICE, CLIENT, SERVER, TARGET
 from tests.runtime.rpc.desk import (
     COUNT,

@@ -6,21 +6,21 @@ import asyncio
 
 import pytest
 
-from mqis.protocol.rpc.client import AgreedContext
-from mqis.protocol.rpc.endpoint import RpcLimits
+from mqis.protocol.rpc.client_side import AgreedContext
+from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError
-from mqis.protocol.rpc.registry import Interface
+from mqis.protocol.rpc.server_endpoint import RpcLimits
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.rpc.builtin import ManagementService
-from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_client import RpcClient
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.wire.guid import Guid
 from mqis.wire.rpc import mgmt
-from mqis.wire.rpc.bodies import Bind, ContextElement, Fault, Request
-from mqis.wire.rpc.header import FIRST_LAST
+from mqis.wire.rpc.interfaces import NDR64, SyntaxId
 from mqis.wire.rpc.pdu import decode_pdu, encode_pdu
-from mqis.wire.rpc.syntax import NDR64, SyntaxId
+from mqis.wire.rpc.pdu_bodies import Bind, ContextElement, Fault, Request
+from mqis.wire.rpc.pdu_header import FIRST_LAST
 from tests.waiting import DEADLINE_S, in_time
 
 ASKING = SyntaxId(Guid.parse("5f2ad2f4-0001-4b1f-9d55-6c7c1b1f0a01"), 1)

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.rpc.client import RpcClient
-from mqis.runtime.rpc.server import RpcServer
+from mqis.runtime.rpc.rpc_client import RpcClient
+from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.rpc.statistics import TIMED_EVERY, Served
 from mqis.runtime.rpc.typed import TypedService, invoke
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.ndr import U32, Parameters
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation, SyntaxId
 from tests.runtime.rpc.desk import COUNT, DESK, FAIL, HOST, WAIT, Desk, Number
 
 

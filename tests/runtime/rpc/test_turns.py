@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mqis.protocol.authentication import AuthLevel, AuthType
-from mqis.protocol.rpc.endpoint import RpcLimits
-from mqis.protocol.rpc.server import PDUS_AT_ONCE, CallReceived, Event
+from mqis.protocol.rpc.server_endpoint import RpcLimits
+from mqis.protocol.rpc.server_side import PDUS_AT_ONCE, CallReceived, Event
 from mqis.runtime.budgets import Budgets
-from mqis.runtime.rpc.client import Credentials, RpcClient
-from mqis.runtime.rpc.connection import ServerProtocol
 from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.rpc_client import Credentials, RpcClient
+from mqis.runtime.rpc.server_connection import ServerProtocol
 from mqis.runtime.turns import TURN_S
 from mqis.testing.security import SharedSecret
 from mqis.wire.ndr import Syntax
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
 from tests.protocol.rpc.talk import Talk, alter_pdu, element, split
 from tests.runtime.rpc.desk import (
     COUNT,

@@ -10,12 +10,12 @@ import pytest
 
 from mqis.config.sections import Config
 from mqis.server.directory_server import DirectoryServer
-from mqis.server.monitoring import sources
-from mqis.storage.journal.files import segments
+from mqis.server.monitoring import status_sources
+from mqis.storage.journal.journal_files import segments
 from mqis.testing.ports import free_ports
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from tests.server.monitoring.pair import client_of, pec_config, scrape, with_values
 from tests.waiting import DEADLINE_S, until
@@ -78,7 +78,7 @@ def test_a_server_that_ends_ends_its_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A check of gigabytes takes hours; here its first pause does."""
-    monkeypatch.setattr(sources, "_PAUSE", 1e9)
+    monkeypatch.setattr(status_sources, "_PAUSE", 1e9)
     config = pec_config(tmp_path / "pec1", free_ports(2))
 
     async def start() -> None:

@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from mqis.server.monitoring import service
-from mqis.server.monitoring.gather import server_status
-from mqis.server.monitoring.service import LONGEST_REST_S, REST
-from mqis.server.monitoring.sources import Sources
+from mqis.server.monitoring import monitoring_endpoint
+from mqis.server.monitoring.monitoring_endpoint import LONGEST_REST_S, REST
 from mqis.server.monitoring.status import ServerStatus
+from mqis.server.monitoring.status_gathering import server_status
+from mqis.server.monitoring.status_sources import Sources
 from tests.server.monitoring.pair import fetch
 from tests.server.monitoring.test_trouble import Ailing, monitored
 from tests.waiting import until
@@ -28,7 +28,7 @@ class Made:
         self.times: list[tuple[float, float]] = []
         self.begun = 0
         self.may_end = threading.Event()
-        monkeypatch.setattr(service, "server_status", self._status)
+        monkeypatch.setattr(monitoring_endpoint, "server_status", self._status)
 
     def _status(self, sources: Sources) -> ServerStatus:
         began = time.monotonic()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqis.server.monitoring.sources import MAX_LOOKS, LagWatch
+from mqis.server.monitoring.status_sources import MAX_LOOKS, LagWatch
 from mqis.wire.guid import Guid
 
 P = Guid(bytes(15) + b"\1")

@@ -25,8 +25,8 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials, RpcClient
-from mqis.server.monitoring.metrics.catalogue import METRICS, Metric, MetricKind
+from mqis.runtime.rpc.rpc_client import Credentials, RpcClient
+from mqis.server.monitoring.metrics.all_metrics import METRICS, Metric, MetricKind
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

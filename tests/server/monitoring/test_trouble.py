@@ -18,9 +18,9 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Transaction, View
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.directory_server import DirectoryServer
-from mqis.server.monitoring.service import start_monitoring
-from mqis.server.monitoring.sources import Sources
-from mqis.storage.memory import MemoryStore
+from mqis.server.monitoring.monitoring_endpoint import start_monitoring
+from mqis.server.monitoring.status_sources import Sources
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from tests.server.monitoring.pair import fetch, pec_config, status_of
 from tests.waiting import until

@@ -18,15 +18,15 @@ from mqis.protocol.activedirectory.mirror.leftout import read_left_out
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.protocol.ports import Store, Transaction, View
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.sim.archive.disk import Ended
 from mqis.sim.mutations import replaced
-from mqis.sim.stores import Disk, MemoryDisk, SqliteDisk
-from mqis.sim.trace import SimTrace
+from mqis.sim.run_trace import SimTrace
+from mqis.sim.simulated_stores import Disk, MemoryDisk, SqliteDisk
 from mqis.sim.violation import Violation
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from tests.sim.mirror import checks
 from tests.sim.mirror.checks import DomainFacts, ObjectKey

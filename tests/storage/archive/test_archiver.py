@@ -18,10 +18,10 @@ from mqis.storage.archive import Archiver, archived_journals, archiver, restore_
 from mqis.storage.archive.archiver import NAME
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.checking import check_journal
-from mqis.storage.journal.files import segments, snapshots
+from mqis.storage.journal.journal_files import segments, snapshots
+from mqis.storage.journal.journal_reader import first_lsn, records
 from mqis.storage.journal.keeping import Keeper
-from mqis.storage.journal.reader import first_lsn, records
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from tests.s3server import s3_server

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqis.storage.archive import Archiver, archived_journals, restore_journal
-from mqis.storage.journal.files import segments
+from mqis.storage.journal.journal_files import segments
+from mqis.storage.journal.journal_reader import records
 from mqis.storage.journal.keeping import retain
-from mqis.storage.journal.reader import records
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from tests.storage.archive.test_archiver import SERVER, happen, names, write_journal
 
 

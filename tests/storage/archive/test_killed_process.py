@@ -13,8 +13,8 @@ from time import sleep
 from mqis.storage.archive import Archiver, archived_journals, restore_journal
 from mqis.storage.archive.archiver import closed_files
 from mqis.storage.journal.checking import check_journal
-from mqis.storage.journal.files import segments
-from mqis.storage.journal.reader import records
+from mqis.storage.journal.journal_files import segments
+from mqis.storage.journal.journal_reader import records
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.guid import Guid
 
@@ -26,8 +26,8 @@ import sys
 from time import sleep
 from pathlib import Path
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
-from mqis.runtime.archive import ArchiveThread
-from mqis.runtime.journal import JournalThread
+from mqis.runtime.archive_thread import ArchiveThread
+from mqis.runtime.journal_thread import JournalThread
 from mqis.storage.archive import Archiver
 from mqis.storage.journal import Journal
 from mqis.storage.journal.keeping import Keeper

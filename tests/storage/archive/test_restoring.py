@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqis.protocol.errors import StorageError
-from mqis.storage.archive import Archiver, archived_journals, restore_journal, restoring
+from mqis.storage.archive import Archiver, archived_journals, restore_journal, restoring_journals
 from tests.storage.archive.test_archiver import SERVER, names, write_journal
 
 
@@ -66,7 +66,7 @@ def change_snapshot(inside: Path) -> None:
 
 def enlarge(inside: Path) -> None:
     with (inside / "segment-0000000003.mqj").open("r+b") as file:
-        file.truncate(restoring.MAX_SEGMENT + 1)  # a hole; it takes no room
+        file.truncate(restoring_journals.MAX_SEGMENT + 1)  # a hole; it takes no room
 
 
 def move_to_another_server(inside: Path) -> None:
@@ -121,7 +121,7 @@ def test_other_files_of_an_archive_are_not_fetched(archive: Path, tmp_path: Path
 def test_a_full_disk_is_noticed_before_anything_is_fetched(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restoring, "_SPARE_BYTES", 1 << 60)
+    monkeypatch.setattr(restoring_journals, "_SPARE_BYTES", 1 << 60)
     with pytest.raises(StorageError, match="has room for"):
         restored(archive, tmp_path / "new")
 

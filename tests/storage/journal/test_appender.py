@@ -17,9 +17,9 @@ from mqis.storage.journal import Appender, Journal, copy
 from mqis.storage.journal import appender as appender_module
 from mqis.storage.journal import journal as journal_module
 from mqis.storage.journal.checking import check_journal
-from mqis.storage.journal.files import segments
-from mqis.storage.journal.reader import Segment, records
-from mqis.storage.memory import MemoryStore
+from mqis.storage.journal.journal_files import segments
+from mqis.storage.journal.journal_reader import Segment, records
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from tests.builders import one_of_each, partition, queue, tombstone

@@ -16,19 +16,19 @@ from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.ports import Store
-from mqis.protocol.replication.journaling import unsent_record
+from mqis.protocol.replication.outgoing_changes import unsent_record
 from mqis.runtime.entropy import SystemEntropy
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.belonging import belonging_fault
 from mqis.storage.journal.checking import StoreEnd, check_journal
-from mqis.storage.journal.files import snapshots
+from mqis.storage.journal.journal_files import snapshots
 from mqis.storage.journal.past import PastMoment, past_directory
 from mqis.storage.sqlite import SqliteStore
 from mqis.views.comparison.stored import objects_in_order
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 
 SERVER = "ams-dir1"
 

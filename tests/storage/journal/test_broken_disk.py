@@ -12,9 +12,9 @@ import pytest
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal import journal as journal_module
-from mqis.storage.journal.files import segments
-from mqis.storage.journal.reader import records
-from mqis.storage.memory import MemoryStore
+from mqis.storage.journal.journal_files import segments
+from mqis.storage.journal.journal_reader import records
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 

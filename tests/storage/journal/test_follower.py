@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mqis.storage.journal import Journal
-from mqis.storage.journal.files import segments
-from mqis.storage.journal.reader import Follower
+from mqis.storage.journal.journal_files import segments
+from mqis.storage.journal.journal_reader import Follower
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole, encode_record
 

@@ -13,9 +13,9 @@ from mqis.protocol.errors import StorageError
 from mqis.storage.journal import Journal
 from mqis.storage.journal import journal as journal_module
 from mqis.storage.journal.checking import check_journal
-from mqis.storage.journal.files import segment_name, segments, snapshot_name
+from mqis.storage.journal.journal_files import segment_name, segments, snapshot_name
+from mqis.storage.journal.journal_reader import Segment, records
 from mqis.storage.journal.keeping import expendable, retain
-from mqis.storage.journal.reader import Segment, records
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from tests.disks import small_disk

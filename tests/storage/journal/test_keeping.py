@@ -13,10 +13,10 @@ from mqis.protocol.errors import StorageError
 from mqis.storage.journal import Journal
 from mqis.storage.journal import appender as appender_module
 from mqis.storage.journal.checking import check_journal
-from mqis.storage.journal.files import segments, snapshot_name, snapshots
+from mqis.storage.journal.journal_files import segments, snapshot_name, snapshots
+from mqis.storage.journal.journal_reader import Segment, records
 from mqis.storage.journal.keeping import Keeper
-from mqis.storage.journal.reader import Segment, records
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 

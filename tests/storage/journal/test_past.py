@@ -9,28 +9,28 @@ from pathlib import Path
 import pytest
 
 from mqis.lab import demo
-from mqis.protocol.directory.comparing import compare
+from mqis.protocol.directory.directory_difference import compare
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.errors import StorageError
 from mqis.protocol.journal.folding import UnknownPast
-from mqis.protocol.replication.journaling import unsent_record
+from mqis.protocol.replication.outgoing_changes import unsent_record
 from mqis.runtime.entropy import SystemEntropy
+from mqis.sim.run_trace import SimTrace
 from mqis.sim.scenario import Scenario, draw
-from mqis.sim.server import SimServer
+from mqis.sim.simulated_server import SimServer
 from mqis.sim.steps import Backup, Lie, Restore
-from mqis.sim.trace import SimTrace
 from mqis.sim.world import World
 from mqis.storage.journal import Appender, Journal
-from mqis.storage.journal.files import segments
+from mqis.storage.journal.journal_files import segments
 from mqis.storage.journal.past import PastMoment, past_directory
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.views.comparison.stored import objects_in_order
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 
 #: Servers crash, lose messages, synchronise anew and take office in it; 4 servers.
 SEED = 13

@@ -13,10 +13,10 @@ from mqis.protocol.errors import StorageError
 from mqis.storage.archive import Archiver, archiver
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.checking import check_journal
-from mqis.storage.journal.files import segments, snapshots
+from mqis.storage.journal.journal_files import segments, snapshots
+from mqis.storage.journal.journal_reader import records
 from mqis.storage.journal.keeping import Keeper, retain
-from mqis.storage.journal.reader import records
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 

@@ -23,10 +23,10 @@ from mqis.storage.journal.checking import (
     check_journal,
     server_id_of,
 )
-from mqis.storage.journal.files import segment_name, segments, snapshot_name
+from mqis.storage.journal.journal_files import segment_name, segments, snapshot_name
+from mqis.storage.journal.journal_reader import Segment, records
 from mqis.storage.journal.keeping import Keeper
-from mqis.storage.journal.reader import Segment, records
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     JournalRecord,

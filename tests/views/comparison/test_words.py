@@ -9,16 +9,16 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 
-from mqis.protocol.directory.comparing import ObjectFate
+from mqis.protocol.directory.directory_difference import ObjectFate
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.views.comparison.document import as_json
 from mqis.views.comparison.page import html_page
 from mqis.views.comparison.side import DirectorySide
 from mqis.views.comparison.words import ChangedObject, ComparedParts, DirectoryComparison
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import Value
 from mqis.wire.seqnum import SequenceNumber
 from tests.strategies.export import directories

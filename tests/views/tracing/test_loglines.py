@@ -17,12 +17,12 @@ from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.replication.effects import ChangeApplied, RequestDecided, RequestPassedOn
 from mqis.runtime import changelog
 from mqis.runtime.changelog import SELF, Origin
-from mqis.views.tracing.trace import ChangeLine, change_lines, parse_line
+from mqis.views.tracing.change_timeline import ChangeLine, change_lines, parse_line
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.wire.cmpo import ixnremote as idl
-from mqis.wire.cmpo.bindinfo import BindInfo
 from mqis.wire.cmpo.codes import CmResult, ComProtocol, SessionRank, TeardownType, result_text
-from mqis.wire.cmpo.versions import BindVersionSet, BoundVersionSet
+from mqis.wire.cmpo.ixnremote import BindInfo, BindVersionSet, BoundVersionSet
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle, Parameters, Syntax
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
 from tests.wire.cmpo.stubs import STUBS
 
 OPERATIONS = {operation.name: operation for operation in idl.IXN_REMOTE.operations}

@@ -16,8 +16,8 @@ from mqis.wire.mqcn import (
     NotificationUpdate,
     decode_notification,
 )
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.propvariant import PropVariant, VarType
 from tests.strategies.mqdsrp import changes
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.mqds import address
-from mqis.wire.mqds.address import AddressList, AddressType, TaAddress
+from mqis.wire.mqds import machine_address
+from mqis.wire.mqds.machine_address import AddressList, AddressType, TaAddress
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 from tests.strategies.mqds import address_lists, ta_addresses
@@ -93,7 +93,7 @@ def test_a_known_type_has_its_size(kind: AddressType, change: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "size"), [(-1, 0), (0x10000, 0), (9, address.MAX_ADDRESS_BYTES + 1)]
+    ("kind", "size"), [(-1, 0), (0x10000, 0), (9, machine_address.MAX_ADDRESS_BYTES + 1)]
 )
 def test_what_the_fields_cannot_hold(kind: int, size: int) -> None:
     with pytest.raises(ValueError, match=r"16 bits|at most"):
@@ -107,7 +107,7 @@ def test_text_that_is_no_ip_address(text: str) -> None:
 
 
 def test_the_number_of_addresses_is_limited() -> None:
-    limit = address.MAX_ADDRESSES
+    limit = machine_address.MAX_ADDRESSES
     one = TaAddress(9, b"")
     assert len(AddressList.from_bytes(encoded(one) * limit).addresses) == limit
     with pytest.raises(WireError, match="more than 1024 addresses") as caught:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.mqds import dscomm, dscomm2, query
-from mqis.wire.mqds.query import (
+from mqis.wire.mqds import dscomm, dscomm2, query_stubs
+from mqis.wire.mqds.query_stubs import (
     ColumnSet,
     PropertyRestriction,
     RestrictionSet,
@@ -32,9 +32,9 @@ from mqis.wire.ndr import (
     Unique,
 )
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.bodies import Request, Response
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import Operation
 from mqis.wire.rpc.pdu import decode_pdu
+from mqis.wire.rpc.pdu_bodies import Request, Response
 from tests.strategies.propvariant import guids, prop_variants, texts
 from tests.wire.mqds.vectors import CHALLENGE, SIGNATURE, octets
 
@@ -525,18 +525,18 @@ RESTRICTIONS = (PropertyRestriction(4, 105, PropVariant(VarType.UI4, 7)),)
     ("description", "element", "name", "entry"),
     [
         pytest.param(
-            query.RESTRICTION,
-            query.PROPERTY_RESTRICTION,
+            query_stubs.RESTRICTION,
+            query_stubs.PROPERTY_RESTRICTION,
             "restrictions",
             RESTRICTIONS[0],
             marks=pytest.mark.req("MQDS-2.2.12-01"),
         ),
         pytest.param(
-            query.COLUMN_SET, U32, "columns", 101, marks=pytest.mark.req("MQDS-2.2.13-01")
+            query_stubs.COLUMN_SET, U32, "columns", 101, marks=pytest.mark.req("MQDS-2.2.13-01")
         ),
         pytest.param(
-            query.SORT_SET,
-            query.SORT_KEY,
+            query_stubs.SORT_SET,
+            query_stubs.SORT_KEY,
             "keys",
             SortColumn(103, 1),
             marks=pytest.mark.req("MQDS-2.2.15-01"),

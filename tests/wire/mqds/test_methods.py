@@ -27,7 +27,7 @@ from mqis.wire.ndr import (
     Ref,
     Unique,
 )
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation
 
 TABLE = Path(__file__).parents[3] / "docs" / "spec" / "mqds-methods.csv"
 

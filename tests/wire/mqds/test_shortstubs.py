@@ -8,7 +8,7 @@ import pytest
 
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
-from mqis.wire.mqds.query import ColumnSet, SortColumn, SortSet
+from mqis.wire.mqds.query_stubs import ColumnSet, SortColumn, SortSet
 from mqis.wire.mqds.shortstubs import (
     HANDLE_CLOSED,
     NextRequest,

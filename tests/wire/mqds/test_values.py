@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import pair, prop, props
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair, prop, props
 from mqis.wire.propvariant import PropVariant, VarType
 
 ONE = Guid(b"\x01" * 16)

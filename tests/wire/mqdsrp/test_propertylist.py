@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.wire.errors import WireError
+from mqis.wire.mqds.catalogue import pair
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.mqdsrp.propertylist import PropertyList, decode_list
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.reader import Reader

@@ -12,9 +12,13 @@ from mqis.wire.decoders import DECODERS
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
+from mqis.wire.mqsd.discovery_packet import (
+    Packet,
+    TopologyServerReply,
+    decode_packet,
+    with_correlation,
+)
 from mqis.wire.mqsd.header import TopologyPacketHeader
-from mqis.wire.mqsd.packet import Packet, decode_packet
-from mqis.wire.mqsd.reply import TopologyServerReply, with_correlation
 from mqis.wire.mqsd.request import MAX_NETWORKS, TopologyClientRequest
 from tests.wire.mqsd.vectors import (
     CLIENT_SITE,

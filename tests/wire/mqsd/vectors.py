@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec
-from mqis.wire.mqsd.reply import TopologyServerReply
+from mqis.wire.mqsd.discovery_packet import TopologyServerReply
 from mqis.wire.mqsd.request import TopologyClientRequest
 
 ENTERPRISE = Guid.parse("e6eaba61-d1c6-11db-baac-0003ff4e2d22")

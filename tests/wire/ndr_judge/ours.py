@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from mqis.wire.cmpo.ixnremote import IXN_REMOTE
-from mqis.wire.cmpo.versions import BindVersionSet, BoundVersionSet
+from mqis.wire.cmpo.ixnremote import IXN_REMOTE, BindVersionSet, BoundVersionSet
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.dscomm import DSCOMM, StringPointer
 from mqis.wire.mqds.dscomm2 import DSCOMM2
-from mqis.wire.mqds.query import (
+from mqis.wire.mqds.query_stubs import (
     ColumnSet,
     PropertyRestriction,
     RestrictionSet,
@@ -20,7 +19,7 @@ from mqis.wire.mqds.query import (
 )
 from mqis.wire.ndr import ContextHandle, Parameters
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import Operation
 from tests.wire.ndr_judge.kinds import Handle, Identifier
 from tests.wire.ndr_judge.shapes import Array, Pointer, Structure
 from tests.wire.ndr_judge.streams import Kind, Values

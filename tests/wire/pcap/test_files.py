@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from mqis.testing.pcap import decode_capture, write_pcap
 from mqis.wire.errors import WireError
 from mqis.wire.pcap import pcapng
+from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.pcap.captured import MAX_PACKET, Captured, LinkType, Unreadable
 from mqis.wire.pcap.classic import walk_pcap
-from mqis.wire.pcap.file import walk_capture
 from tests.wire.pcap.blocks import Blocks
 
 TIME = 1_700_000_000_123_456_789

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mqis.testing.pcap import Ends, conversation_frames, tcp_frame, udp_frame
 from mqis.wire.errors import WireError
 from mqis.wire.pcap.captured import LinkType
-from mqis.wire.pcap.network import decode_ipv4, decode_ipv6
-from mqis.wire.pcap.transport import (
+from mqis.wire.pcap.ip_layer import decode_ipv4, decode_ipv6
+from mqis.wire.pcap.tcp_udp import (
     TCP,
     UDP,
     Fragment,

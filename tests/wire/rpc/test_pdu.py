@@ -7,10 +7,10 @@ import pytest
 from mqis.testing.rpc import feature_syntax
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.rpc import bodies
-from mqis.wire.rpc.header import DREP, Header, PacketType, PfcFlags
+from mqis.wire.rpc import pdu_bodies
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId, feature_bits
 from mqis.wire.rpc.pdu import Body, decode_pdu, encode_pdu
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId, feature_bits
+from mqis.wire.rpc.pdu_header import DREP, Header, PacketType, PfcFlags
 from mqis.wire.rpc.trailer import AuthTrailer
 
 EPM = SyntaxId(Guid.parse("e1af8308-5d1f-11c9-91a4-08002b14a0fa"), 3)
@@ -28,13 +28,13 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
             f"0000 01 00 {EPM_BYTES} {NDR20_BYTES}"
             f"0100 01 00 {EPM_BYTES} {NDR64_BYTES}"
         ),
-        bodies.Bind(
+        pdu_bodies.Bind(
             5840,
             5840,
             0,
             (
-                bodies.ContextElement(0, EPM, (NDR20,)),
-                bodies.ContextElement(1, EPM, (NDR64,)),
+                pdu_bodies.ContextElement(0, EPM, (NDR20,)),
+                pdu_bodies.ContextElement(1, EPM, (NDR64,)),
             ),
         ),
         3,
@@ -49,7 +49,7 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
             f"0000 01 00 {EPM_BYTES} {NDR20_BYTES}"
             "0a 05 00 00 78563412 61626364"
         ),
-        bodies.Bind(5840, 5840, 0, (bodies.ContextElement(0, EPM, (NDR20,)),)),
+        pdu_bodies.Bind(5840, 5840, 0, (pdu_bodies.ContextElement(0, EPM, (NDR20,)),)),
         3 | PfcFlags.SUPPORT_HEADER_SIGN,
         1,
         AuthTrailer(0x0A, 5, 0x12345678, b"abcd"),
@@ -61,7 +61,7 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
             "d016 d016 44332211 0400 31333500 0000"
             f"01 000000 0000 0000 {NDR20_BYTES}"
         ),
-        bodies.BindAck(5840, 5840, 0x11223344, "135", (bodies.ContextResult(0, 0, NDR20),)),
+        pdu_bodies.BindAck(5840, 5840, 0x11223344, "135", (pdu_bodies.ContextResult(0, 0, NDR20),)),
         3,
         1,
         None,
@@ -71,12 +71,12 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
         "05000c13 10000000 5400 0000 07000000"
         "f80f f80f 05000000 0500 3130323400 00"
         "02 000000" + "0200 0100" + "00" * 20 + "0300 0300" + "00" * 20,
-        bodies.BindAck(
+        pdu_bodies.BindAck(
             4088,
             4088,
             5,
             "1024",
-            (bodies.ContextResult(2, 1), bodies.ContextResult(3, 3)),
+            (pdu_bodies.ContextResult(2, 1), pdu_bodies.ContextResult(3, 3)),
         ),
         3 | PfcFlags.CONC_MPX,
         7,
@@ -85,7 +85,7 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
     (
         "bind_nak",
         "05000d03 10000000 1800 0000 01000000 0400 01 0500 000000",
-        bodies.BindNak(4),
+        pdu_bodies.BindNak(4),
         3,
         1,
         None,
@@ -97,7 +97,9 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
             "d016 d016 44332211 01 000000"
             f"0200 01 00 {EPM_BYTES} {NDR20_BYTES}"
         ),
-        bodies.AlterContext(5840, 5840, 0x11223344, (bodies.ContextElement(2, EPM, (NDR20,)),)),
+        pdu_bodies.AlterContext(
+            5840, 5840, 0x11223344, (pdu_bodies.ContextElement(2, EPM, (NDR20,)),)
+        ),
         3,
         2,
         None,
@@ -109,7 +111,9 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
             "d016 d016 44332211 0000 0000"
             f"01 000000 0000 0000 {NDR20_BYTES}"
         ),
-        bodies.AlterContextResp(5840, 5840, 0x11223344, "", (bodies.ContextResult(0, 0, NDR20),)),
+        pdu_bodies.AlterContextResp(
+            5840, 5840, 0x11223344, "", (pdu_bodies.ContextResult(0, 0, NDR20),)
+        ),
         3,
         2,
         None,
@@ -117,7 +121,7 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
     (
         "auth3",
         "05001003 10000000 1e00 0200 01000000 00000000 0a 06 00 00 01000000 ffee",
-        bodies.Auth3(),
+        pdu_bodies.Auth3(),
         3,
         1,
         AuthTrailer(0x0A, 6, 1, b"\xff\xee"),
@@ -125,7 +129,7 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
     (
         "request",
         "05000003 10000000 1c00 0000 03000000 04000000 0100 0200 deadbeef",
-        bodies.Request(1, 2, bytes.fromhex("deadbeef"), alloc_hint=4),
+        pdu_bodies.Request(1, 2, bytes.fromhex("deadbeef"), alloc_hint=4),
         3,
         3,
         None,
@@ -136,7 +140,7 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
             "05000083 10000000 2900 0000 03000000 01000000 0100 0200"
             "d4c3b2a1 0100 0200 030405060708090a ff"
         ),
-        bodies.Request(
+        pdu_bodies.Request(
             1, 2, b"\xff", Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a"), alloc_hint=1
         ),
         3 | PfcFlags.OBJECT_UUID,
@@ -149,7 +153,7 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
             "05000003 10000000 2c00 0400 03000000 02000000 0000 0700"
             "0102 000000000000 0a 05 06 00 01000000 a1a2a3a4"
         ),
-        bodies.Request(0, 7, b"\x01\x02" + bytes(6), alloc_hint=2),
+        pdu_bodies.Request(0, 7, b"\x01\x02" + bytes(6), alloc_hint=2),
         3,
         3,
         AuthTrailer(0x0A, 5, 1, bytes.fromhex("a1a2a3a4"), pad_length=6),
@@ -157,7 +161,7 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
     (
         "response",
         "05000203 10000000 1a00 0000 03000000 02000000 0100 05 00 0a0b",
-        bodies.Response(1, b"\x0a\x0b", alloc_hint=2, cancel_count=5),
+        pdu_bodies.Response(1, b"\x0a\x0b", alloc_hint=2, cancel_count=5),
         3,
         3,
         None,
@@ -165,14 +169,14 @@ CASES: list[tuple[str, str, Body, int, int, AuthTrailer | None]] = [
     (
         "fault",
         "05000323 10000000 2000 0000 03000000 20000000 0000 00 00 0200011c 00000000",
-        bodies.Fault(0, 0x1C010002),
+        pdu_bodies.Fault(0, 0x1C010002),
         3 | PfcFlags.DID_NOT_EXECUTE,
         3,
         None,
     ),
-    ("shutdown", "05001103 10000000 1000 0000 00000000", bodies.Shutdown(), 3, 0, None),
-    ("co_cancel", "05001203 10000000 1000 0000 09000000", bodies.CoCancel(), 3, 9, None),
-    ("orphaned", "05001303 10000000 1000 0000 09000000", bodies.Orphaned(), 3, 9, None),
+    ("shutdown", "05001103 10000000 1000 0000 00000000", pdu_bodies.Shutdown(), 3, 0, None),
+    ("co_cancel", "05001203 10000000 1000 0000 09000000", pdu_bodies.CoCancel(), 3, 9, None),
+    ("orphaned", "05001303 10000000 1000 0000 09000000", pdu_bodies.Orphaned(), 3, 9, None),
 ]
 by_name = pytest.mark.parametrize(
     ("hexadecimal", "body", "flags", "call_id", "auth"),
@@ -200,8 +204,8 @@ def test_pdu_to_bytes(
 ) -> None:
     data = bytes.fromhex(hexadecimal)
     if auth is not None and auth.pad_length:  # the padding of a stub is added, not part of it
-        assert isinstance(body, bodies.Request)
-        body = bodies.Request(
+        assert isinstance(body, pdu_bodies.Request)
+        body = pdu_bodies.Request(
             body.context_id, body.opnum, body.stub[: -auth.pad_length], None, body.alloc_hint
         )
     assert encode_pdu(body, call_id=call_id, flags=flags, auth=auth) == data
@@ -221,7 +225,7 @@ def test_every_prefix_is_refused(
     ("port", "size"), [("135", 60), ("", 56), ("1", 56), ("49664", 60), ("1234567890", 68)]
 )
 def test_the_size_of_a_bind_ack_follows_its_secondary_address(port: str, size: int) -> None:
-    ack = bodies.BindAck(5840, 5840, 1, port, (bodies.ContextResult(0, 0, NDR20),))
+    ack = pdu_bodies.BindAck(5840, 5840, 1, port, (pdu_bodies.ContextResult(0, 0, NDR20),))
     assert len(encode_pdu(ack, call_id=1, flags=3)) == size
 
 
@@ -235,7 +239,7 @@ BIG_ENDIAN: list[tuple[str, str, Body]] = [
             "e1af8308 5d1f 11c9 91a4 08002b14a0fa 00000003"
             "8a885d04 1ceb 11c9 9fe8 08002b104860 00000002"
         ),
-        bodies.Bind(5840, 5840, 0x11223344, (bodies.ContextElement(2, EPM, (NDR20,)),)),
+        pdu_bodies.Bind(5840, 5840, 0x11223344, (pdu_bodies.ContextElement(2, EPM, (NDR20,)),)),
     ),
     (
         "a syntax with a minor version",
@@ -246,11 +250,11 @@ BIG_ENDIAN: list[tuple[str, str, Body]] = [
             "e1af8308 5d1f 11c9 91a4 08002b14a0fa 00070003"
             "8a885d04 1ceb 11c9 9fe8 08002b104860 00000002"
         ),
-        bodies.Bind(
+        pdu_bodies.Bind(
             5840,
             5840,
             0,
-            (bodies.ContextElement(0, SyntaxId(EPM.uuid, 3, 7), (NDR20,)),),
+            (pdu_bodies.ContextElement(0, SyntaxId(EPM.uuid, 3, 7), (NDR20,)),),
         ),
     ),
     (
@@ -259,24 +263,24 @@ BIG_ENDIAN: list[tuple[str, str, Body]] = [
             "05000083 00000000 002a 0000 01020304 00000002 0001 0102"
             "a1b2c3d4 0001 0002 0304 05060708090a 4142"
         ),
-        bodies.Request(
+        pdu_bodies.Request(
             1, 0x102, b"AB", Guid.parse("a1b2c3d4-0001-0002-0304-05060708090a"), alloc_hint=2
         ),
     ),
     (
         "response",
         "05000203 00000000 0019 0000 01020304 00000001 0001 02 00 41",
-        bodies.Response(1, b"A", 1, 2),
+        pdu_bodies.Response(1, b"A", 1, 2),
     ),
     (
         "fault",
         "05000303 00000000 0020 0000 01020304 00000020 0001 00 01 1c010002 00000000",
-        bodies.Fault(1, 0x1C010002, flags=1),
+        pdu_bodies.Fault(1, 0x1C010002, flags=1),
     ),
     (
         "bind_nak",
         "05000d03 00000000 0018 0000 01020304 0004 01 0500 000000",
-        bodies.BindNak(4),
+        pdu_bodies.BindNak(4),
     ),
 ]
 
@@ -357,12 +361,12 @@ def test_a_nak_may_end_after_its_reason(size: int) -> None:
         with pytest.raises(WireError):
             decode_pdu(data)
     else:
-        assert decode_pdu(data).body == bodies.BindNak(8, ())
+        assert decode_pdu(data).body == pdu_bodies.BindNak(8, ())
 
 
 def test_what_follows_a_nak_is_not_looked_at() -> None:
     data = Header(PacketType.BIND_NAK, 3, 1, 40).encode() + b"\x08\0\1\5\0" + bytes(19)
-    assert decode_pdu(data).body == bodies.BindNak(8)
+    assert decode_pdu(data).body == pdu_bodies.BindNak(8)
 
 
 def test_features_are_the_last_half_of_a_syntax() -> None:
@@ -376,15 +380,15 @@ def test_features_are_the_last_half_of_a_syntax() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        bodies.Request(0x10000, 0, b""),
-        bodies.Request(0, 0x10000, b""),
-        bodies.Request(0, 0, b"", alloc_hint=1 << 32),
-        bodies.Request(0, 0, bytes(0x10000)),
-        bodies.Response(0x10000, b""),
-        bodies.Fault(0, 1 << 32),
-        bodies.Bind(0x10000, 0, 0, ()),
-        bodies.BindNak(0x10000),
-        bodies.BindAck(0, 0, 0, "\u20ac", ()),
+        pdu_bodies.Request(0x10000, 0, b""),
+        pdu_bodies.Request(0, 0x10000, b""),
+        pdu_bodies.Request(0, 0, b"", alloc_hint=1 << 32),
+        pdu_bodies.Request(0, 0, bytes(0x10000)),
+        pdu_bodies.Response(0x10000, b""),
+        pdu_bodies.Fault(0, 1 << 32),
+        pdu_bodies.Bind(0x10000, 0, 0, ()),
+        pdu_bodies.BindNak(0x10000),
+        pdu_bodies.BindAck(0, 0, 0, "\u20ac", ()),
     ],
     ids=repr,
 )
@@ -395,4 +399,4 @@ def test_values_that_do_not_fit_are_the_caller_s_mistake(body: Body) -> None:
 
 def test_a_call_id_that_does_not_fit_is_too() -> None:
     with pytest.raises(ValueError, match="fit"):
-        encode_pdu(bodies.Shutdown(), call_id=1 << 32, flags=3)
+        encode_pdu(pdu_bodies.Shutdown(), call_id=1 << 32, flags=3)

@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.protocol.rpc.calls import fragments
+from mqis.protocol.rpc.server_calls import fragments
 from mqis.testing.rpc import encode_verification
 from mqis.wire.errors import WireError
 from mqis.wire.ndr import Syntax
 from mqis.wire.rpc import epmapper, mgmt
-from mqis.wire.rpc.bodies import Request, Response
-from mqis.wire.rpc.header import FIRST_LAST, Header, PfcFlags
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import Operation
 from mqis.wire.rpc.pdu import (
     Body,
     decode_pdu,
@@ -27,6 +25,8 @@ from mqis.wire.rpc.pdu import (
     whole_request,
     whole_response,
 )
+from mqis.wire.rpc.pdu_bodies import Request, Response
+from mqis.wire.rpc.pdu_header import FIRST_LAST, Header, PfcFlags
 from mqis.wire.rpc.tower import Tower
 from mqis.wire.rpc.trailer import AuthTrailer
 from mqis.wire.rpc.verification import Verification, find_verification

@@ -10,8 +10,7 @@ from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.rpc import epmapper, mgmt
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation, SyntaxId
 from mqis.wire.rpc.tower import Tower
 
 DSCOMM = SyntaxId(Guid.parse("77df7a80-f298-11d0-8358-00a024c480a8"), 1)

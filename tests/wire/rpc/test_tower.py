@@ -6,7 +6,7 @@ import pytest
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 from mqis.wire.rpc.tower import TCP_PROTOCOLS, Floor, Tower
 
 DSCOMM = SyntaxId(Guid.parse("77df7a80-f298-11d0-8358-00a024c480a8"), 1)

@@ -7,8 +7,8 @@ import pytest
 from mqis.testing.rpc import encode_verification, header_command
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.header import DREP
-from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, SyntaxId
+from mqis.wire.rpc.pdu_header import DREP
 from mqis.wire.rpc.verification import Verification, find_verification
 
 INTERFACE = SyntaxId(Guid.parse("77df7a80-f298-11d0-8358-00a024c480a8"), 1, 2)

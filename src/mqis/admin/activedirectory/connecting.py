@@ -22,11 +22,10 @@ from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapError, LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
-from mqis.runtime.ldap.binding import BindMethod, LdapLogin
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.servers import DomainControllers
-from mqis.runtime.ldap.settings import LdapSettings
-from mqis.runtime.ldap.tls import TlsError, TlsSettings
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
+from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
+from mqis.runtime.ldap.settings import LdapSettings, TlsError, TlsSettings
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.codes import SearchScope
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqis.admin.backup.archive import Archive, explained
+from mqis.admin.backup.backup_file import Archive, explained
 from mqis.admin.backup.manifest import BackupError, Manifest
-from mqis.admin.backup.taking import SUFFIX
+from mqis.admin.backup.taking_backup import SUFFIX
 from mqis.protocol.directory.objects import name_key
 
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqis.admin.promote.plan import (
+from mqis.admin.promote.promotion_plan import (
     PromotePlan,
     PromoteStep,
     machine_named,
@@ -26,7 +26,7 @@ from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.ports import View
-from mqis.protocol.replication.topology import follow_psc
+from mqis.protocol.replication.topology_changes import follow_psc
 from mqis.runtime.node.members import Members, Seed
 from mqis.server.identity import parse_seed, seed_text, server_name
 from mqis.wire.errors import MqisError

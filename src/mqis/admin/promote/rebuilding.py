@@ -14,9 +14,9 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from mqis.admin.backup.journal import begin_journal
-from mqis.admin.backup.taking import copy_of_store
-from mqis.admin.promote.plan import (
+from mqis.admin.backup.restored_journal import begin_journal
+from mqis.admin.backup.taking_backup import copy_of_store
+from mqis.admin.promote.promotion_plan import (
     PromotePlan,
     PromoteStep,
     backups_of,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mqis.admin.join import Directory, publish_key
-from mqis.admin.promote.plan import (
+from mqis.admin.promote.promotion_plan import (
     PromotePlan,
     PromoteStep,
     backups_of,
@@ -37,9 +37,9 @@ from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.identity import parse_seed, server_name
 from mqis.wire.errors import MqisError
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 
 

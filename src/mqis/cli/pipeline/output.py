@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqis.cli.output import cell, console, counted, say, table
-from mqis.protocol.directory.types.words import property_word
+from mqis.protocol.directory.types.property_words import property_word
 from mqis.wire.guid import Guid
 
 if TYPE_CHECKING:

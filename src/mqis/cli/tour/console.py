@@ -71,8 +71,8 @@ def _opener() -> OpenerDirector:
 
 def _start(stack: ExitStack, tour: Tour) -> str:
     from mqis.views.console.places import Places  # noqa: PLC0415
+    from mqis.web.console_settings import ConsoleSettings  # noqa: PLC0415
     from mqis.web.serving import running_console  # noqa: PLC0415
-    from mqis.web.settings import ConsoleSettings  # noqa: PLC0415
 
     settings = ConsoleSettings(Places(tour.run), tour.run / "tables", port=0)
     return stack.enter_context(running_console(settings))

@@ -18,9 +18,9 @@ from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.discovery.responder import PORT
 from mqis.wire.hresult import name_of
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 
 QUEUE = ObjectType.QUEUE

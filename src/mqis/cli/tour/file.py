@@ -22,10 +22,10 @@ from mqis.cli.tour.wire import over_the_wire
 from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.protocol.directory.lookup_query import Order, SortKey
+from mqis.protocol.directory.machine_services import ServiceAttributes
+from mqis.protocol.directory.object_sources import StoreSource
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.read_mapping import read_property
-from mqis.protocol.directory.service import ServiceAttributes
-from mqis.protocol.directory.sources import StoreSource
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
 from mqis.views.presentation.properties import find_property, parse_condition

@@ -19,11 +19,11 @@ from mqis.config.stores import open_store
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.server.monitoring.status import PartitionStatus
-from mqis.storage.journal.reader import records
+from mqis.storage.journal.journal_reader import records
 from mqis.wire.journal import RecordKind, RecordState
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.messages import AlreadyPurged
 from mqis.wire.propvariant import PropVariant
 

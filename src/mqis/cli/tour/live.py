@@ -36,22 +36,22 @@ from mqis.enterprise.recovery import recover
 from mqis.enterprise.states import ProcessState
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation
 from mqis.runtime.node.signer import MachineKey
-from mqis.runtime.oletx.connection import OleTxConnection
-from mqis.runtime.oletx.endpoint import OleTxEndpoint
+from mqis.runtime.oletx.application_connection import OleTxConnection
+from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import MapperResolver
 from mqis.server.accounts import AccountsFile
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, name_of
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.certificates import digest_of
 from mqis.wire.mqds.keys import MqdsPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.sid import Sid
 

@@ -21,7 +21,7 @@ from mqis.cli.tour.slip import UndoneSlip
 from mqis.config.stores import open_store
 from mqis.enterprise.plan import RunPlan
 from mqis.extras import PIPELINE
-from mqis.storage.journal.reader import records
+from mqis.storage.journal.journal_reader import records
 from mqis.wire.errors import MqisError
 from mqis.wire.journal import RecordState
 

@@ -47,7 +47,7 @@ class ShownRoute:
 
 
 def shown_route(lines: Sequence[str]) -> ShownRoute | None:
-    """The route in the lines of ``views.routes.text.summary``; None if they tell none."""
+    """The route in the lines of ``views.routes.route_text.summary``; None if they tell none."""
     title = _TITLE.fullmatch(lines[0].strip()) if lines else None
     if title is None:
         return None

@@ -11,7 +11,7 @@ from mqis.cli.tour.reading import shown_route
 from mqis.protocol.ports import View
 from mqis.protocol.routing.explain import Explanation, ObjectNames, explain
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.views.routes.text import summary
+from mqis.views.routes.route_text import summary
 from mqis.wire.mqds.objecttype import ObjectType
 
 

@@ -23,7 +23,7 @@ from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.authentication.credentials import LogonCredentials as Secret
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.server.monitoring.status import ServerStatus
 from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType

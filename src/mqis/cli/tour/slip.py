@@ -21,8 +21,8 @@ from mqis.config.nodes import NodePlace
 from mqis.enterprise.setup import administrator
 from mqis.protocol.undeletion.messages import EntryState, UndeleteRequest, Verb
 from mqis.views.deletion.carrying_out import carry_out as delete
+from mqis.views.deletion.delete_text import sections
 from mqis.views.deletion.plan import plan_delete
-from mqis.views.deletion.text import sections
 from mqis.views.deletion.undelete_steps import carry_out as bring_back
 from mqis.views.deletion.undelete_steps import make_plan
 from mqis.wire.mqds.objecttype import ObjectType

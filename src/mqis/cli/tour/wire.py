@@ -27,13 +27,13 @@ from mqis.protocol.security.information import SecurityInformation
 from mqis.runtime.authentication.account import Account
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.runtime.rpc.client import Credentials
+from mqis.runtime.rpc.rpc_client import Credentials
 from mqis.server.accounts import AccountsFile
 from mqis.server.directory_server import DirectoryServer
 from mqis.wire.hresult import name_of
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.descriptor import SecurityDescriptor
 from mqis.wire.security.sid import ADMINISTRATORS, ANONYMOUS

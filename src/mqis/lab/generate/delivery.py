@@ -12,9 +12,8 @@ from typing import Any
 
 from mqis.lab.generate.plan import PlannedServer
 from mqis.protocol.directory.ownchange import OwnChange
-from mqis.protocol.replication.changes import propagated
-from mqis.protocol.replication.journaling import local_record
-from mqis.protocol.replication.server import Role
+from mqis.protocol.replication.outgoing_changes import local_record, propagated
+from mqis.protocol.replication.server_identity import Role
 from mqis.storage.journal import Journal
 from mqis.storage.journal.sealing import SealingKey
 from mqis.wire.guid import Guid

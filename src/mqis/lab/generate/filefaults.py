@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from mqis.lab.generate.exports import Exports
-from mqis.lab.generate.faults import PlantedEvidence, PlantedFault, PlantedState
-from mqis.lab.generate.keys import generated_key
+from mqis.lab.generate.generated_exports import Exports
+from mqis.lab.generate.generated_keys import generated_key
 from mqis.lab.generate.mishaps import FaultyRun, corrupted, difference_of
+from mqis.lab.generate.planted_faults import PlantedEvidence, PlantedFault, PlantedState
 from mqis.lab.generate.spoiling import (
     add_stranger,
     copy_journal,
@@ -20,9 +20,9 @@ from mqis.lab.generate.spoiling import (
     whole_records,
 )
 from mqis.protocol.directory.objects import DirectoryObject, Scope
-from mqis.protocol.replication.changes import scope_of
-from mqis.protocol.replication.server import Role
-from mqis.storage.journal.files import segments
+from mqis.protocol.replication.outgoing_changes import scope_of
+from mqis.protocol.replication.server_identity import Role
+from mqis.storage.journal.journal_files import segments
 from mqis.wire.guid import Guid
 from mqis.wire.journal import encode_record, segment_header
 

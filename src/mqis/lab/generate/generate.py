@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from mqis.lab.generate.filefaults import SpoiledRun
-from mqis.lab.generate.hygiene import plant_hygiene
+from mqis.lab.generate.hygiene_faults import plant_hygiene
 from mqis.lab.generate.plan import GeneratePlan
 from mqis.lab.generate.run import Generated, Progress
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.errors import MqisError
 
 

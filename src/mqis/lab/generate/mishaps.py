@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqis.lab.generate.delivery import EXPIRED_BECAUSE, REFUSED_BECAUSE, DeliveryHop, Mishap
-from mqis.lab.generate.exports import replica_of
-from mqis.lab.generate.faults import (
+from mqis.lab.generate.generated_exports import replica_of
+from mqis.lab.generate.planted_faults import (
     DIFFERENCES,
     MISHAPS,
     Duplicate,
@@ -19,8 +19,8 @@ from mqis.lab.generate.synchronizing import ask_in_vain
 from mqis.protocol.directory.objects import DirectoryObject, Scope
 from mqis.protocol.replication.convergence import Difference, copy_of, differences
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.seqnum import SequenceNumber
 
 _REASONS = {"refused": REFUSED_BECAUSE, "expired": EXPIRED_BECAUSE}

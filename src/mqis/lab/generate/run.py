@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from mqis.lab.generate.delivery import ChangeUnderWay, Delivery
-from mqis.lab.generate.faults import (
+from mqis.lab.generate.generated_history import ChangeHistory
+from mqis.lab.generate.plan import GeneratePlan, PlannedServer
+from mqis.lab.generate.planted_faults import (
     Duplicate,
     Gap,
     JournalDamage,
@@ -16,13 +18,11 @@ from mqis.lab.generate.faults import (
     PlantedHygiene,
     PlantedState,
 )
-from mqis.lab.generate.history import ChangeHistory
-from mqis.lab.generate.plan import GeneratePlan, PlannedServer
 from mqis.lab.generate.synchronizing import catch_up
 from mqis.protocol.directory.objects import DirectoryObject, Partition, Scope
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.ports import Transaction
-from mqis.protocol.replication.server import Role
+from mqis.protocol.replication.server_identity import Role
 from mqis.wire.guid import Guid
 
 #: 2024-03-01T08:00:00Z

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqis.lab.generate.delivery import Book, change_record
-from mqis.lab.generate.faults import JournalDamage, PlantedEvidence
+from mqis.lab.generate.planted_faults import JournalDamage, PlantedEvidence
 from mqis.protocol.directory.export_format import parse_entry
 from mqis.protocol.directory.objects import DirectoryObject, Partition
 from mqis.storage.journal import Journal
-from mqis.storage.journal.files import segments
+from mqis.storage.journal.journal_files import segments
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordState, Whole, segment_header, walk
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.seqnum import SequenceNumber
 

@@ -9,10 +9,10 @@ from mqis.lab.generate.delivery import ChangeUnderWay, Delivery, DeliveryHop
 from mqis.lab.generate.plan import PlannedServer
 from mqis.protocol.directory.objects import DeletedObject, Partition, Scope
 from mqis.protocol.ports import Change, View
-from mqis.protocol.replication.changes import synchronized
-from mqis.protocol.replication.server import Role
-from mqis.protocol.replication.serving import visible
+from mqis.protocol.replication.outgoing_changes import synchronized
+from mqis.protocol.replication.server_identity import Role
 from mqis.protocol.replication.settings import DEFAULTS
+from mqis.protocol.replication.sync_answers import visible
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.messages import Sync0, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber

@@ -33,8 +33,8 @@ from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.decoder import CaptureDecoder, parse_network
 from mqis.protocol.capture.row import DecodedRow, file_error
 from mqis.wire.errors import MqisError
+from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.pcap.captured import Buffer
-from mqis.wire.pcap.file import walk_capture
 
 PATTERNS = ("*.pcap", "*.pcapng", "*.cap")
 SHARE_BYTES = 32 << 20

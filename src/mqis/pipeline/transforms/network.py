@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from mqis.pipeline.registry import step
 from mqis.pipeline.transforms.current import OBJECT_COLUMNS, value, values
 from mqis.pipeline.transforms.expressions import guid_text
-from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.routing.bulk.gates import Gates
 from mqis.protocol.routing.bulk.sitegraph import SiteGraph, site_graph
 from mqis.protocol.routing.snapshot import Snapshot

@@ -6,10 +6,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.transforms.expressions import lookup, word
-from mqis.protocol.directory.service import ServiceBits
+from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.types.catalogue import ROWS
-from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
-from mqis.protocol.directory.types.words import NUMBER_WORDS, property_word
+from mqis.protocol.directory.types.property_words import NUMBER_WORDS, property_word
+from mqis.protocol.directory.types.row_columns import UNLIMITED, ValueMeaning
 
 #: A property in the JSON of an export's line.
 _STORED = "map<string,struct<vt:string,value:string>>"

@@ -19,7 +19,7 @@ from mqis.pipeline.transforms.records import changes_in
 from mqis.protocol.directory.export_format import ORDER, format_entry, parse_entry
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Scope
 from mqis.protocol.ports import Change
-from mqis.protocol.replication.changes import deletion
+from mqis.protocol.replication.outgoing_changes import deletion
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordState
 from mqis.wire.mqds.catalogue import PROPERTIES

@@ -22,9 +22,9 @@ from mqis.pipeline.registry import table
 from mqis.pipeline.transforms.expressions import gathered
 from mqis.pipeline.transforms.network import RoutingArrays, unpacked
 from mqis.protocol.routing.bulk.allpairs import all_pairs
-from mqis.protocol.routing.bulk.columns import GateColumns, gate_columns
+from mqis.protocol.routing.bulk.some_destinations import GateColumns, gate_columns
 from mqis.protocol.routing.bulk.whatif import Impact, WhatIf
-from mqis.protocol.routing.table import UNREACHABLE
+from mqis.protocol.routing.routing_table import UNREACHABLE
 
 Batches = Iterator[pa.RecordBatch]
 Ints = npt.NDArray[np.int64]

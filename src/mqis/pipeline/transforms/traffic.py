@@ -16,9 +16,9 @@ from mqis.pipeline.mapping import mapped
 from mqis.pipeline.transforms.current import values
 from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.network import RoutingArrays, unpacked
-from mqis.protocol.routing.bulk.columns import gate_columns
 from mqis.protocol.routing.bulk.sitegraph import SiteGraph
-from mqis.protocol.routing.table import UNREACHABLE
+from mqis.protocol.routing.bulk.some_destinations import gate_columns
+from mqis.protocol.routing.routing_table import UNREACHABLE
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 

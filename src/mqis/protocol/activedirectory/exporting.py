@@ -30,9 +30,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.ldap.attributes import AttributeRows
 from mqis.wire.ldap.changes import AddEntry, EntryChange
 from mqis.wire.ldap.names import DistinguishedName
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.descriptor import SecurityDescriptor
 

@@ -21,10 +21,10 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, Value
 
 #: The place of a machine that names no site. No site has this identifier; the null GUID is refused.

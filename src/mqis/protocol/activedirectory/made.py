@@ -10,7 +10,7 @@ from mqis.protocol.activedirectory.queuename import join_name, lowered
 from mqis.protocol.activedirectory.rights import from_active_directory
 from mqis.protocol.activedirectory.row import ReadValue
 from mqis.protocol.activedirectory.view import EntryView
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propvariant import Value

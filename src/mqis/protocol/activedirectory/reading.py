@@ -15,9 +15,9 @@ from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.seqnum import SequenceNumber
 

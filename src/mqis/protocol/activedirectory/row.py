@@ -11,10 +11,9 @@ from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.types.ldap import Use
 from mqis.protocol.ldap.entry import BadAttribute
 from mqis.wire.errors import WireError
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import PropVariant, Value
 
 #: Makes the value of a property; None if the object has none.

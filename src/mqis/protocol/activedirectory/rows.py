@@ -17,9 +17,9 @@ from mqis.protocol.activedirectory.row import (
     stored,
 )
 from mqis.protocol.directory.types.catalogue import ROWS
-from mqis.protocol.directory.types.columns import PropertyRole
 from mqis.protocol.directory.types.ldap import AttributeSyntax, Ldap, Unkept
-from mqis.protocol.directory.types.row import PropertyRow
+from mqis.protocol.directory.types.property_row import PropertyRow
+from mqis.protocol.directory.types.row_columns import PropertyRole
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 

@@ -19,7 +19,7 @@ from mqis.protocol.activedirectory.steps import (
     value_in,
 )
 from mqis.protocol.activedirectory.view import EntryView
-from mqis.protocol.directory.service import ServiceAttributes
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry
 from mqis.wire.ldap.names import DistinguishedName

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
-from mqis.protocol.capture.connection import CapturedConnection
+from mqis.protocol.capture.captured_connection import CapturedConnection
 from mqis.protocol.capture.flow import Flow, FlowKey, flow_key, share_of
 from mqis.protocol.capture.fragments import Fragments
 from mqis.protocol.capture.limits import CaptureLimits
@@ -13,10 +13,10 @@ from mqis.protocol.capture.recognition import StreamProtocol
 from mqis.protocol.capture.registry import DATAGRAMS, STREAMS, DatagramProtocol
 from mqis.protocol.capture.row import DecodedRow, Meaning, PacketPosition, file_error
 from mqis.wire.errors import WireError
+from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.pcap.captured import Buffer, Captured, Unreadable
-from mqis.wire.pcap.file import walk_capture
-from mqis.wire.pcap.link import KNOWN
-from mqis.wire.pcap.transport import (
+from mqis.wire.pcap.link_layer import KNOWN
+from mqis.wire.pcap.tcp_udp import (
     TCP,
     UDP,
     Fragment,

@@ -17,7 +17,7 @@ from mqis.wire.hresult import name_of
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.rpc import epmapper
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import SyntaxId
 from mqis.wire.rpc.tower import Tower
 
 _LISTED = 3

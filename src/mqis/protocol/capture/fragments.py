@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.row import PacketPosition
-from mqis.wire.pcap.network import NetworkPacket
-from mqis.wire.pcap.transport import Fragment
+from mqis.wire.pcap.ip_layer import NetworkPacket
+from mqis.wire.pcap.tcp_udp import Fragment
 
 #: Bytes of an IP packet, header included.
 _MAX_PACKET = 65_535

@@ -2,8 +2,8 @@
 
 STREAMS      over TCP: its dissector, and the ports where it is expected
 DATAGRAMS    over UDP: a function of the datagram
-QUEUES       in MSMQ messages: a private queue, and a function of the body (queues.py)
-INTERFACES   in RPC: an interface, and a function that describes its calls (calls.py)
+QUEUES       in MSMQ messages: a private queue, and a function of the body (private_queues.py)
+INTERFACES   in RPC: an interface, and a function that describes its calls (rpc_calls.py)
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mqis.protocol.capture.calls import INTERFACES
-from mqis.protocol.capture.mqqb import MqqbDissector
-from mqis.protocol.capture.queues import QUEUES
+from mqis.protocol.capture.mqqb_dissector import MqqbDissector
+from mqis.protocol.capture.private_queues import QUEUES
 from mqis.protocol.capture.recognition import StreamProtocol
 from mqis.protocol.capture.row import Meaning
-from mqis.protocol.capture.rpc import RpcDissector
+from mqis.protocol.capture.rpc_calls import INTERFACES
+from mqis.protocol.capture.rpc_dissector import RpcDissector
 from mqis.wire.mqqb.ping import Ping
-from mqis.wire.mqsd.packet import decode_packet
+from mqis.wire.mqsd.discovery_packet import decode_packet
 from mqis.wire.mqsd.request import TopologyClientRequest
 
 # --- Decoders of UDP datagrams: discovery (MS-MQSD) and pings (MS-MQQB 2.2.7) ---------------------

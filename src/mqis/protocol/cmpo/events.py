@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mqis.protocol.cmpo.session import CmpoSession
+from mqis.protocol.cmpo.partner_session import CmpoSession
 from mqis.wire.cmpo.codes import TeardownType
-from mqis.wire.cmpo.ixnremote import NO_GUID, RemoteResult, ResourcesNegotiated
-from mqis.wire.cmpo.versions import BoundVersionSet
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.cmpo.ixnremote import NO_GUID, BoundVersionSet, RemoteResult, ResourcesNegotiated
+from mqis.wire.rpc.interfaces import Operation
 
 # --- answers --------------------------------------------------------------------------------------
 

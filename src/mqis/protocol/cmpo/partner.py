@@ -10,13 +10,12 @@ from typing import Any
 
 from mqis.protocol.cmpo.events import ContextAnswer, Effect, LevelTwo
 from mqis.protocol.cmpo.nameobject import NameObject
-from mqis.protocol.cmpo.session import SETTING_UP, CallKind, CmpoSession
+from mqis.protocol.cmpo.partner_session import SETTING_UP, CallKind, CmpoSession, VersionLimits
+from mqis.protocol.cmpo.session_setup import SessionSetup, is_setup
+from mqis.protocol.cmpo.session_table import SessionTable
+from mqis.protocol.cmpo.session_teardown import SessionTeardown
+from mqis.protocol.cmpo.session_traffic import SessionTraffic
 from mqis.protocol.cmpo.settings import CmpoSettings
-from mqis.protocol.cmpo.setup import SessionSetup, is_setup
-from mqis.protocol.cmpo.table import SessionTable
-from mqis.protocol.cmpo.teardown import SessionTeardown
-from mqis.protocol.cmpo.traffic import SessionTraffic
-from mqis.protocol.cmpo.versions import VersionLimits
 from mqis.protocol.ports import Entropy
 from mqis.wire.cmpo import ixnremote as idl
 from mqis.wire.cmpo.codes import TeardownType

@@ -17,10 +17,9 @@ from mqis.protocol.directory.paths import QueuePath
 from mqis.protocol.directory.types.catalogue import DEFAULTS, by_type
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import ChangeNotification, NotificationCommand, NotificationUpdate
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, pair
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import pair
 from mqis.wire.propvariant import PropVariant, Value, VarType
 
 

@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import sha256
 
-from mqis.protocol.directory.allowance import DEFAULTS, Allowance
-from mqis.protocol.directory.certificates import certificates_of
 from mqis.protocol.directory.descriptors import descriptor_of
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.powers import demands
+from mqis.protocol.directory.user_certificates import certificates_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.security.access import Token, access_check
@@ -42,6 +41,28 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propertybag import packed_value
 from mqis.wire.security.sid import ANONYMOUS, Sid
+
+# --- Limits on how much of the directory one caller may take up -----------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Generous for people and programs, small against a store. Administrators have none."""
+
+    #: Objects that the caller has created, whoever owns them now.
+    max_owned: int = 10_000
+    #: Certificates of one user, and the bytes of all of them together.
+    max_certificates: int = 64
+    max_certificate_bytes: int = 256 * 1024
+    #: Changes of one hour, and the bytes that they write.
+    max_changes: int = 50_000
+    max_written_bytes: int = 64 << 20
+
+
+DEFAULTS = Allowance()
+
+
+# --- The access check in front of every method (MS-MQDS 2.1, 3.1.4) -------------------------------
 
 #: Judgements that a guard remembers, and the longest descriptor that is remembered as it is.
 MAX_JUDGED = 2_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mqis.protocol.directory.certificates import with_certificates
 from mqis.protocol.directory.indexing import key_of
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
@@ -31,7 +30,8 @@ from mqis.protocol.directory.ownership import (
 )
 from mqis.protocol.directory.paths import check_path
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import PropertyRole
+from mqis.protocol.directory.types.row_columns import PropertyRole
+from mqis.protocol.directory.user_certificates import with_certificates
 from mqis.protocol.directory.write_mapping import (
     client_create,
     client_update,
@@ -43,10 +43,10 @@ from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Entropy, Transaction
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.sid import Sid

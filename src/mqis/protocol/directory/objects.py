@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import PropertyRole
+from mqis.protocol.directory.types.row_columns import PropertyRole
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

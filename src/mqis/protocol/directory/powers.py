@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Flag, auto
 
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.types.catalogue import ids_where
-from mqis.protocol.directory.types.columns import Takes
 from mqis.protocol.directory.types.machine_values import sites_of
+from mqis.protocol.directory.types.row_columns import Takes
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.security.masks import EnterpriseRights, MachineRights, SiteRights

@@ -7,7 +7,7 @@ from functools import cache
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import COMPUTED, DEFAULTS, ROWS, ids_where
-from mqis.protocol.directory.types.columns import PropertyRole
+from mqis.protocol.directory.types.row_columns import PropertyRole
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.hresult import HResult

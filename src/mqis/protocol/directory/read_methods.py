@@ -16,6 +16,7 @@ from mqis.protocol.directory.guard import Access, Guard
 from mqis.protocol.directory.locate import Target, locate
 from mqis.protocol.directory.lookup_query import Order, Query, SortKey
 from mqis.protocol.directory.lookup_walk import LookupState, Walk, finish_walk, walk_directory
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.read_mapping import (
@@ -28,7 +29,6 @@ from mqis.protocol.directory.read_mapping import (
     reader_of,
 )
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.directory.types.catalogue import EXTENDED, ids_where
 from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.errors import DirectoryError
@@ -36,12 +36,11 @@ from mqis.protocol.ports import View
 from mqis.protocol.security.information import SecurityInformation, extract
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
-from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.catalogue import PROPERTIES, Property
 from mqis.wire.mqds.keys import KeyAlgorithm, PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType
-from mqis.wire.mqds.property import Property
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.query import ColumnSet, RestrictionSet, SortSet
+from mqis.wire.mqds.query_stubs import ColumnSet, RestrictionSet, SortSet
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec
 from mqis.wire.propvariant import PropVariant, VarType
 

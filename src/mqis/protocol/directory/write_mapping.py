@@ -18,9 +18,9 @@ from mqis.protocol.directory.types.catalogue import (
     by_type,
     ids_where,
 )
-from mqis.protocol.directory.types.checks import check_of, refusal_of
-from mqis.protocol.directory.types.columns import WriteRule
-from mqis.protocol.directory.types.row import Check, Store
+from mqis.protocol.directory.types.property_row import Check, Store
+from mqis.protocol.directory.types.row_columns import WriteRule
+from mqis.protocol.directory.types.value_checks import check_of, refusal_of
 from mqis.protocol.errors import DirectoryError
 from mqis.wire.errors import WireError
 from mqis.wire.hresult import HResult

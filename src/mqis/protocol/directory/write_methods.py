@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from mqis.protocol.directory.certificates import with_digests
 from mqis.protocol.directory.descriptors import (
     MachinePolicy,
     default_descriptor,
@@ -29,17 +28,18 @@ from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.ownership import enterprise, machine_of
 from mqis.protocol.directory.paths import check_new_path
 from mqis.protocol.directory.read_methods import check_information, check_secured
+from mqis.protocol.directory.user_certificates import with_digests
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation, merge
 from mqis.protocol.security.masks import generic_mapping, map_descriptor
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.keys import MqdsPublicKey, PublicKey, PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.descriptor import SecurityDescriptor

@@ -26,7 +26,7 @@ from mqis.protocol.replication.applying import apply, type_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
-from mqis.wire.journal.body import decode_body
+from mqis.wire.journal.record import decode_body
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangePropagation, Message, MessageOperation, Sync0, SyncReply

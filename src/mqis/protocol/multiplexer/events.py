@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from mqis.protocol.multiplexer.connection import MultiplexedConnection
+from mqis.protocol.multiplexer.multiplexed import MultiplexedConnection
 from mqis.wire.cmp.packet import Packet
 from mqis.wire.errors import MqisError
 
@@ -142,3 +142,24 @@ class Congested(MqisError):
 
     def __reduce__(self) -> tuple[type[Congested], tuple[LimitLevel]]:
         return type(self), (self.level,)
+
+
+# --- The counters of a multiplexer ----------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class MultiplexerStatistics:
+    """Counts since the start of the session."""
+
+    boxcars_sent: int = 0
+    messages_sent: int = 0
+    boxcars_received: int = 0
+    messages_received: int = 0
+    #: Boxcars whose header was wrong.
+    refused: int = 0
+    #: Messages with an unknown tag or past the end, and all that follow in the boxcar.
+    discarded: int = 0
+    #: Messages that had no connection in the right state.
+    ignored: int = 0
+    #: Requests beyond the granted slots, for which the opener waits for ever (E-CMP-13).
+    over_allocated: int = 0

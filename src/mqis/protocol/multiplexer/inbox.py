@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from mqis.protocol.multiplexer.budget import ByteBudget
-from mqis.protocol.multiplexer.connection import MultiplexedConnection
 from mqis.protocol.multiplexer.events import Event, MessageReceived, Writable
+from mqis.protocol.multiplexer.held_bytes import ByteBudget
 from mqis.protocol.multiplexer.limits import UNREAD_OVERHEAD, SessionLimits
+from mqis.protocol.multiplexer.multiplexed import MultiplexedConnection
 from mqis.wire.cmp.packet import Packet
 
 

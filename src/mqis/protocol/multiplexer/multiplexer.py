@@ -97,12 +97,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
 
-from mqis.protocol.multiplexer.budget import ByteBudget
-from mqis.protocol.multiplexer.connection import (
-    ConnectionState,
-    MultiplexedConnection,
-    Notification,
-)
+from mqis.protocol.multiplexer.boxcar_queue import BoxcarQueue
+from mqis.protocol.multiplexer.connection_tables import IncomingTable, OutgoingTable
 from mqis.protocol.multiplexer.events import (
     AskForConnections,
     ConnectFailed,
@@ -113,17 +109,21 @@ from mqis.protocol.multiplexer.events import (
     Effect,
     Event,
     MessageReceived,
+    MultiplexerStatistics,
     NotOpen,
     ReleaseCall,
     TearDown,
     Writable,
 )
+from mqis.protocol.multiplexer.held_bytes import ByteBudget
 from mqis.protocol.multiplexer.inbox import Inbox, with_own_data
 from mqis.protocol.multiplexer.limits import UNREAD_OVERHEAD, SessionLimits
+from mqis.protocol.multiplexer.multiplexed import (
+    ConnectionState,
+    MultiplexedConnection,
+    Notification,
+)
 from mqis.protocol.multiplexer.outbox import Outbox
-from mqis.protocol.multiplexer.queue import BoxcarQueue
-from mqis.protocol.multiplexer.statistics import MultiplexerStatistics
-from mqis.protocol.multiplexer.tables import IncomingTable, OutgoingTable
 from mqis.wire.cmp.boxcar import BoxcarReader
 from mqis.wire.cmp.packet import MAX_DATA, MsgTag, Packet
 from mqis.wire.errors import WireError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mqis.protocol.multiplexer.budget import ByteBudget, Waiter
-from mqis.protocol.multiplexer.connection import MultiplexedConnection
+from mqis.protocol.multiplexer.boxcar_queue import BoxcarQueue
 from mqis.protocol.multiplexer.events import Congested, LimitLevel
+from mqis.protocol.multiplexer.held_bytes import ByteBudget, Waiter
 from mqis.protocol.multiplexer.limits import QUEUED_OVERHEAD, SessionLimits
-from mqis.protocol.multiplexer.queue import BoxcarQueue
+from mqis.protocol.multiplexer.multiplexed import MultiplexedConnection
 
 
 class Outbox:

@@ -39,9 +39,9 @@ from mqis.protocol.queueing.events import (
     Written,
 )
 from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.replication.delivery_reports import TransportEvent
 from mqis.protocol.replication.effects import Effect, Refusal, RefusalReason, Send
 from mqis.protocol.replication.machine import Received, Replication
-from mqis.protocol.replication.transport import TransportEvent
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from enum import Enum
 
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.outgoing import OutgoingQueue
-from mqis.protocol.queueing.session import QueueSession
+from mqis.protocol.queueing.queue_session import QueueSession
 from mqis.wire.guid import Guid
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqis.protocol.queueing.message import QueuedMessage
+from mqis.protocol.queueing.queued_message import QueuedMessage
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.mqqb.queuename import QueueName

@@ -6,8 +6,8 @@
         another machine's, and this is no routing server        refused
 
 The replication queue and the notification queue are not among these: their messages come directly
-from their senders, which ``receiving`` checks. Messages that others send there in the name of this
-machine are not forwarded: on a session of ours they would be accepted. Direct names are never
+from their senders, which ``direct_messages`` checks. Messages that others send there in the name of
+this machine are not forwarded: on a session of ours they would be accepted. Direct names are never
 forwarded.
 """
 
@@ -18,9 +18,9 @@ from typing import Protocol
 
 from mqis.protocol.queueing.events import Arrived, Nacked, Refused
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.names import MQIS_QUEUE_ID
+from mqis.protocol.queueing.message_tables import DuplicateTable, SentTable, TransitTable
+from mqis.protocol.queueing.replication_queue import MQIS_QUEUE_ID
 from mqis.protocol.queueing.signing import Signer, SigningPolicy, examine
-from mqis.protocol.queueing.tables import DuplicateTable, SentTable, TransitTable
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -80,7 +80,7 @@ Verdict = Arrived | Nacked | Refused | Relay | Rejection
 
 
 def is_reserved(name: QueueName) -> bool:
-    """True for the queues that ``receiving`` has the rules of, on any machine."""
+    """True for the queues that ``direct_messages`` has the rules of, on any machine."""
     return name.kind is QueueKind.PRIVATE_AT_DESTINATION and name.private_id in _OTHERS_RULES
 
 

@@ -28,6 +28,7 @@ from itertools import count
 from typing import Protocol
 
 from mqis.protocol.queueing.destination import DeliveryWay, Depth, Destination
+from mqis.protocol.queueing.direct_messages import Receiver
 from mqis.protocol.queueing.events import (
     Acknowledged,
     Arrived,
@@ -48,14 +49,18 @@ from mqis.protocol.queueing.events import (
 from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Router
 from mqis.protocol.queueing.guests import GAVE_WAY, NO_ROOM, Guests
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import QueuedMessage, build_packet
-from mqis.protocol.queueing.names import canonical, queue_path
+from mqis.protocol.queueing.message_tables import DuplicateTable, MessageIds, SentMessage, SentTable
 from mqis.protocol.queueing.outgoing import Outgoing, Transit
-from mqis.protocol.queueing.receiving import Receiver
-from mqis.protocol.queueing.routes import QueueingRoutes
-from mqis.protocol.queueing.session import Freed, QueueSession, QueueSessionState, SessionReady
+from mqis.protocol.queueing.queue_session import (
+    Freed,
+    QueueSession,
+    QueueSessionState,
+    SessionReady,
+)
+from mqis.protocol.queueing.queued_message import QueuedMessage, build_packet
+from mqis.protocol.queueing.replication_queue import canonical, queue_path
+from mqis.protocol.queueing.routed_messages import QueueingRoutes
 from mqis.protocol.queueing.signing import Signer, SigningPolicy
-from mqis.protocol.queueing.tables import DuplicateTable, MessageIds, SentMessage, SentTable
 from mqis.protocol.queueing.timers import Timers
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

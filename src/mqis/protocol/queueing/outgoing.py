@@ -10,7 +10,7 @@ from itertools import count
 from math import inf
 
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.protocol.queueing.message import QueuedMessage
+from mqis.protocol.queueing.queued_message import QueuedMessage
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import INFINITE, MAX_PRIORITY
 from mqis.wire.mqqb.identifier import MessageIdentifier

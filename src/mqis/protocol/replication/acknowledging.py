@@ -15,7 +15,7 @@ from mqis.protocol.ports import View
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.effects import RefusalReason
 from mqis.protocol.replication.memory import Neighbor
-from mqis.protocol.replication.server import Sender
+from mqis.protocol.replication.server_identity import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.messages import BscAck, PscAck

@@ -7,12 +7,12 @@ name decides: changes come from the authority, to a BSC from its PSC, requests f
 
 from __future__ import annotations
 
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, name_key
-from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.replication.effects import Objection, RefusalReason
-from mqis.protocol.replication.server import Sender, Server
+from mqis.protocol.replication.server_identity import Sender, Server
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

@@ -25,9 +25,9 @@ from mqis.protocol.ports import Transaction, View
 from mqis.protocol.replication.keeping import emptied, kept_values
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.mqdsrp.change import Command, DirectoryChange
 from mqis.wire.mqdsrp.propertylist import PropertyList
 from mqis.wire.propertybag import PropertyBag, encode_packed, packed_values

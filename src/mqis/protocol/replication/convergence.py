@@ -18,8 +18,8 @@ from mqis.protocol.directory.objects import (
     Scope,
 )
 from mqis.protocol.ports import View
-from mqis.protocol.replication import quarantine, recovery, rounds
-from mqis.protocol.replication.changes import scope_of
+from mqis.protocol.replication import number_recovery, quarantine, rounds
+from mqis.protocol.replication.outgoing_changes import scope_of
 from mqis.protocol.replication.replicated import content
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -113,7 +113,7 @@ def comparable_digest(view: View, state: Partition) -> PartitionDigest | None:
     """
     if (
         state.purge_state is not PurgeState.NORMAL
-        or recovery.is_restoring(view, state.id)
+        or number_recovery.is_restoring(view, state.id)
         or rounds.is_open(view, state.id)
         or quarantine.count(view, state.id)
     ):

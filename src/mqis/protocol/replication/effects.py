@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from mqis.protocol.directory.ownchange import OwnChange
-from mqis.protocol.queueing.message import QueuedMessage
+from mqis.protocol.queueing.queued_message import QueuedMessage
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqqb.identifier import MessageIdentifier

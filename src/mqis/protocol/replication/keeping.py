@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY
 from mqis.protocol.directory.types.catalogue import ROWS, STORED_AS
-from mqis.protocol.directory.types.row import Store
+from mqis.protocol.directory.types.property_row import Store
 from mqis.protocol.replication.replicated import FILLERS, may_be_absent, zero_of
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqdsrp.propertylist import Listed, PropertyList

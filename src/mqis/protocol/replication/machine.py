@@ -21,28 +21,27 @@ from mqis.protocol.ports import Entropy, Transaction
 from mqis.protocol.replication import (
     acknowledging,
     admission,
-    asking,
+    change_requests,
+    delivery_reports,
+    incoming_changes,
+    number_recovery,
     propagation,
     quarantine,
-    receiving,
-    recovery,
-    requests,
     rounds,
-    serving,
     standing_in,
     survivors,
     sync0,
+    sync_answers,
+    sync_requests,
     synchronization,
-    topology,
-    transport,
+    topology_changes,
 )
-from mqis.protocol.replication.changes import propagated
+from mqis.protocol.replication.delivery_reports import TransportEvent
 from mqis.protocol.replication.effects import Effect, RefusalReason
-from mqis.protocol.replication.journaling import local_record
 from mqis.protocol.replication.memory import Memory
-from mqis.protocol.replication.server import Sender, Server
+from mqis.protocol.replication.outgoing_changes import local_record, propagated
+from mqis.protocol.replication.server_identity import Sender, Server
 from mqis.protocol.replication.settings import DEFAULTS, ReplicationSettings
-from mqis.protocol.replication.transport import TransportEvent
 from mqis.protocol.replication.work import Counters, Work
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -116,14 +115,14 @@ class Replication:
     def _initialize(self, work: Work, restored: bool) -> None:
         me, memory = self.me, self._memory
         if me.is_bsc:
-            recovery.leave_offices(work)
-        elif not me.is_pec and not recovery.has_served(work.tx, me.site):
+            number_recovery.leave_offices(work)
+        elif not me.is_pec and not number_recovery.has_served(work.tx, me.site):
             _forget_tombstones(work)
         if work.partition(ENTERPRISE_PARTITION) is None:
             work.put(Partition(ENTERPRISE_PARTITION, me.name if me.is_pec else me.pec))
         for site in list(work.tx.objects(ObjectType.SITE)):
-            topology.put_site(work, site)
-        topology.read_neighbors(work)
+            topology_changes.put_site(work, site)
+        topology_changes.read_neighbors(work)
         quarantine.load(work)
         rounds.load(work)
         for state in work.tx.partitions():
@@ -132,7 +131,7 @@ class Replication:
                 self._take_office(work, state, restored)
             else:
                 sync0.resume_sync0(work, state)
-                asking.ask(work, state.id)
+                sync_requests.ask(work, state.id)
         if me.is_bsc:
             memory.bsc_ack_at = work.now + self.settings.first_bsc_ack_s
 
@@ -142,9 +141,11 @@ class Replication:
             state = replace(state, last_seq=change.seq)
         work.put(state)
         if restored:
-            recovery.begin(work, state.id)
-        elif not standing_in.is_another_site(work, state.id) or recovery.is_running(work, state.id):
-            recovery.begin_if_new(work, state)
+            number_recovery.begin(work, state.id)
+        elif not standing_in.is_another_site(work, state.id) or number_recovery.is_running(
+            work, state.id
+        ):
+            number_recovery.begin_if_new(work, state)
 
     # --- what happens -----------------------------------------------------------------------------
 
@@ -158,13 +159,15 @@ class Replication:
 
     def request(self, tx: Transaction, change: OwnChange, local: int, at: Instant) -> list[Effect]:
         """Change Remote Object (3.1.7.1.1): another server decides, ``Answered`` says how."""
-        return self._run(tx, at, lambda work: requests.change_remote_object(work, change, local))
+        return self._run(
+            tx, at, lambda work: change_requests.change_remote_object(work, change, local)
+        )
 
     def transported(
         self, tx: Transaction, events: Iterable[TransportEvent], at: Instant
     ) -> list[Effect]:
         """Records the fate of sent messages, and reacts to those that did not arrive."""
-        return self._run(tx, at, lambda work: transport.transported(work, events))
+        return self._run(tx, at, lambda work: delivery_reports.transported(work, events))
 
     def may_change(self, tx: Transaction, at: Instant) -> Callable[[Guid], bool]:
         """The answer to ``DirectoryEvents.owns`` in this transaction."""
@@ -186,8 +189,8 @@ class Replication:
 
     def _run_due_work(self, work: Work) -> None:
         synchronization.apply_held(work)
-        asking.repeat_due(work)
-        requests.repeat_or_give_up(work)
+        sync_requests.repeat_due(work)
+        change_requests.repeat_or_give_up(work)
         memory = self._memory
         if memory.bsc_ack_at is not None and memory.bsc_ack_at <= work.now:
             acknowledging.send_bsc_ack(work)
@@ -259,15 +262,15 @@ def _dispatch(work: Work, sender: Sender, message: Message) -> None:
     """3.1.5.1: what each operation is about."""
     match message:
         case ChangePropagation():
-            receiving.receive_change_propagation(work, sender, message)
+            incoming_changes.receive_change_propagation(work, sender, message)
         case ChangeRequest():
-            requests.receive_change_request(work, sender, message, _changed)
+            change_requests.receive_change_request(work, sender, message, _changed)
         case SyncRequest():
-            serving.receive_sync_request(work, sender, message)
+            sync_answers.receive_sync_request(work, sender, message)
         case SyncReply():
             synchronization.receive_sync_reply(work, sender, message)
         case ChangeReply():
-            requests.receive_change_reply(work, sender, message)
+            change_requests.receive_change_reply(work, sender, message)
         case AlreadyPurged():
             synchronization.receive_already_purged(work, sender, message)
         case PscAck():
@@ -299,7 +302,7 @@ def _changed(work: Work, changes: Iterable[OwnChange]) -> None:
             work.record(local_record(change, outgoing, work.at.unix_us))
         propagation.offer(work, outgoing, to_pscs=True)
         after = None if change.kind is ChangeKind.DELETE else change.obj
-        topology.after_change(work, change.before, after)
+        topology_changes.after_change(work, change.before, after)
         work.changed(change.obj.type)
         work.counters.made += 1
         acknowledging.purge_if_due(work, partition)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.replication.server import Sender
+from mqis.protocol.replication.server_identity import Sender
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import ChangeRequest, SyncReply, SyncRequest

@@ -11,13 +11,15 @@ know of this refuses the reply. The authority takes them only if no server has a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from mqis.protocol.directory.objects import Partition
 from mqis.protocol.directory.ownership import objects_of
+from mqis.protocol.ports import Change
+from mqis.protocol.replication.incoming_changes import apply_one
 from mqis.protocol.replication.memory import Recovery
-from mqis.protocol.replication.parts import fitting
-from mqis.protocol.replication.receiving import apply_one
+from mqis.protocol.replication.outgoing_changes import synchronized
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.change import DirectoryChange
@@ -61,3 +63,27 @@ def take(work: Work, running: Recovery, last: SequenceNumber) -> SequenceNumber:
         if apply_one(work, replace(change, seq=last.increment(), purged_seq=last)):
             last = last.increment()
     return last
+
+
+# --- Sync replies in parts ------------------------------------------------------------------------
+# A message holds so many changes and bytes, the rest follows (E54).
+
+
+def fitting(
+    work: Work, changes: Iterable[Change], previous: SequenceNumber, purged_seq: SequenceNumber
+) -> tuple[list[DirectoryChange], bool]:
+    """Returns the first changes, as many as one message holds, and whether these are all.
+
+    Each of them names the number before it; the first one names ``previous``.
+    """
+    settings = work.settings
+    chosen: list[DirectoryChange] = []
+    size = 0
+    for found in changes:
+        change = synchronized(found, previous, purged_seq)
+        size += len(change.encoded)
+        if chosen and (len(chosen) >= settings.max_changes or size > settings.max_bytes):
+            return chosen, False
+        chosen.append(change)
+        previous = change.seq
+    return chosen, True

@@ -12,7 +12,7 @@ from functools import cache
 
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import DEFAULTS, ROWS, by_type, ids_where
-from mqis.protocol.directory.types.row import Compute
+from mqis.protocol.directory.types.property_row import Compute
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -15,14 +15,14 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition, nam
 from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.ownership import objects_of
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication import recovery, rounds, topology
+from mqis.protocol.replication import number_recovery, rounds, topology_changes
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.applying import type_of
-from mqis.protocol.replication.asking import ask
+from mqis.protocol.replication.incoming_changes import apply_one
 from mqis.protocol.replication.memory import Recovery, Survivor
 from mqis.protocol.replication.quarantine import set_aside
-from mqis.protocol.replication.receiving import apply_one
 from mqis.protocol.replication.sync0 import start_sync0
+from mqis.protocol.replication.sync_requests import ask
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -87,7 +87,7 @@ def _names(change: DirectoryChange, machine: str) -> bool:
 
 def _hand_over(work: Work, state: Partition, survivor: Survivor) -> None:
     """Hold what the survivor holds, and ask the PSC for what came after."""
-    recovery.resign(work, state.id)
+    number_recovery.resign(work, state.id)
     if not _tells_deletions(survivor):
         machine = next(c for c in survivor.holds.values() if _names(c, state.owner))
         apply_one(work, machine)
@@ -95,7 +95,7 @@ def _hand_over(work: Work, state: Partition, survivor: Survivor) -> None:
         return
     for obj in list(objects_of(work.tx, state.id)):
         if obj.id not in survivor.holds:
-            topology.forget_object(work, obj)
+            topology_changes.forget_object(work, obj)
     work.tx.purge(state.id, SequenceNumber.MAX)
     for change in sorted(survivor.holds.values(), key=lambda change: change.seq):
         if not apply_one(work, change) and change.guid is not None:

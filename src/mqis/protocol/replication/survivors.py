@@ -21,14 +21,14 @@ from mqis.protocol.directory.objects import (
     name_key,
 )
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.replication import recovery, remains, rounds, standing_in
+from mqis.protocol.replication import number_recovery, remains, rounds, standing_in
 from mqis.protocol.replication.applying import type_of
-from mqis.protocol.replication.changes import synchronized
 from mqis.protocol.replication.effects import Objection, Recovered, RefusalReason
+from mqis.protocol.replication.incoming_changes import apply_one
 from mqis.protocol.replication.jumps import jumped
 from mqis.protocol.replication.memory import Recovery, Survivor
-from mqis.protocol.replication.receiving import apply_one
-from mqis.protocol.replication.server import Sender
+from mqis.protocol.replication.outgoing_changes import synchronized
+from mqis.protocol.replication.server_identity import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
@@ -218,7 +218,7 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
         work.memory.recoveries.pop(partition, None)
         return
     if standing_in.is_another_site(work, partition) and state.last_seq == _MIN:
-        recovery.serve(work, partition)  # a site that nobody knows a PSC of
+        number_recovery.serve(work, partition)  # a site that nobody knows a PSC of
         return
     answers = [s for s in running.survivors.values() if s.complete]
     incomplete = work.memory.progress(partition).incomplete
@@ -241,7 +241,7 @@ def finish(work: Work, partition: Guid, running: Recovery) -> None:
         purged = last
     current = work.partition(partition) or state
     work.put(replace(current, last_seq=last, purged_seq=purged, purge_state=PurgeState.NORMAL))
-    recovery.serve(work, partition)
+    number_recovery.serve(work, partition)
     rounds.end(work, partition)
     for neighbor in work.memory.neighbors.values():
         neighbor.heartbeat_at = work.now

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.protocol.directory.ownership import mark, objects_of
-from mqis.protocol.replication import rounds, topology
-from mqis.protocol.replication.asking import answered, ask
+from mqis.protocol.replication import rounds, topology_changes
+from mqis.protocol.replication.sync_requests import answered, ask
 from mqis.protocol.replication.work import Work
 from mqis.wire.seqnum import SequenceNumber
 
@@ -45,7 +45,7 @@ def complete_sync0(work: Work, state: Partition) -> None:
     work.put(replace(state, purge_state=PurgeState.COMPLETING_SYNC0))
     marked = [obj for obj in objects_of(work.tx, state.id) if obj.seq == SequenceNumber.MIN]
     for obj in marked:
-        topology.forget_object(work, obj)
+        topology_changes.forget_object(work, obj)
     current = work.partition(state.id)
     if current is not None:
         work.put(_proved(work, replace(current, purge_state=PurgeState.NORMAL)))

@@ -13,17 +13,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mqis.protocol.directory.objects import Partition, PurgeState, name_key
-from mqis.protocol.replication import remains, rounds, topology
+from mqis.protocol.replication import remains, rounds, topology_changes
 from mqis.protocol.replication.acknowledging import acknowledge, purge_if_due
 from mqis.protocol.replication.admission import refusal_of_change
-from mqis.protocol.replication.asking import answered, ask, ask_ahead, source_of
 from mqis.protocol.replication.effects import Objection, RefusalReason
+from mqis.protocol.replication.incoming_changes import apply_one, drain, is_ahead
 from mqis.protocol.replication.memory import OpenSyncRequest, Progress
 from mqis.protocol.replication.quarantine import set_aside
-from mqis.protocol.replication.receiving import apply_one, drain, is_ahead
-from mqis.protocol.replication.server import Sender
+from mqis.protocol.replication.server_identity import Sender
 from mqis.protocol.replication.survivors import receive_copy
 from mqis.protocol.replication.sync0 import complete_sync0, start_sync0, tell_backups
+from mqis.protocol.replication.sync_requests import answered, ask, ask_ahead, source_of
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.change import DirectoryChange
@@ -170,7 +170,7 @@ def apply_reply(work: Work, state: Partition, progress: Progress, reply: SyncRep
     except _Incomplete:
         work.back_to(mark)
         progress.quarantine = aside
-        topology.reread(work)
+        topology_changes.reread(work)
         for change in failed:
             work.refuse(RefusalReason.NOT_APPLIED, "this change stops a whole reply", change)
         return False

@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from mqis.protocol.directory.certificates import with_digests
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     SECURITY_PROPERTY,
@@ -31,10 +30,11 @@ from mqis.protocol.directory.ownchange import ChangeKind, OwnChange
 from mqis.protocol.directory.ownership import site_of
 from mqis.protocol.directory.powers import ServerKind, differing, server_kind
 from mqis.protocol.directory.types.catalogue import POWERS, ids_where
-from mqis.protocol.directory.types.columns import Takes
+from mqis.protocol.directory.types.row_columns import Takes
+from mqis.protocol.directory.user_certificates import with_digests
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
-from mqis.protocol.replication.server import Sender
+from mqis.protocol.replication.server_identity import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

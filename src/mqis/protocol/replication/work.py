@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from mqis.protocol.clock import Instant
 from mqis.protocol.directory.objects import Partition
 from mqis.protocol.ports import Entropy, Transaction
-from mqis.protocol.queueing.message import (
+from mqis.protocol.queueing.queued_message import (
     REPLICATION_LIFETIME_S,
     REQUEST_LIFETIME_S,
     REQUEST_PRIORITY,
@@ -20,7 +20,7 @@ from mqis.protocol.queueing.message import (
 )
 from mqis.protocol.replication.effects import Changed, Effect, Refusal, RefusalReason, Send
 from mqis.protocol.replication.memory import Memory
-from mqis.protocol.replication.server import Sender, Server
+from mqis.protocol.replication.server_identity import Sender, Server
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState

@@ -9,9 +9,9 @@ from enum import Enum
 from mqis.protocol.routing.breakage import Breakage, SubjectKind
 from mqis.protocol.routing.graph import Graph
 from mqis.protocol.routing.nexthops import Decision, NextHopRule
+from mqis.protocol.routing.route_trace import Hop, RoutingTables, TableOf, trace
+from mqis.protocol.routing.routing_table import UNREACHABLE, RoutingTable, build_table, roots_of
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import UNREACHABLE, RoutingTable, build_table, roots_of
-from mqis.protocol.routing.trace import Hop, RoutingTables, TableOf, trace
 from mqis.wire.guid import Guid
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import combinations
 
+from mqis.protocol.routing.route_trace import HOP_LIMIT
+from mqis.protocol.routing.routing_table import UNREACHABLE, RoutingTable, build_table, roots_of
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import UNREACHABLE, RoutingTable, build_table, roots_of
-from mqis.protocol.routing.trace import HOP_LIMIT
 from mqis.wire.guid import Guid
 
 

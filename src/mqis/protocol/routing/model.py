@@ -6,8 +6,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 from enum import Enum
 
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.directory.types.link import MAX_LINK_COST
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

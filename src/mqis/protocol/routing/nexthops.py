@@ -27,8 +27,8 @@ from mqis.protocol.routing.breakage import Breakage, NoRouteError, RouteFault
 from mqis.protocol.routing.diagnosis import no_gate, no_path
 from mqis.protocol.routing.graph import by_text
 from mqis.protocol.routing.model import RoutingQueueManager
+from mqis.protocol.routing.routing_table import RoutingTable, TableRow
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import RoutingTable, TableRow
 from mqis.wire.guid import Guid
 
 Guids = tuple[Guid, ...]

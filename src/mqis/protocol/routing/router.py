@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from mqis.protocol.queueing.forwarding import NextHop
-from mqis.protocol.queueing.names import canonical
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.protocol.routing.breakage import Breakage, NoRouteError, RouteFault
 from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.wire.guid import Guid

@@ -14,9 +14,9 @@ from mqis.protocol.routing.diagnosis import no_gate
 from mqis.protocol.routing.explain import ExplainStep, Explanation, explain
 from mqis.protocol.routing.model import RoutingQueueManager
 from mqis.protocol.routing.nexthops import decide
+from mqis.protocol.routing.route_trace import TableOf
+from mqis.protocol.routing.routing_table import EMPTY
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import EMPTY
-from mqis.protocol.routing.trace import TableOf
 from mqis.wire.guid import Guid
 
 

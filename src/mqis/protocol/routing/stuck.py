@@ -14,15 +14,15 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from mqis.protocol.routing.breakage import Breakage, RouteFault
-from mqis.protocol.routing.bulk.columns import GateColumns, gate_columns
 from mqis.protocol.routing.bulk.gates import Gates
 from mqis.protocol.routing.bulk.sitegraph import site_graph
+from mqis.protocol.routing.bulk.some_destinations import GateColumns, gate_columns
 from mqis.protocol.routing.diagnosis import no_gate, no_path
 from mqis.protocol.routing.model import RoutingQueueManager
 from mqis.protocol.routing.nexthops import decide, is_site_gate
+from mqis.protocol.routing.route_trace import HOP_LIMIT, trace
+from mqis.protocol.routing.routing_table import EMPTY, UNREACHABLE, RoutingTable
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import EMPTY, UNREACHABLE, RoutingTable
-from mqis.protocol.routing.trace import HOP_LIMIT, trace
 from mqis.wire.guid import Guid
 
 #: Destinations that are computed at once, which bounds the memory.

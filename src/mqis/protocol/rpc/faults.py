@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 from mqis.protocol.errors import ProtocolError
-from mqis.wire.ndr import errors as ndr
-from mqis.wire.rpc.bodies import NakReason
+from mqis.wire.ndr import stream as ndr
+from mqis.wire.rpc.pdu_bodies import NakReason
 
 
 class FaultStatus(IntEnum):

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from mqis.protocol.authentication import Identity
 from mqis.protocol.budget import Budget, Caller, Quota
 from mqis.protocol.ports import Entropy
+from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.registry import Interface
 from mqis.wire.guid import Guid
 
 

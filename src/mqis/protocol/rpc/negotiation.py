@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from mqis.protocol.rpc.registry import Interface
-from mqis.wire.rpc.bodies import ContextElement, ContextResult, ContextVerdict, RejectReason
-from mqis.wire.rpc.syntax import (
+from mqis.protocol.rpc.endpoint_map import Interface
+from mqis.wire.rpc.interfaces import (
     KEEP_CONNECTION_ON_ORPHAN,
     SECURITY_CONTEXT_MULTIPLEXING,
     SyntaxId,
     feature_bits,
 )
+from mqis.wire.rpc.pdu_bodies import ContextElement, ContextResult, ContextVerdict, RejectReason
 
 FEATURES = SECURITY_CONTEXT_MULTIPLEXING | KEEP_CONNECTION_ON_ORPHAN
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mqis.protocol.directory.export_format import ORDER
+from mqis.protocol.directory.object_sources import as_guid
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.directory.sources import as_guid
+from mqis.protocol.directory.powers import service_kind
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.undeletion.lost import LINK_ENDS, LostObject
@@ -163,3 +164,17 @@ def _owner_named(name: str, all_lost: Sequence[LostObject], view: View) -> Owner
         HResult.MQDS_OBJECT_NOT_FOUND,
         f"there is no site or machine {name!r}, and no deleted one in the journal of this server",
     )
+
+
+# --- The power over others that a deleted object gets back ----------------------------------------
+
+
+def power_of(lost: LostObject, *, is_primary: bool) -> str:
+    """Returns what an administrator should know before an object comes back; mostly nothing."""
+    if lost.obj is None:
+        return ""
+    if is_primary or (lost.type is ObjectType.MACHINE and service_kind(lost.obj)):
+        return "a server: its role and its key count again"
+    if lost.type is ObjectType.USER and lost.obj.value(PropId.U_SIGN_CERT):
+        return "a user: the certificates count again"
+    return ""

@@ -31,7 +31,7 @@ from mqis.protocol.activedirectory.steps import (
 from mqis.protocol.activedirectory.view import EntryView
 from mqis.protocol.directory.objects import DeletedObject, DirectoryObject, Partition
 from mqis.protocol.directory.types.catalogue import by_role
-from mqis.protocol.directory.types.columns import PropertyRole
+from mqis.protocol.directory.types.row_columns import PropertyRole
 from mqis.protocol.errors import ChangedMeanwhile, DirectoryError
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.protocol.ldap.errors import LdapRefused
@@ -43,9 +43,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.journal import JournalRecord
 from mqis.wire.ldap.codes import ResultCode
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propertybag import Properties
 from mqis.wire.seqnum import SequenceNumber
 

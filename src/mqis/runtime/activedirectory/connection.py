@@ -19,8 +19,8 @@ from mqis.protocol.directory.objects import DirectoryObject
 from mqis.runtime.activedirectory.bridge import LoopThread
 from mqis.runtime.activedirectory.errors import AccountRefused, DirectoryNotConnected, translated
 from mqis.runtime.activedirectory.reading import ForestReader
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.servers import DomainControllers
+from mqis.runtime.ldap.domain_controllers import DomainControllers
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.filters import Filter

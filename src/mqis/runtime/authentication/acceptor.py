@@ -16,9 +16,9 @@ from mqis.protocol.authentication import (
 )
 from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.account import Accounts
-from mqis.runtime.authentication.context import ProviderContext
 from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import Claim, NtlmAcceptor, any_claim
+from mqis.runtime.authentication.spnego_context import ProviderContext
 from mqis.runtime.authentication.target import OwnNames
 
 

@@ -13,10 +13,10 @@ from mqis.protocol.authentication import (
     auth_type_name,
 )
 from mqis.runtime.authentication import kerberos
-from mqis.runtime.authentication.context import ProviderContext, check_level
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import NtlmInitiator
+from mqis.runtime.authentication.spnego_context import ProviderContext, check_level
 
 DEFAULT_SERVICE = "host"
 

@@ -24,7 +24,7 @@ from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.keys import BASE_PROVIDER, PublicKeys, RsaPublicKey
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.rpc.operation import Operation
+from mqis.wire.rpc.interfaces import Operation
 
 
 class Challenger:

@@ -11,7 +11,6 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from mqis.protocol.authentication import Authenticator, Identity, token_for
-from mqis.protocol.directory.allowance import DEFAULTS, Allowance
 from mqis.protocol.directory.change_notification import (
     ChangeNotice,
     LocalQueueManager,
@@ -19,7 +18,7 @@ from mqis.protocol.directory.change_notification import (
     notice_of_delete,
 )
 from mqis.protocol.directory.descriptors import MachinePolicy
-from mqis.protocol.directory.guard import Denial, Guard
+from mqis.protocol.directory.guard import DEFAULTS, Allowance, Denial, Guard
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange

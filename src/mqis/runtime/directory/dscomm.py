@@ -14,8 +14,8 @@ from mqis.protocol.directory.lookup_walk import LookupState, Walk
 from mqis.protocol.directory.serverauth import ServerAuth
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View, WatchedView
-from mqis.protocol.rpc.endpoint import SECURITY_CONTEXT_BYTES
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
+from mqis.protocol.rpc.server_endpoint import SECURITY_CONTEXT_BYTES
 from mqis.runtime.directory.challenge import Challenger
 from mqis.runtime.directory.context import DirectoryContext
 from mqis.runtime.directory.results import answered, no_handle, no_properties, refused

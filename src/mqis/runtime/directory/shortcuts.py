@@ -28,7 +28,7 @@ from mqis.runtime.directory.reads import plan_read_of
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
-from mqis.wire.mqds.query import MAX_ENTRIES
+from mqis.wire.mqds.query_stubs import MAX_ENTRIES
 from mqis.wire.mqds.shortstubs import (
     HANDLE_CLOSED,
     NextRequest,

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from mqis.protocol.budget import HourlyBudget, UsedUp
-from mqis.protocol.directory.allowance import Allowance
+from mqis.protocol.directory.guard import Allowance
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError

@@ -13,10 +13,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mqis.protocol.discovery.model import DiscoveryQueueManager
-from mqis.protocol.discovery.server import DiscoveryServer
-from mqis.runtime.discovery.networks import network_of
-from mqis.runtime.discovery.sockets import listening_socket
+from mqis.protocol.discovery.announced import DiscoveryQueueManager
+from mqis.protocol.discovery.discovery_server import DiscoveryServer
+from mqis.runtime.discovery.networks import listening_socket, network_of
 from mqis.wire.errors import MqisError
 
 log = logging.getLogger(__name__)

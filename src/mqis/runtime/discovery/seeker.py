@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mqis.protocol.discovery.client import DiscoveryClient
+from mqis.protocol.discovery.announced import NetworkAddress
+from mqis.protocol.discovery.discovery_client import DiscoveryClient
 from mqis.protocol.discovery.events import Broadcast, Event, ServerListComplete
-from mqis.protocol.discovery.model import NetworkAddress
 from mqis.protocol.ports import Entropy
-from mqis.runtime.discovery.networks import LocalNetwork
+from mqis.runtime.discovery.networks import LocalNetwork, broadcasting_socket
 from mqis.runtime.discovery.responder import EVERY_ADDRESS, PORT
-from mqis.runtime.discovery.sockets import broadcasting_socket
 
 #: A host and a port.
 Endpoint = tuple[str, int]

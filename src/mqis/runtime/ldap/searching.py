@@ -8,7 +8,7 @@ from contextlib import aclosing
 from mqis.protocol.ldap.errors import LdapRefused, LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ldap.ranges import RangedEntry, has_ranges
-from mqis.runtime.ldap.connection import LdapConnection
+from mqis.runtime.ldap.ldap_connection import LdapConnection
 from mqis.wire.errors import WireError
 from mqis.wire.ldap.codes import ResultCode, SearchScope
 from mqis.wire.ldap.controls import (

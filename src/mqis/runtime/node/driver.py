@@ -24,7 +24,6 @@ from mqis.protocol.errors import REPORTED, DirectoryError, StorageError
 from mqis.protocol.node.node import Node, Outcome
 from mqis.protocol.ports import Transaction
 from mqis.protocol.queueing.events import Notified, Refused, SessionClosed, SessionOpened
-from mqis.protocol.replication.changes import request_id
 from mqis.protocol.replication.effects import (
     HARMLESS,
     ChangeApplied,
@@ -38,13 +37,14 @@ from mqis.protocol.replication.effects import (
     RequestPassedOn,
 )
 from mqis.protocol.replication.memory import Memory
+from mqis.protocol.replication.outgoing_changes import request_id
 from mqis.runtime import changelog
 from mqis.runtime.changelog import Origin
 from mqis.runtime.histogram import CALL_SECONDS, Histogram
 from mqis.runtime.node.answers import PendingAnswers
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.refusallog import RefusalLog
-from mqis.runtime.queueing.endpoint import QueueingEndpoint, Resolver
+from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint, Resolver
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.wire.errors import WireError
 from mqis.wire.hresult import HResult

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import DirectoryObject, name_key
-from mqis.protocol.directory.service import ServiceAttributes
 from mqis.protocol.ports import Store, Transaction, View
-from mqis.protocol.queueing.names import canonical
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.keys import PublicKeys, RsaPublicKey

@@ -21,10 +21,10 @@ from mqis.protocol.directory.change_notification import (
 from mqis.protocol.queueing.events import Acknowledged, Dropped, Nacked
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.manager import Peers, QueueingMachine
-from mqis.protocol.queueing.message import PrivateQueue, QueuedMessage
+from mqis.protocol.queueing.message_tables import MessageIdCounter
+from mqis.protocol.queueing.queued_message import PrivateQueue, QueuedMessage
 from mqis.protocol.queueing.signing import Signer, SigningPolicy
-from mqis.protocol.queueing.tables import MessageIdCounter
-from mqis.runtime.queueing.endpoint import QueueingEndpoint, Resolver
+from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint, Resolver
 from mqis.wire.mqcn import NOTIFY_QUEUE_ID
 
 log = logging.getLogger(__name__)

@@ -1,1 +1,1 @@
-"""OleTx connections on asyncio: MS-CMP over MS-CMPO over DCE/RPC. Read ``endpoint`` first."""
+"""OleTx connections on asyncio: MS-CMP over MS-CMPO over DCE/RPC. Read ``oletx_endpoint`` first."""

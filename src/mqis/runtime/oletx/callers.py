@@ -6,7 +6,7 @@ address that the call came from, which a caller cannot choose.
 
 from __future__ import annotations
 
-from mqis.protocol.cmpo.session import SETTING_UP, CmpoSession
+from mqis.protocol.cmpo.partner_session import SETTING_UP, CmpoSession
 from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.runtime.peers import source_of
 

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.rpc.faults import RpcConnectionError
-from mqis.runtime.rpc.client import RpcClient
+from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.wire.cmpo.ixnremote import SYNTAX
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc import epmapper
-from mqis.wire.rpc.syntax import NDR20
+from mqis.wire.rpc.interfaces import NDR20
 from mqis.wire.rpc.tower import Tower
 
 MAPPER_PORT = 135

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mqis.protocol.rpc.endpoint import ServerEndpoint
+from mqis.protocol.rpc.endpoint_map import EndpointRegistry, Registration
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.registry import EndpointRegistry, Registration
+from mqis.protocol.rpc.server_endpoint import ServerEndpoint
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService, same_answer
 from mqis.wire.errors import WireError
@@ -15,7 +15,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.rpc import epmapper, mgmt
 from mqis.wire.rpc.epmapper import EpmStatus
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import SyntaxId
 from mqis.wire.rpc.tower import Tower
 
 _LISTENING = mgmt.Listening(0, 1)

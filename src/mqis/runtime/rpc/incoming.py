@@ -8,12 +8,12 @@ from typing import Protocol
 
 from mqis.protocol.authentication import Addresses, AuthLevel, Identity
 from mqis.protocol.budget import Caller
-from mqis.protocol.rpc.calls import Call
+from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.groups import AssociationGroup
-from mqis.protocol.rpc.registry import Interface
+from mqis.protocol.rpc.server_calls import Call
 from mqis.runtime.peers import source_of
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import SyntaxId
 
 
 @dataclass(slots=True)

@@ -9,15 +9,14 @@ from dataclasses import fields
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.protocol.rpc.registry import Interface
-from mqis.runtime.rpc.client import RpcClient
 from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, is_failure
 from mqis.wire.ndr import Syntax
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import NDR20, NDR64, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, NDR64, InterfaceDescription, Operation, SyntaxId
 
 Q = TypeVar("Q")
 R = TypeVar("R")

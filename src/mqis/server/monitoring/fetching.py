@@ -11,7 +11,7 @@ from threading import Timer
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from mqis.server.monitoring.keys import KnownKeys
+from mqis.server.monitoring.key_list import KnownKeys
 from mqis.server.monitoring.status import ServerStatus
 from mqis.wire.seqnum import SequenceNumber
 

@@ -8,10 +8,10 @@ from typing import Any
 from mqis.findings import Gravity
 from mqis.protocol.errors import REPORTED, StorageError
 from mqis.protocol.ports import Store
-from mqis.server.monitoring.comparing import Comparison
-from mqis.server.monitoring.contents import ComparedServer
-from mqis.server.monitoring.sources import Sources
+from mqis.server.monitoring.content_watch import ComparedServer
+from mqis.server.monitoring.replica_comparison import Comparison
 from mqis.server.monitoring.status import ServerStatus
+from mqis.server.monitoring.status_sources import Sources
 from mqis.server.monitoring.verdict import Absence, FindingKind, HealthVerdict, judge
 from mqis.storage.database import DatabaseStore
 

@@ -137,7 +137,7 @@ class ReplicaStatus:
     skipped: int = 0
     jumps: int = 0
     contents: Contents = Contents.UNKNOWN
-    #: The servers that ``contents`` was compared with and found different.
+    #: The servers that ``content_watch`` was compared with and found different.
     differs_from: tuple[str, ...] = ()
 
     @property

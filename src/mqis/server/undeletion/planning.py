@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mqis.protocol.directory.object_sources import as_guid
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.directory.sources import as_guid
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.replication.admission import authority_of, owns
-from mqis.protocol.replication.server import Server
-from mqis.protocol.undeletion.choosing import chosen, may_matter
+from mqis.protocol.replication.server_identity import Server
+from mqis.protocol.undeletion.choosing import chosen, may_matter, power_of
 from mqis.protocol.undeletion.conflicts import conflicts
 from mqis.protocol.undeletion.lost import LostObject
 from mqis.protocol.undeletion.messages import (
@@ -20,8 +20,7 @@ from mqis.protocol.undeletion.messages import (
     UndeleteEntry,
     UndeleteRequest,
 )
-from mqis.protocol.undeletion.powers import power_of
-from mqis.server.undeletion.history import JournalHistory
+from mqis.server.undeletion.deleted_history import JournalHistory
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType

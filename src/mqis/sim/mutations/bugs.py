@@ -16,18 +16,18 @@ from mqis.protocol.ports import Change, Transaction, View
 from mqis.protocol.replication import (
     acknowledging,
     applying,
+    change_requests,
+    incoming_changes,
     machine,
+    number_recovery,
     quarantine,
-    receiving,
-    recovery,
     replays,
-    requests,
     rounds,
-    serving,
     survivors,
     sync0,
+    sync_answers,
     synchronization,
-    topology,
+    topology_changes,
 )
 from mqis.protocol.replication.acknowledging import Acks
 from mqis.protocol.replication.admission import owns_state
@@ -36,7 +36,7 @@ from mqis.protocol.replication.effects import Objection, RefusalReason
 from mqis.protocol.replication.keeping import stored
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.memory import Progress, Recovery
-from mqis.protocol.replication.server import Sender
+from mqis.protocol.replication.server_identity import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -103,10 +103,10 @@ def _unremembered(_remember: _Any) -> _Any:
 
 
 B03 = ((replays, "remember", _unremembered),)
-B23 = ((requests, "_decide", _always_ok),)
-B24 = ((requests, "_decide", _never_ok),)
+B23 = ((change_requests, "_decide", _always_ok),)
+B24 = ((change_requests, "_decide", _never_ok),)
 B32 = ((replays, "_forget", _lowered),)
-B25 = ((recovery, "raise_floor", _nothing),)
+B25 = ((number_recovery, "raise_floor", _nothing),)
 
 # --- changes that come in -------------------------------------------------------------------------
 
@@ -122,11 +122,11 @@ def _from_anybody(_refusal: _Any) -> _Any:
 
 B05 = ((rounds, "begin", _nothing),)
 B10 = (
-    (receiving, "refusal_of_change", _from_anybody),
+    (incoming_changes, "refusal_of_change", _from_anybody),
     (synchronization, "refusal_of_change", _from_anybody),
 )
-B17 = ((receiving, "receive_numbers", _nothing),)
-B20 = ((receiving, "is_ahead", _false),)
+B17 = ((incoming_changes, "receive_numbers", _nothing),)
+B20 = ((incoming_changes, "is_ahead", _false),)
 
 # --- changes that are applied ---------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ def _everything(_visible: _Any) -> _Any:
 
 
 B06 = ((synchronization, "_go_on", _first_part),)
-B11 = ((serving, "visible", _everything),)
+B11 = ((sync_answers, "visible", _everything),)
 B15 = ((Work, "back_to", _nothing),)
 B18 = ((synchronization, "arranged", _but_the_last),)
 B21 = ((synchronization, "_unusable", _any_reply),)
@@ -258,10 +258,10 @@ def _without_acks(_purgeable: _Any) -> _Any:
     return purgeable
 
 
-B04 = ((topology, "_remove_neighbor", _nothing),)
-B13 = ((receiving, "take_back", _in_memory_alone),)
+B04 = ((topology_changes, "_remove_neighbor", _nothing),)
+B13 = ((incoming_changes, "take_back", _in_memory_alone),)
 B31 = ((acknowledging, "acks_of", _in_one_field),)
-B33 = ((topology, "drop_site", _mark_stays),)
+B33 = ((topology_changes, "drop_site", _mark_stays),)
 B16 = ((acknowledging, "purgeable", _without_acks),)
 B27 = ((quarantine, "load", _nothing),)
 

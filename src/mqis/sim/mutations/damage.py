@@ -8,8 +8,8 @@ from typing import Any
 
 from mqis.protocol.directory.objects import DeletedObject
 from mqis.protocol.ports import Change
-from mqis.storage import memory
-from mqis.storage.sql import SqlTransaction, SqlView
+from mqis.storage import memory_store
+from mqis.storage.sql_store import SqlTransaction, SqlView
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
 
@@ -32,7 +32,7 @@ def _objects_alone(changes: _Any) -> _Any:
     return selected
 
 
-B29 = (memory._LayerView, "savepoint", _kept), (SqlTransaction, "savepoint", _kept)
+B29 = (memory_store._LayerView, "savepoint", _kept), (SqlTransaction, "savepoint", _kept)
 B30 = ((SqlView, "changes", _objects_alone),)
 
 BUGS = {

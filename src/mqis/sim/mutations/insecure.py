@@ -9,16 +9,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from mqis.protocol.queueing import receiving
+from mqis.protocol.queueing import direct_messages
 from mqis.protocol.replication import (
     acknowledging,
+    change_requests,
     replays,
-    requests,
-    serving,
+    sync_answers,
     synchronization,
     trust,
 )
-from mqis.protocol.replication.server import Sender
+from mqis.protocol.replication.server_identity import Sender
 from mqis.protocol.replication.work import Work
 from mqis.wire.mqdsrp.messages import AlreadyPurged
 
@@ -31,7 +31,7 @@ def _believed(_examine: _Any) -> _Any:
     return lambda message, policy, signer: (True, None)
 
 
-S01 = ((receiving, "examine", _believed),)
+S01 = ((direct_messages, "examine", _believed),)
 
 # --- S02, S03: SEC-4-01 ---------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ def _any_identity(_check_identity: _Any) -> _Any:
     return lambda view, change: None
 
 
-S05 = ((requests, "speaks_for", _for_anybody),)
+S05 = ((change_requests, "speaks_for", _for_anybody),)
 S06 = ((trust.Requester, "check", _everything),)
 S07 = ((trust, "check_identity", _any_identity),)
 
@@ -96,4 +96,4 @@ def _as_requested(_granted_scope: _Any) -> _Any:
     return lambda work, state, request: request.scope
 
 
-S09 = ((serving, "granted_scope", _as_requested),)
+S09 = ((sync_answers, "granted_scope", _as_requested),)

@@ -16,10 +16,10 @@ from mqis.protocol.ports import Change
 from mqis.protocol.replication import (
     acknowledging,
     applying,
-    asking,
+    incoming_changes,
     machine,
-    receiving,
-    serving,
+    sync_answers,
+    sync_requests,
     synchronization,
 )
 from mqis.protocol.replication.admission import owns
@@ -51,7 +51,7 @@ def _as_it_comes(_arranged: _Any) -> _Any:
     return arranged
 
 
-E01 = (serving, "in_order", _descending), (synchronization, "arranged", _as_it_comes)
+E01 = (sync_answers, "in_order", _descending), (synchronization, "arranged", _as_it_comes)
 
 # --- E03: 3.3.7.3 asks up to the change that it has, 3.2.7.8 selects up to there ------------------
 
@@ -80,7 +80,11 @@ def _header(reply_to: _Any) -> _Any:
     return bounded
 
 
-E03 = (asking, "request_for", _window), (serving, "wanted", _up_to), (serving, "reply_to", _header)
+E03 = (
+    (sync_requests, "request_for", _window),
+    (sync_answers, "wanted", _up_to),
+    (sync_answers, "reply_to", _header),
+)
 
 # --- E04: 3.1.5.2 handles the changes of a reply one by one, and drains pending ones after each ---
 
@@ -89,8 +93,10 @@ def _one_by_one(_apply_reply: _Any) -> _Any:
     def apply_reply(work: Work, state: Partition, progress: Progress, reply: SyncReply) -> bool:
         for change in synchronization.arranged(reply):
             current = work.partition(state.id) or state
-            if change.seq > current.last_seq and receiving.apply_in_turn(work, current, change):
-                receiving.drain(work, state.id)
+            if change.seq > current.last_seq and incoming_changes.apply_in_turn(
+                work, current, change
+            ):
+                incoming_changes.drain(work, state.id)
         current = work.partition(state.id) or state
         work.put(replace(current, last_seq=max(current.last_seq, reply.to_seq)))
         return True
@@ -112,7 +118,7 @@ def _never(_repeat_due: _Any) -> _Any:
     return repeat_due
 
 
-E05 = ((asking, "repeat_due", _never),)
+E05 = ((sync_requests, "repeat_due", _never),)
 
 # --- E09: 3.2.7.3 selects objects of the server's own partitions only -----------------------------
 
@@ -125,7 +131,7 @@ def _own_only(wanted: _Any) -> _Any:
     return served
 
 
-E09 = ((serving, "wanted", _own_only),)
+E09 = ((sync_answers, "wanted", _own_only),)
 
 # --- E10: 3.2.7.3 adds all DeletedObjects, under the number of the partition asked for ------------
 
@@ -143,7 +149,7 @@ def _all_tombstones(wanted: _Any) -> _Any:
     return served
 
 
-E10 = ((serving, "wanted", _all_tombstones),)
+E10 = ((sync_answers, "wanted", _all_tombstones),)
 
 # --- E11: MS-MQDS 3.1.6.13 fails if the object does not exist -------------------------------------
 
@@ -177,7 +183,7 @@ def _nothing_kept(apply: _Any) -> _Any:
     return lambda tx, change, *, keep_tombstones: apply(tx, change, keep_tombstones=False)
 
 
-E12 = (machine, "_changed", _without_trace), (receiving, "apply", _nothing_kept)
+E12 = (machine, "_changed", _without_trace), (incoming_changes, "apply", _nothing_kept)
 
 # --- E20: 3.1.7.2.9 removes tombstones and does not raise the purged number -----------------------
 

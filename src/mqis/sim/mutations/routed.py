@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mqis.protocol.queueing.manager import QueueingMachine
+from mqis.protocol.queueing.message_tables import DuplicateTable
 from mqis.protocol.queueing.outgoing import Outgoing
-from mqis.protocol.queueing.routes import QueueingRoutes
-from mqis.protocol.queueing.tables import DuplicateTable
+from mqis.protocol.queueing.routed_messages import QueueingRoutes
 
 _Any = Callable[..., Any]
 

@@ -1,5 +1,6 @@
 """The world of routed queues: queue managers that forward messages from site to site.
 
-``scenario`` draws the sites, the messages and the faults, ``world`` performs them over the
-simulated connections of ``sim.streams``, and ``checks`` judges what the queue managers report.
+``queue_scenario`` draws the sites, the messages and the faults, ``queue_world`` performs them over
+the simulated connections of ``sim.streams``, and ``queue_checks`` judges what the queue managers
+report.
 """

@@ -7,6 +7,6 @@ and ``mqis journal check`` and the pipeline read an archive like a journal.
 """
 
 from mqis.storage.archive.archiver import Archiver, ArchiveStatus
-from mqis.storage.archive.restoring import archived_journals, restore_journal
+from mqis.storage.archive.restoring_journals import archived_journals, restore_journal
 
 __all__ = ["ArchiveStatus", "Archiver", "archived_journals", "restore_journal"]

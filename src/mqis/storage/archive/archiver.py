@@ -19,8 +19,8 @@ from time import time
 from mqis.files import write_whole
 from mqis.places import Place, listed, open_at, put_at, size_at
 from mqis.protocol.errors import StorageError
-from mqis.storage.journal.files import explained, is_segment, segments, snapshots
-from mqis.storage.journal.reader import Segment, first_lsn
+from mqis.storage.journal.journal_files import explained, is_segment, segments, snapshots
+from mqis.storage.journal.journal_reader import Segment, first_lsn
 from mqis.wire.guid import Guid
 
 _BLOCK = 1 << 20

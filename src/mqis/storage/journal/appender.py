@@ -16,8 +16,8 @@ from mqis.protocol.ports import Store, View
 from mqis.storage.journal.belonging import remember_record
 from mqis.storage.journal.checking import copied_lsn
 from mqis.storage.journal.journal import Journal
-from mqis.storage.journal.reader import load_behind
-from mqis.storage.journal.snapshot import write_snapshot
+from mqis.storage.journal.journal_files import write_snapshot
+from mqis.storage.journal.journal_reader import load_behind
 from mqis.wire.journal import Whole, encode_record
 
 #: The number of records read from the outbox at once.

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from mqis.protocol.ports import NumberedOutbox, Transaction, View
 from mqis.storage.journal.checking import copied_lsn
-from mqis.storage.journal.files import segments
-from mqis.storage.journal.reader import Segment, load_behind
+from mqis.storage.journal.journal_files import segments
+from mqis.storage.journal.journal_reader import Segment, load_behind
 from mqis.wire.journal import Whole
 
 _FAMILY = "journal"

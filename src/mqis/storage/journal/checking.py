@@ -13,8 +13,8 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.journal import ChainLink, ChainState, chain_finding, judge_chain, seal_difference
 from mqis.protocol.journal.numbers import ChangeNumbers
 from mqis.protocol.ports import NumberedOutbox, View
-from mqis.storage.journal.files import others, segment_name, segments, snapshots
-from mqis.storage.journal.reader import Segment
+from mqis.storage.journal.journal_files import others, segment_name, segments, snapshots
+from mqis.storage.journal.journal_reader import Segment
 from mqis.storage.journal.sealing import file_digest
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

@@ -20,13 +20,13 @@ from pathlib import Path
 
 from mqis.files import PART, flush, flush_directory
 from mqis.protocol.errors import StorageError
-from mqis.storage.journal.files import (
+from mqis.storage.journal.journal_files import (
     explained,
     segment_name,
     segments,
     snapshots,
 )
-from mqis.storage.journal.reader import Segment
+from mqis.storage.journal.journal_reader import Segment
 from mqis.storage.journal.sealing import Sealer, SealingKey
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

@@ -14,9 +14,9 @@ from time import monotonic
 from mqis.files import flush_directory
 from mqis.protocol.ports import Store
 from mqis.storage.journal.appender import Appender
-from mqis.storage.journal.files import explained, segments, snapshots
 from mqis.storage.journal.journal import Journal
-from mqis.storage.journal.reader import first_lsn
+from mqis.storage.journal.journal_files import explained, segments, snapshots
+from mqis.storage.journal.journal_reader import first_lsn
 
 
 class Keeper:

@@ -21,9 +21,9 @@ from mqis.protocol.journal.folding import (
     UnknownPast,
 )
 from mqis.protocol.journal.numbers import ChangeNumbers
-from mqis.storage.journal.files import explained, segments, snapshots
-from mqis.storage.journal.reader import Segment, records
-from mqis.storage.memory import MemoryStore
+from mqis.storage.journal.journal_files import explained, segments, snapshots
+from mqis.storage.journal.journal_reader import Segment, records
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, Whole
 

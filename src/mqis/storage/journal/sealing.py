@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
-from mqis.storage.journal.files import explained
+from mqis.storage.journal.journal_files import explained
 from mqis.wire.journal import SegmentHeader, SegmentSeal
 from mqis.wire.journal.segmentheader import NO_DIGEST
 

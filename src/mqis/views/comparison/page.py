@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from mqis.protocol.directory.comparing import ObjectFate
+from mqis.protocol.directory.directory_difference import ObjectFate
 from mqis.views.comparison.words import ChangedObject, ChangedProperty, DirectoryComparison
 from mqis.views.presentation.visible import visible
 

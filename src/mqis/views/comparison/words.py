@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from mqis.protocol.directory.comparing import (
+from mqis.protocol.directory.directory_difference import (
     ObjectDifference,
     ObjectFate,
     PropertyDifference,
@@ -15,9 +15,9 @@ from mqis.protocol.directory.comparing import (
     paired,
 )
 from mqis.protocol.directory.export_format import ORDER, value_to_json
+from mqis.protocol.directory.object_sources import ReferenceNames
 from mqis.protocol.directory.objects import DirectoryObject, Scope, name_key
-from mqis.protocol.directory.sources import ReferenceNames
-from mqis.protocol.replication.changes import scope_of
+from mqis.protocol.replication.outgoing_changes import scope_of
 from mqis.protocol.replication.replicated import content
 from mqis.views.comparison.side import DirectorySide, SideNames
 from mqis.views.presentation.properties import friendly

@@ -12,13 +12,13 @@ from typing import Generic, TypeVar
 
 from mqis.protocol.directory.guard import Access, Guard
 from mqis.protocol.directory.lookup_query import Query, SortKey
+from mqis.protocol.directory.object_sources import Record, StoreSource, no_such_object
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.read_mapping import is_readable, read_property
 from mqis.protocol.directory.restrictions import Restriction
-from mqis.protocol.directory.sources import Record, StoreSource, no_such_object
 from mqis.protocol.ports import View
 from mqis.protocol.security.information import SecurityInformation, extract
-from mqis.views.console.rights import VisitorRights
+from mqis.views.console.visitor_rights import VisitorRights
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mqis.protocol.directory.sources import as_guid
-from mqis.storage.journal.files import segments
-from mqis.storage.journal.reader import Segment, first_lsn
+from mqis.protocol.directory.object_sources import as_guid
+from mqis.storage.journal.journal_files import segments
+from mqis.storage.journal.journal_reader import Segment, first_lsn
+from mqis.views.console.journal_sight import Judge, Sight, WholeRecords, as_seen, see_everything
 from mqis.views.console.messages import SegmentMessages, title
 from mqis.views.console.places import PlacesError
 from mqis.views.console.recordednames import NAMELESS, NamedObject, RecordedNames
-from mqis.views.console.sight import Judge, Sight, WholeRecords, as_seen, see_everything
 from mqis.views.presentation.records import everything, moment, record_summary
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole

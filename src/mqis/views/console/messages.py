@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from mqis.storage.journal.reader import Segment
+from mqis.storage.journal.journal_reader import Segment
 from mqis.views.presentation.records import what
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, Whole
 from mqis.wire.journal.headers import (

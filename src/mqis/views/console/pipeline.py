@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mqis.places.tables import current_version, table_names, table_versions
+from mqis.places.pipeline_tables import current_version, table_names, table_versions
 from mqis.wire.guid import Guid
 
 REPORT = "report.html"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mqis.protocol.directory.object_sources import Source
 from mqis.protocol.directory.objects import NAME_PROPERTY
-from mqis.protocol.directory.sources import Source
 from mqis.views.presentation.rendering import shown
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind
-from mqis.wire.journal.body import decode_body
+from mqis.wire.journal.record import decode_body
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqdsrp.change import DirectoryChange

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from mqis.enterprise.collect import Collector
 from mqis.enterprise.status import EnterpriseStatus, MemberStatus, duration, number_text
+from mqis.views.console.open_stores import OpenStores
 from mqis.views.console.places import Places
-from mqis.views.console.reading import OpenStores
 from mqis.views.console.replication import MOST_COLUMNS
 from mqis.views.console.tones import Tone, tone_of_counter
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.undeletion.messages import UndeleteEntry, UndeleteRequest, Verb
-from mqis.views.console.changes import FormError
+from mqis.views.console.visitor_changes import FormError
 from mqis.views.deletion.undelete_steps import (
     UndeleteOutcome,
     UndeletePlan,

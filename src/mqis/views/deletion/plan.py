@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mqis.protocol.directory.export_format import ORDER
+from mqis.protocol.directory.machine_services import ServiceAttributes
+from mqis.protocol.directory.object_sources import Record, Source, as_guid
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, name_key
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.service import ServiceAttributes
-from mqis.protocol.directory.sources import Record, Source, as_guid
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.errors import DirectoryError
 from mqis.views.presentation.properties import friendly
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import prop
 from mqis.wire.propvariant import Value
 
 

@@ -28,7 +28,14 @@ from mqis.server.loss import ways_back
 from mqis.server.monitoring.verdict import HealthVerdict
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import schema_version
-from mqis.views.doctor import archive, files, keys, peers, ports, stores
+from mqis.views.doctor import (
+    archive_lag,
+    file_checks,
+    key_checks,
+    peer_checks,
+    port_checks,
+    store_checks,
+)
 from mqis.views.doctor.patient import Patient, neighbours
 
 # --- The verdict about health as findings ---------------------------------------------------------
@@ -84,10 +91,10 @@ def examine(file: Path, rpc_ports: dict[str, int] | None = None) -> list[Finding
     store, found = _opened(file, config)
     patient = Patient(file, config, store, running, rpc_ports or {})
     try:
-        found += files.check(patient)
-        found += ports.check(patient)
-        found += stores.check(patient)
-        found += archive.check(patient)
+        found += file_checks.check(patient)
+        found += port_checks.check(patient)
+        found += store_checks.check(patient)
+        found += archive_lag.check(patient)
         if store is not None and config.server.role is not ConfiguredRole.NONE:
             found += _check_peers(patient, store)
     finally:
@@ -110,9 +117,9 @@ def _opened(file: Path, config: Config) -> tuple[Store | None, list[Finding]]:
     An Active Directory has checks of its own.
     """
     if directory_urls(config.store.url):
-        from mqis.views.doctor import activedirectory  # noqa: PLC0415 -- slow
+        from mqis.views.doctor import activedirectory_checks  # noqa: PLC0415 -- slow
 
-        return None, list(activedirectory.check(config))
+        return None, list(activedirectory_checks.check(config))
     path = file_of(config.store.url)
     version = None if path is None or not path.exists() else schema_version(path)
     if version is not None and 0 < version < VERSION:
@@ -145,8 +152,8 @@ def _check_peers(patient: Patient, store: Store) -> list[Finding]:
     except StorageError:
         return []  # reported under store
     return [
-        *keys.check(patient, store, me, others),
-        *peers.check(patient, store, me, others),
+        *key_checks.check(patient, store, me, others),
+        *peer_checks.check(patient, store, me, others),
     ]
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mqis.config.sections import Config
+from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.directory.service import ServiceAttributes, ServiceBits
 from mqis.protocol.ports import Store, View
-from mqis.protocol.replication.server import Server
+from mqis.protocol.replication.server_identity import Server
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

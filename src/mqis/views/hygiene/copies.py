@@ -11,13 +11,13 @@ from mqis.files import is_sqlite_file
 from mqis.findings import CheckReport, Finding, Limit
 from mqis.protocol.directory.export_format import ORDER, ExportError, ExportHeader
 from mqis.protocol.directory.export_reading import ExportLines
+from mqis.protocol.directory.object_sources import Source
 from mqis.protocol.directory.objects import (
     ENTERPRISE_PARTITION,
     IDENTIFIER_PROPERTY,
     NAME_PROPERTY,
     DirectoryObject,
 )
-from mqis.protocol.directory.sources import Source
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.hygiene.claims import REFERENCES
 from mqis.protocol.hygiene.examining import examine

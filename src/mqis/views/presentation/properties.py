@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 
+from mqis.protocol.directory.object_sources import ReferenceNames
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.sources import ReferenceNames
-from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
-from mqis.protocol.directory.types.words import own_word, property_word
+from mqis.protocol.directory.types.property_words import own_word, property_word
+from mqis.protocol.directory.types.row_columns import UNLIMITED, ValueMeaning
 from mqis.views.presentation.rendering import REFERENCES, WORDS, meaning_of
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid

@@ -8,7 +8,7 @@ from mqis.views.presentation.plain import as_json
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, Whole
-from mqis.wire.journal.body import decode_body
+from mqis.wire.journal.record import decode_body
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.describing import operation_name

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from mqis.protocol.directory.service import ServiceBits
-from mqis.protocol.directory.sources import ReferenceNames
+from mqis.protocol.directory.machine_services import ServiceBits
+from mqis.protocol.directory.object_sources import ReferenceNames
 from mqis.protocol.directory.types.catalogue import ROWS
-from mqis.protocol.directory.types.columns import UNLIMITED, ValueMeaning
-from mqis.protocol.directory.types.words import NUMBER_WORDS
+from mqis.protocol.directory.types.property_words import NUMBER_WORDS
+from mqis.protocol.directory.types.row_columns import UNLIMITED, ValueMeaning
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.address import AddressList
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.keys import PublicKeys
+from mqis.wire.mqds.machine_address import AddressList
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.propvariant import PropVariant, VarType
 from mqis.wire.security.descriptor import SecurityDescriptor

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 
 from mqis.protocol.directory.lookup_query import SortKey
+from mqis.protocol.directory.object_sources import Record, Source
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.directory.restrictions import Relation, Restriction
-from mqis.protocol.directory.sources import Record, Source
 from mqis.views.presentation.properties import (
     PropertyError,
     parse_condition,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
+from mqis.protocol.directory.object_sources import Source
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject, name_key
-from mqis.protocol.directory.sources import Source
 from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.model import PROPERTIES
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mqis.protocol.routing.breakage import Breakage, RouteFault
-from mqis.protocol.routing.bulk.columns import gate_columns
 from mqis.protocol.routing.bulk.gates import Gates
 from mqis.protocol.routing.bulk.sitegraph import site_graph
+from mqis.protocol.routing.bulk.some_destinations import gate_columns
 from mqis.protocol.routing.explain import ObjectNames
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.stuck import StuckMachines, StuckSites

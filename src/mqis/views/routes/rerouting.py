@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from mqis.extras import GRAPHS
 from mqis.protocol.routing.explain import ObjectNames
+from mqis.protocol.routing.routing_table import UNREACHABLE
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.protocol.routing.table import UNREACHABLE
 from mqis.wire.guid import Guid
 
 #: The most changed pairs that are listed.

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mqis.protocol.directory.machine_services import ServiceAttributes
+from mqis.protocol.directory.object_sources import Source
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.service import ServiceAttributes
-from mqis.protocol.directory.sources import Source
 from mqis.protocol.ports import View
 from mqis.protocol.routing.model import RoutingObject, routing_object
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot
-from mqis.views.routes.exported import routed_objects
+from mqis.views.routes.exported_snapshots import routed_objects
 from mqis.views.routes.finding import snapshot_of_server
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

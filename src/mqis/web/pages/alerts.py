@@ -9,7 +9,7 @@ from starlette.responses import Response
 from mqis.views.console.paging import mentions, paged
 from mqis.views.console.status import duration
 from mqis.views.presentation.records import moment
-from mqis.web.asking import PageRequest
+from mqis.web.page_requests import PageRequest
 
 
 def show(request: PageRequest) -> Response:

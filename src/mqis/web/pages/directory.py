@@ -8,15 +8,15 @@ from http import HTTPStatus
 from starlette.responses import RedirectResponse, Response
 
 from mqis.config.logs import details
-from mqis.views.console import changes
-from mqis.views.console.directory import KINDS, listing, object_page
-from mqis.views.console.faults import MqisError, fault_of, is_denied
+from mqis.views.console import visitor_changes
+from mqis.views.console.directory_pages import KINDS, listing, object_page
 from mqis.views.console.journal import Past, history
+from mqis.views.console.shown_errors import MqisError, fault_of, is_denied
 from mqis.views.deletion.carrying_out import DeletionRefused
+from mqis.views.deletion.delete_text import sections
 from mqis.views.deletion.plan import DeletePlan
-from mqis.views.deletion.text import sections
-from mqis.web.admission import peer_of
-from mqis.web.asking import PageRequest, to_login
+from mqis.web.page_requests import PageRequest, to_login
+from mqis.web.token_admission import peer_of
 
 audit = logging.getLogger("mqis.audit")
 
@@ -103,10 +103,10 @@ def create(request: PageRequest) -> Response:
     path = request.form.get("path", "").strip()
     values = {word: request.form.get(word, "").strip() for word in _NEW}
     try:
-        made = changes.create_queue(_server(request), path, values)
+        made = visitor_changes.create_queue(_server(request), path, values)
     except MqisError as error:
         _audit(request, "create", "queue", path, error=error)
-        status, problems = fault_of(error).status, changes.problems_of(error)
+        status, problems = fault_of(error).status, visitor_changes.problems_of(error)
         return request.page("create.html", status, given=request.form, problems=problems)
     _audit(request, "create", "queue", path)
     return _back(f"/directory/queue/{made}?done=created", made)
@@ -116,10 +116,12 @@ def set_(request: PageRequest) -> Response:
     kind, key = request.path("kind"), request.path("id")
     word, value = request.form.get("property", ""), request.form.get("value", "")
     try:
-        changes.set_property(_server(request), kind, key, word, value)
+        visitor_changes.set_property(_server(request), kind, key, word, value)
     except MqisError as error:
         _audit(request, "set", kind, key, word=word, error=error)
-        return _object(request, request.form, fault_of(error).status, changes.problems_of(error))
+        return _object(
+            request, request.form, fault_of(error).status, visitor_changes.problems_of(error)
+        )
     _audit(request, "set", kind, key, word=word)
     return _back(f"/directory/{kind}/{key}?done=changed", key)
 
@@ -129,7 +131,7 @@ def confirm(request: PageRequest) -> Response:
     if request.visitor.access is None:
         return to_login(request.request)
     with request.reader(request.place()).source() as source:
-        plan = changes.plan(source, request.path("kind"), request.path("id"))
+        plan = visitor_changes.plan(source, request.path("kind"), request.path("id"))
     return _ask(request, plan)
 
 
@@ -141,8 +143,8 @@ def _ask(request: PageRequest, plan: DeletePlan, status: int = 200, problem: str
 def delete(request: PageRequest) -> Response:
     kind, key = request.path("kind"), request.path("id")
     try:
-        plan = changes.plan(_server(request), kind, key)
-        changes.delete(_server(request), plan, request.form.get("typed"))
+        plan = visitor_changes.plan(_server(request), kind, key)
+        visitor_changes.delete(_server(request), plan, request.form.get("typed"))
     except DeletionRefused as error:
         _audit(request, "delete", kind, key, error=error)
         return _ask(request, plan, HTTPStatus.CONFLICT, str(error))
@@ -153,7 +155,7 @@ def delete(request: PageRequest) -> Response:
     return _back(f"/directory?type={kind}&done=deleted", kind)
 
 
-def _server(request: PageRequest) -> changes.ChangeableServer:
+def _server(request: PageRequest) -> visitor_changes.ChangeableServer:
     access = request.visitor.access
     assert access is not None
     return access.remote

@@ -12,7 +12,7 @@ from mqis.views.console.journal import (
     search_journal,
 )
 from mqis.views.console.places import PlacesError
-from mqis.web.asking import PageRequest
+from mqis.web.page_requests import PageRequest
 
 
 def browse(request: PageRequest) -> Response:

@@ -10,12 +10,12 @@ from starlette.responses import RedirectResponse, Response
 
 from mqis.config.logs import details
 from mqis.runtime.peers import source_of
-from mqis.views.console.faults import MqisError, fault_of
 from mqis.views.console.places import ServerPlace
-from mqis.web.access import LogonError, log_on
-from mqis.web.admission import peer_of
-from mqis.web.asking import console_of, form_of
+from mqis.views.console.shown_errors import MqisError, fault_of
 from mqis.web.console import Console
+from mqis.web.page_requests import console_of, form_of
+from mqis.web.token_admission import peer_of
+from mqis.web.visitor_connection import LogonError, log_on
 
 audit = logging.getLogger("mqis.audit")
 

@@ -9,8 +9,8 @@ from starlette.responses import FileResponse, Response
 
 from mqis.views.console.pipeline import pipeline_page, report_file, table_rows
 from mqis.views.console.places import PlacesError
-from mqis.web.asking import PageRequest
-from mqis.web.guard import REPORT_POLICY
+from mqis.web.page_requests import PageRequest
+from mqis.web.request_guard import REPORT_POLICY
 
 
 def show(request: PageRequest) -> Response:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.views.console.faults import MqisError
 from mqis.views.console.places import PlacesError, ServerPlace
 from mqis.views.console.servers import log_of, server_list, server_page
+from mqis.views.console.shown_errors import MqisError
 from mqis.views.presentation.records import moment
-from mqis.web.asking import PageRequest
+from mqis.web.page_requests import PageRequest
 
 
 def browse(request: PageRequest) -> Response:

@@ -8,11 +8,11 @@ from http import HTTPStatus
 from starlette.responses import RedirectResponse, Response
 
 from mqis.config.logs import details
-from mqis.views.console.faults import MqisError, is_denied
+from mqis.views.console.shown_errors import MqisError, is_denied
 from mqis.views.presentation.records import moment
-from mqis.web.access import Visitors
-from mqis.web.admission import peer_of
-from mqis.web.asking import PageRequest, to_login
+from mqis.web.page_requests import PageRequest, to_login
+from mqis.web.token_admission import peer_of
+from mqis.web.visitor_connection import Visitors
 
 audit = logging.getLogger("mqis.audit")
 

@@ -9,17 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from mqis.views.console.charts import ChartPage
-from mqis.views.console.directory import Tally, counts
-from mqis.views.console.faults import MqisError
+from mqis.views.console.directory_pages import Tally, counts
 from mqis.views.console.paging import mentions
 from mqis.views.console.places import PlacesError
 from mqis.views.console.replication import ReplicationQuestion, replication_page
 from mqis.views.console.servers import exceptions_first
+from mqis.views.console.shown_errors import MqisError
 from mqis.views.console.status import EnterpriseStatus, counters
-from mqis.web.admission import peer_of
-from mqis.web.asking import PageRequest, console_of, to_login
 from mqis.web.console import Console, Visitor
-from mqis.web.live import TooManyListeners
+from mqis.web.live_updates import TooManyListeners
+from mqis.web.page_requests import PageRequest, console_of, to_login
+from mqis.web.token_admission import peer_of
 
 
 def overview(request: PageRequest) -> Response:

@@ -8,9 +8,8 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from mqis.config.logs import details
-from mqis.views.console.changes import FormError
-from mqis.views.console.directory import KINDS
-from mqis.views.console.faults import MqisError, is_denied
+from mqis.views.console.directory_pages import KINDS
+from mqis.views.console.shown_errors import MqisError, is_denied
 from mqis.views.console.undeletion import (
     CONDITIONS,
     NotDeleted,
@@ -20,11 +19,12 @@ from mqis.views.console.undeletion import (
     request_of,
     restore,
 )
+from mqis.views.console.visitor_changes import FormError
 from mqis.views.deletion.undelete_steps import UndeleteOutcome, Undeleting
 from mqis.views.presentation.records import moment
-from mqis.web.access import Visitors
-from mqis.web.admission import peer_of
-from mqis.web.asking import PageRequest, to_login
+from mqis.web.page_requests import PageRequest, to_login
+from mqis.web.token_admission import peer_of
+from mqis.web.visitor_connection import Visitors
 
 audit = logging.getLogger("mqis.audit")
 

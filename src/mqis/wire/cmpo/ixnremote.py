@@ -8,16 +8,10 @@ that a violation is a fault of the RPC runtime and never reaches a method.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from mqis.wire.cmpo.bindinfo import SIZE as BLOB_SIZE
-from mqis.wire.cmpo.codes import ResourceType, SessionRank, TeardownType
-from mqis.wire.cmpo.versions import (
-    BIND_VERSION_SET,
-    BOUND_VERSION_SET,
-    BindVersionSet,
-    BoundVersionSet,
-)
+from mqis.wire.cmpo.codes import ComProtocol, ResourceType, SessionRank, TeardownType
+from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import (
     CONTEXT_HANDLE,
@@ -31,9 +25,86 @@ from mqis.wire.ndr import (
     Parameters,
     Range,
     Ref,
+    Struct,
 )
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.reader import Reader
+from mqis.wire.rpc.interfaces import NDR20, InterfaceDescription, Operation, SyntaxId
+from mqis.wire.structure import Structure
+from mqis.wire.writer import Writer
+
+# --- BIND_INFO_BLOB (2.2.1): the protocols by which the sender can be reached ---------------------
+
+BLOB_SIZE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class BindInfo(Structure):
+    """u32 dwcbThisStruct = 8, u32 grbitComProtocols. Unknown bits are kept."""
+
+    NAME: ClassVar[str] = "BIND_INFO_BLOB"
+
+    protocols: ComProtocol
+
+    @classmethod
+    def decode(cls, reader: Reader) -> BindInfo:
+        size = reader.u32()
+        if size != BLOB_SIZE:
+            raise WireError(f"BIND_INFO_BLOB of {size} bytes, not {BLOB_SIZE}", reader.offset - 4)
+        return cls(ComProtocol(reader.u32()))
+
+    def encode(self, writer: Writer) -> None:
+        writer.u32(BLOB_SIZE)
+        writer.u32(self.protocols)
+
+    @property
+    def effective(self) -> ComProtocol:
+        """The protocols, or TCP if no bit is set (2.2.4)."""
+        return self.protocols or ComProtocol.IP_TCP
+
+
+# --- BIND_VERSION_SET and BOUND_VERSION_SET (2.2.2, 2.2.3) ----------------------------------------
+# The versions of three protocol levels. Level one is MS-CMPO itself, level two MS-CMP, level three
+# the protocol above (MS-DTCO).
+
+
+@dataclass(frozen=True, slots=True)
+class BindVersionSet:
+    """The versions that the caller supports."""
+
+    min_level_one: int
+    max_level_one: int
+    min_level_two: int
+    max_level_two: int
+    min_level_three: int
+    max_level_three: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundVersionSet:
+    """The versions that both partners support; all zero in requests and errors."""
+
+    level_one: int
+    level_two: int
+    level_three: int
+
+    NONE: ClassVar[BoundVersionSet]
+
+
+BoundVersionSet.NONE = BoundVersionSet(0, 0, 0)
+
+BIND_VERSION_SET = Struct(
+    BindVersionSet,
+    min_level_one=U32,
+    max_level_one=U32,
+    min_level_two=U32,
+    max_level_two=U32,
+    min_level_three=U32,
+    max_level_three=U32,
+)
+BOUND_VERSION_SET = Struct(BoundVersionSet, level_one=U32, level_two=U32, level_three=U32)
+
+
+# --- The calls of IXnRemote -----------------------------------------------------------------------
 
 SYNTAX = SyntaxId(Guid.parse("906b0ce0-c70b-1067-b317-00dd010662da"), 1)
 

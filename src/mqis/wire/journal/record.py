@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from mqis.wire.guid import Guid
+from mqis.wire.mqdsrp.change import DirectoryChange
+from mqis.wire.mqdsrp.messages import Message, decode_message
 from mqis.wire.mqqb.identifier import MessageIdentifier
+from mqis.wire.reader import Reader
 from mqis.wire.seqnum import SequenceNumber
 
 
@@ -65,3 +68,18 @@ class JournalRecord:
     object_id: Guid = Guid.NULL
     reason: str = ""
     body: bytes = b""
+
+
+# --- The decoder for the body of a journal record -------------------------------------------------
+
+
+def decode_body(record: JournalRecord) -> Message | DirectoryChange | None:
+    """Decodes the message or change in the body; returns None if the record has no body."""
+    if not record.body:
+        return None
+    if record.kind is RecordKind.MESSAGE:
+        return decode_message(record.body)
+    reader = Reader(record.body)
+    change = DirectoryChange.decode(reader)
+    reader.expect_end("the change")
+    return change

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqis.wire.guid import Guid
-from mqis.wire.mqds.query import (
+from mqis.wire.mqds.query_stubs import (
     COLUMN_SET,
     MAX_ENTRIES,
     RESTRICTION,
@@ -42,8 +42,7 @@ from mqis.wire.ndr import (
     Unique,
 )
 from mqis.wire.propvariant import PropVariant, VarType
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation, SyntaxId
 
 SYNTAX = SyntaxId(Guid.parse("77df7a80-f298-11d0-8358-00a024c480a8"), 1)
 

@@ -33,8 +33,7 @@ from mqis.wire.ndr import (
     Ref,
     Unique,
 )
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation, SyntaxId
 
 SYNTAX = SyntaxId(Guid.parse("708cca10-9569-11d1-b2a5-0060977d8118"), 1)
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from struct import Struct
+from struct import error as struct_error
 from typing import Final
 
-from mqis.wire.mqqb.fixed import pack
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 
@@ -88,3 +88,14 @@ class BaseHeader:
         )
         lifetime = self.time_to_reach_queue
         writer.bytes(pack(_FORM, VERSION, 0, flags, SIGNATURE, self.size, lifetime))
+
+
+# --- The packing of a header's fixed part in one step: a message has forty of these fields --------
+
+
+def pack(form: Struct, *values: int | bytes) -> bytes:
+    """Packs the values; raises ``ValueError`` if one does not fit, as a ``Writer`` does."""
+    try:
+        return form.pack(*values)
+    except struct_error as error:
+        raise ValueError(f"{values} do not fit in their fields: {error}") from None

@@ -14,8 +14,7 @@ from struct import Struct
 from typing import ClassVar, Final
 
 from mqis.wire.guid import Guid
-from mqis.wire.mqqb.baseheader import BASE_SIZE, SESSION_SIZE, BaseHeader
-from mqis.wire.mqqb.fixed import pack
+from mqis.wire.mqqb.baseheader import BASE_SIZE, SESSION_SIZE, BaseHeader, pack
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 

@@ -16,7 +16,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final
 
-from mqis.wire.mqqb.fixed import pack
+from mqis.wire.mqqb.baseheader import pack
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 
-from mqis.wire.mqqb.fixed import pack
+from mqis.wire.mqqb.baseheader import pack
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer
 

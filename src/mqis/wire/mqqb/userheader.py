@@ -18,8 +18,7 @@ from struct import Struct
 from typing import Final
 
 from mqis.wire.guid import Guid
-from mqis.wire.mqqb.baseheader import INFINITE
-from mqis.wire.mqqb.fixed import pack
+from mqis.wire.mqqb.baseheader import INFINITE, pack
 from mqis.wire.mqqb.queuename import ADMIN_KINDS, DESTINATION_KINDS, QueueKind, QueueName
 from mqis.wire.reader import Reader
 from mqis.wire.writer import Writer

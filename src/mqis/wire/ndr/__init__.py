@@ -17,18 +17,11 @@ A type is described once, from the parts below, and compiled for NDR20 (C706 cha
 """
 
 from mqis.wire.ndr.arrays import Conformant, ConformantVarying, Fixed, Varying
+from mqis.wire.ndr.context_handles import CONTEXT_HANDLE, GUID, ContextHandle
 from mqis.wire.ndr.description import Count, Description, Given
-from mqis.wire.ndr.errors import (
-    BAD_STUB_DATA,
-    ENUM_OUT_OF_RANGE,
-    INVALID_TAG,
-    NULL_REF_POINTER,
-    NdrError,
-)
-from mqis.wire.ndr.handles import CONTEXT_HANDLE, GUID, ContextHandle
 from mqis.wire.ndr.parameters import Parameters
 from mqis.wire.ndr.pointers import Full, Lazy, Ref, To, Unique
-from mqis.wire.ndr.propvariant import PROPVARIANT, PROPVARIANT_TYPE
+from mqis.wire.ndr.propvariant_codec import PROPVARIANT, PROPVARIANT_TYPE
 from mqis.wire.ndr.scalars import (
     BOOLEAN,
     BYTE,
@@ -53,7 +46,16 @@ from mqis.wire.ndr.scalars import (
     Enum,
     Range,
 )
-from mqis.wire.ndr.stream import MAX_COUNT, MAX_DEPTH
+from mqis.wire.ndr.stream import (
+    BAD_STUB_DATA,
+    ENUM_OUT_OF_RANGE,
+    INVALID_TAG,
+    MAX_COUNT,
+    MAX_DEPTH,
+    NULL_REF_POINTER,
+    NdrError,
+    Syntax,
+)
 from mqis.wire.ndr.strings import (
     ASTRING,
     LENIENT_WSTRING,
@@ -62,7 +64,6 @@ from mqis.wire.ndr.strings import (
     VaryingString,
 )
 from mqis.wire.ndr.structures import Struct
-from mqis.wire.ndr.syntax import Syntax
 from mqis.wire.ndr.unions import NO_DEFAULT, Choice, Union
 
 __all__ = [

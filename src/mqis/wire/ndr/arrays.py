@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
+from mqis.wire.ndr.array_elements import elements_of, measure_of
 from mqis.wire.ndr.description import (
     Codec,
     Conformance,
@@ -30,9 +31,7 @@ from mqis.wire.ndr.description import (
     flat_codec,
     widest,
 )
-from mqis.wire.ndr.elements import elements_of, measure_of
-from mqis.wire.ndr.stream import MAX_COUNT, ZEROS, Decoder, Encoder
-from mqis.wire.ndr.syntax import Dialect
+from mqis.wire.ndr.stream import MAX_COUNT, ZEROS, Decoder, Dialect, Encoder
 
 
 def expression_of(name: Expression | str | None) -> Expression | None:

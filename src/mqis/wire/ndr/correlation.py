@@ -15,7 +15,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from mqis.wire.ndr.description import Correlation, Count, Description, Given, Measure
-from mqis.wire.ndr.errors import NdrError
+from mqis.wire.ndr.stream import NdrError
 
 Wire = list[Any]
 #: Converts a Python value to wire values.

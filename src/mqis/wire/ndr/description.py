@@ -17,9 +17,16 @@ from dataclasses import dataclass, field
 from struct import error as struct_error
 from typing import Any, Generic, Literal, TypeVar
 
-from mqis.wire.ndr.errors import NdrError
-from mqis.wire.ndr.stream import NOTHING_GIVEN, ZEROS, Decoder, Encoder
-from mqis.wire.ndr.syntax import Dialect, Syntax, dialect_of
+from mqis.wire.ndr.stream import (
+    NOTHING_GIVEN,
+    ZEROS,
+    Decoder,
+    Dialect,
+    Encoder,
+    NdrError,
+    Syntax,
+    dialect_of,
+)
 
 T = TypeVar("T")
 #: The alignment of a type that is not known yet, and of arrays of it: see ``Lazy``.

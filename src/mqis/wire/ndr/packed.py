@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from mqis.wire.ndr.propvariant import blank_variants
-from mqis.wire.ndr.stream import FIRST_REFERENT, ZEROS
-from mqis.wire.ndr.syntax import Dialect, Syntax, dialect_of
+from mqis.wire.ndr.propvariant_codec import blank_variants
+from mqis.wire.ndr.stream import FIRST_REFERENT, ZEROS, Dialect, Syntax, dialect_of
 from mqis.wire.propvariant import MAX_STRING_UNITS, PACKED_SIZES, VarType
 
 #: A variant type and the value's packed bytes.

@@ -12,10 +12,16 @@ from typing import Any, Generic, TypeVar
 
 from mqis.wire.ndr.correlation import MemberScope, Wire
 from mqis.wire.ndr.description import Codec, Description, check_end
-from mqis.wire.ndr.errors import NdrError
-from mqis.wire.ndr.runs import DecodeStep, EncodeStep, layout
-from mqis.wire.ndr.stream import NOTHING_GIVEN, Decoder, Encoder
-from mqis.wire.ndr.syntax import Dialect, Syntax, dialect_of
+from mqis.wire.ndr.member_runs import DecodeStep, EncodeStep, layout
+from mqis.wire.ndr.stream import (
+    NOTHING_GIVEN,
+    Decoder,
+    Dialect,
+    Encoder,
+    NdrError,
+    Syntax,
+    dialect_of,
+)
 
 T = TypeVar("T")
 

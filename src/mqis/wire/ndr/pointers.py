@@ -29,9 +29,7 @@ from mqis.wire.ndr.description import (
     flat_codec,
     require_bound,
 )
-from mqis.wire.ndr.errors import NULL_REF_POINTER
-from mqis.wire.ndr.stream import MAX_DEPTH, Decoder, Encoder
-from mqis.wire.ndr.syntax import Dialect
+from mqis.wire.ndr.stream import MAX_DEPTH, NULL_REF_POINTER, Decoder, Dialect, Encoder
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,7 @@ from struct import calcsize
 from typing import Any
 
 from mqis.wire.ndr.description import ArrayForm, Codec, Description, Flat, flat_codec
-from mqis.wire.ndr.errors import ENUM_OUT_OF_RANGE
-from mqis.wire.ndr.stream import Decoder, Encoder
-from mqis.wire.ndr.syntax import Dialect
+from mqis.wire.ndr.stream import ENUM_OUT_OF_RANGE, Decoder, Dialect, Encoder
 
 
 @dataclass(frozen=True, eq=False)

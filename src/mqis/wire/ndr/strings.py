@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mqis.wire.ndr.array_elements import utf16, utf16_units
 from mqis.wire.ndr.arrays import align, correlations_of
 from mqis.wire.ndr.description import (
     Codec,
@@ -24,10 +25,7 @@ from mqis.wire.ndr.description import (
     Given,
     Measure,
 )
-from mqis.wire.ndr.elements import utf16, utf16_units
-from mqis.wire.ndr.errors import NdrError
-from mqis.wire.ndr.stream import MAX_COUNT, ZEROS, Decoder, Encoder
-from mqis.wire.ndr.syntax import Dialect
+from mqis.wire.ndr.stream import MAX_COUNT, ZEROS, Decoder, Dialect, Encoder, NdrError
 
 
 @dataclass(frozen=True, eq=False)

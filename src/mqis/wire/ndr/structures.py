@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 
 from mqis.wire.ndr.correlation import MemberScope, Wire
 from mqis.wire.ndr.description import Codec, Conformance, Description, Flat, flat_codec, widest
-from mqis.wire.ndr.runs import DecodeStep, EncodeStep, Run, layout
-from mqis.wire.ndr.stream import ZEROS, Decoder, Encoder
-from mqis.wire.ndr.syntax import Dialect
+from mqis.wire.ndr.member_runs import DecodeStep, EncodeStep, Run, layout
+from mqis.wire.ndr.stream import ZEROS, Decoder, Dialect, Encoder
 
 T = TypeVar("T")
 

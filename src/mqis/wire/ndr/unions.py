@@ -24,9 +24,7 @@ from mqis.wire.ndr.description import (
     require_bound,
     widest,
 )
-from mqis.wire.ndr.errors import INVALID_TAG
-from mqis.wire.ndr.stream import Decoder, Encoder
-from mqis.wire.ndr.syntax import Dialect
+from mqis.wire.ndr.stream import INVALID_TAG, Decoder, Dialect, Encoder
 
 
 @dataclass(frozen=True, slots=True)

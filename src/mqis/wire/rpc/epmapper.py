@@ -22,9 +22,8 @@ from mqis.wire.ndr import (
     Unique,
     VaryingString,
 )
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation, SyntaxId
 from mqis.wire.rpc.mgmt import INTERFACE_ID, InterfaceId
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import SyntaxId
 from mqis.wire.rpc.tower import MAX_TOWER
 
 MAX_ENTRIES = 500

@@ -18,8 +18,7 @@ from mqis.wire.ndr import (
     Struct,
     Unique,
 )
-from mqis.wire.rpc.operation import InterfaceDescription, Operation
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import InterfaceDescription, Operation, SyntaxId
 
 MAX_STATISTICS = 50
 MAX_PRINCIPAL = 4096

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.rpc.bodies import (
+from mqis.wire.rpc.pdu_bodies import (
     AlterContext,
     AlterContextResp,
     Auth3,
@@ -28,13 +28,13 @@ from mqis.wire.rpc.bodies import (
     Response,
     Shutdown,
 )
-from mqis.wire.rpc.fields import Fields
-from mqis.wire.rpc.header import (
+from mqis.wire.rpc.pdu_header import (
     DREP,
     FIRST_LAST,
     HEADER_SIZE,
     VERSION,
     VERSION_MINOR,
+    Fields,
     Header,
     PacketType,
     PfcFlags,

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.reader import Reader
-from mqis.wire.rpc.syntax import NDR20, SyntaxId
+from mqis.wire.rpc.interfaces import NDR20, SyntaxId
 from mqis.wire.writer import Writer
 
 MAX_FLOORS = 6

@@ -14,9 +14,8 @@ from enum import IntEnum
 
 from mqis.wire.errors import WireError
 from mqis.wire.reader import Reader
-from mqis.wire.rpc.fields import Fields
-from mqis.wire.rpc.header import DREP
-from mqis.wire.rpc.syntax import SyntaxId
+from mqis.wire.rpc.interfaces import SyntaxId
+from mqis.wire.rpc.pdu_header import DREP, Fields
 
 SIGNATURE = bytes.fromhex("8ae3137102f43671")
 #: The greatest distance of a trailer's start from the end; it holds three small commands.

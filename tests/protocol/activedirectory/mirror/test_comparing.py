@@ -6,10 +6,10 @@ from mqis.protocol.activedirectory.importing import NO_SITE, kept_objects
 from mqis.protocol.activedirectory.mirror.comparing import changed_properties
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.mqds.values import props
 from mqis.wire.propvariant import Value
 from mqis.wire.seqnum import SequenceNumber
 

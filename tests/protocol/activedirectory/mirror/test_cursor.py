@@ -20,7 +20,7 @@ from mqis.protocol.activedirectory.mirror.cursor import (
     read_cursor,
 )
 from mqis.protocol.errors import StorageError
-from mqis.storage.memory import MemoryStore
+from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 
 SERVER = ServerIdentity(Guid(b"I" * 16), "dc1.corp.example", 1000, Guid(b"D" * 16))

@@ -31,9 +31,9 @@ from mqis.protocol.directory.types.catalogue import (
     by_type,
     ids_where,
 )
-from mqis.protocol.directory.types.checks import check_of, refusal_of
-from mqis.protocol.directory.types.columns import PropertyRole, Takes, ValueMeaning, WriteRule
-from mqis.protocol.directory.types.row import PropertyRow
+from mqis.protocol.directory.types.property_row import PropertyRow
+from mqis.protocol.directory.types.row_columns import PropertyRole, Takes, ValueMeaning, WriteRule
+from mqis.protocol.directory.types.value_checks import check_of, refusal_of
 from mqis.protocol.directory.write_mapping import on_create, on_update
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

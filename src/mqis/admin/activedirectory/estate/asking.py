@@ -21,7 +21,7 @@ from mqis.protocol.ldap.errors import LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapDirectory, LdapQuery
 from mqis.protocol.ldap.urls import GLOBAL_CATALOGUE_PORT, GLOBAL_CATALOGUE_TLS_PORT, LdapUrl
 from mqis.runtime.activedirectory.reading import ForestReader
-from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import SearchScope

@@ -23,9 +23,9 @@ from mqis.protocol.activedirectory.estate.facts import (
 )
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
 from mqis.protocol.activedirectory.estate.sight import EstateSight, name_of
-from mqis.protocol.directory.certificates import certificates_of
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
-from mqis.protocol.directory.service import ServiceAttributes
+from mqis.protocol.directory.user_certificates import certificates_of
 from mqis.protocol.ports import View
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

@@ -14,7 +14,7 @@ from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapRefused, LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
-from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.runtime.ldap.searching import SearchOutcome
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

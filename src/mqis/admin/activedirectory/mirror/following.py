@@ -15,8 +15,8 @@ from mqis.protocol.activedirectory.forest import Forest
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.errors import LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
-from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.tls import TlsError
+from mqis.runtime.ldap.failover import LdapDirectoryClient
+from mqis.runtime.ldap.settings import TlsError
 from mqis.wire.ldap import controls
 
 #: Seconds between two rounds without a notification, and between a wake-up and its round: the

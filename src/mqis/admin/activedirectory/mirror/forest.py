@@ -16,7 +16,7 @@ from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapError, LdapRefused
 from mqis.runtime.activedirectory.estate import EstateReader
 from mqis.runtime.activedirectory.reading import ForestReader, Skipped, Unfit
-from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.wire.guid import Guid
 from mqis.wire.ldap import controls
 from mqis.wire.ldap.codes import ResultCode

@@ -57,7 +57,7 @@ from mqis.protocol.ldap.ports import LdapQuery
 from mqis.protocol.ports import Store, View
 from mqis.runtime.activedirectory.estate import IN_ORDER, EstateReader
 from mqis.runtime.activedirectory.reading import ForestReader
-from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.filters import Equality, Or

@@ -23,8 +23,8 @@ from mqis.protocol.errors import StorageError
 from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ports import Store
 from mqis.runtime.activedirectory.reading import read_forest
-from mqis.runtime.journal import JournalThread
-from mqis.runtime.ldap.directory import LdapDirectoryClient
+from mqis.runtime.journal_thread import JournalThread
+from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.storage.journal.belonging import belonging_fault
 from mqis.storage.journal.journal import Journal
 from mqis.storage.journal.keeping import Keeper

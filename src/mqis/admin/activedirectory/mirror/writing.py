@@ -30,13 +30,13 @@ from mqis.protocol.directory.ownership import machine_of
 from mqis.protocol.directory.write_mapping import named
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import Transaction, View
-from mqis.protocol.replication.journaling import unsent_record
+from mqis.protocol.replication.outgoing_changes import unsent_record
 from mqis.runtime.entropy import SystemEntropy
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 
 #: Machines before queues, everything before the links that refer to it; removed the other way.
 WRITE_ORDER = (

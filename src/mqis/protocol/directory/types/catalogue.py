@@ -19,8 +19,8 @@ from mqis.protocol.directory.types import (
     site,
     user,
 )
-from mqis.protocol.directory.types.columns import PropertyRole, Takes
-from mqis.protocol.directory.types.row import Compute, PropertyRow
+from mqis.protocol.directory.types.property_row import Compute, PropertyRow
+from mqis.protocol.directory.types.row_columns import PropertyRole, Takes
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqis.protocol.directory.types.row import Compute, ObjectLookup, StoredObject
+from mqis.protocol.directory.types.property_row import Compute, ObjectLookup, StoredObject
 from mqis.protocol.security.information import SecurityInformation
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mqis.protocol.directory.types.columns import IGNORE, UNLISTED, Takes
 from mqis.protocol.directory.types.ldap import FIND, AttributeSyntax, Ldap, Unkept
-from mqis.protocol.directory.types.row import PropertyRow
+from mqis.protocol.directory.types.property_row import PropertyRow
+from mqis.protocol.directory.types.row_columns import IGNORE, UNLISTED, Takes
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId as P
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mqis.protocol.directory.types.columns import (
+from mqis.protocol.directory.types.ldap import CHANGE, FIND, NONE, AttributeSyntax, Ldap, Unkept
+from mqis.protocol.directory.types.property_row import PropertyRow
+from mqis.protocol.directory.types.row_columns import (
     APPLY,
     IGNORE,
     INVALID,
@@ -11,8 +13,6 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.ldap import CHANGE, FIND, NONE, AttributeSyntax, Ldap, Unkept
-from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.keys import BASE_PROVIDER, ENHANCED_AES_PROVIDER, ENHANCED_PROVIDER
 from mqis.wire.mqds.propid import PropId as P
 from mqis.wire.propvariant import Value

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from mqis.protocol.directory.types.columns import (
+from mqis.protocol.directory.types.computing import given_name
+from mqis.protocol.directory.types.ldap import ALL, FIND, KEEP, AttributeSyntax, Ldap
+from mqis.protocol.directory.types.property_row import (
+    Compute,
+    ObjectLookup,
+    PropertyRow,
+    StoredObject,
+)
+from mqis.protocol.directory.types.row_columns import (
     APPLY,
     IGNORE,
     INVALID,
@@ -11,9 +19,6 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.computing import given_name
-from mqis.protocol.directory.types.ldap import ALL, FIND, KEEP, AttributeSyntax, Ldap
-from mqis.protocol.directory.types.row import Compute, ObjectLookup, PropertyRow, StoredObject
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P

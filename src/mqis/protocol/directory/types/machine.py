@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from mqis.protocol.directory.types.columns import (
-    APPLY,
-    IGNORE,
-    INVALID,
-    UNLIMITED,
-    UNLISTED,
-    PropertyRole,
-    Takes,
-    ValueMeaning,
-)
 from mqis.protocol.directory.types.computing import given_name, owner, security_information
 from mqis.protocol.directory.types.ldap import ALL, FIND, KEEP, NONE, AttributeSyntax, Ldap, Unkept
 from mqis.protocol.directory.types.machine_values import (
@@ -28,7 +18,17 @@ from mqis.protocol.directory.types.machine_values import (
     store_routing,
     store_service,
 )
-from mqis.protocol.directory.types.row import NotificationPlace, PropertyRow
+from mqis.protocol.directory.types.property_row import NotificationPlace, PropertyRow
+from mqis.protocol.directory.types.row_columns import (
+    APPLY,
+    IGNORE,
+    INVALID,
+    UNLIMITED,
+    UNLISTED,
+    PropertyRole,
+    Takes,
+    ValueMeaning,
+)
 from mqis.wire.mqds.keys import BASE_PROVIDER, ENHANCED_PROVIDER
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P

@@ -6,14 +6,14 @@ element of PROPID_QM_SITE_IDS (222), which alone is stored.
 
 from __future__ import annotations
 
-from mqis.protocol.directory.service import ServiceAttributes
+from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.types.computing import guids_of
-from mqis.protocol.directory.types.row import Compute, ObjectLookup, StoredObject
+from mqis.protocol.directory.types.property_row import Compute, ObjectLookup, StoredObject
 from mqis.wire.guid import Guid
+from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import PublicKeys
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.mqds.values import props
 from mqis.wire.propertybag import Properties
 from mqis.wire.propvariant import PropVariant, Value
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mqis.protocol.directory.types.columns import (
+from mqis.protocol.directory.types.ldap import FIND, NONE, AttributeSyntax, Ldap
+from mqis.protocol.directory.types.property_row import PropertyRow
+from mqis.protocol.directory.types.row_columns import (
     APPLY,
     IGNORE,
     UNLISTED,
@@ -10,8 +12,6 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.ldap import FIND, NONE, AttributeSyntax, Ldap
-from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.propid import PropId as P
 
 NETWORK_PROTOCOLS = {1: "IP", 3: "IPX", 5: "foreign"}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from mqis.protocol.directory.types.columns import (
+from mqis.protocol.directory.types.computing import given_name, security_information
+from mqis.protocol.directory.types.ldap import ALL, FIND, NONE, AttributeSyntax, Ldap, Unkept
+from mqis.protocol.directory.types.property_row import PropertyRow
+from mqis.protocol.directory.types.row_columns import (
     APPLY,
     IGNORE,
     INVALID,
@@ -11,9 +14,6 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.computing import given_name, security_information
-from mqis.protocol.directory.types.ldap import ALL, FIND, NONE, AttributeSyntax, Ldap, Unkept
-from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mqis.protocol.directory.types.columns import (
+from mqis.protocol.directory.types.ldap import CHANGE, FIND, AttributeSyntax, Ldap
+from mqis.protocol.directory.types.property_row import PropertyRow
+from mqis.protocol.directory.types.row_columns import (
     APPLY,
     IGNORE,
     UNLISTED,
@@ -10,8 +12,6 @@ from mqis.protocol.directory.types.columns import (
     Takes,
     ValueMeaning,
 )
-from mqis.protocol.directory.types.ldap import CHANGE, FIND, AttributeSyntax, Ldap
-from mqis.protocol.directory.types.row import PropertyRow
 from mqis.wire.mqds.propid import PropId as P
 
 # property, effect of a client's create, of its update, right that it takes, other columns

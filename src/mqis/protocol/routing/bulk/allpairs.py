@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import dijkstra
 
 from mqis.protocol.routing.bulk.sitegraph import Ints, SiteGraph, Vertices
-from mqis.protocol.routing.table import UNREACHABLE
+from mqis.protocol.routing.routing_table import UNREACHABLE
 
 #: Destinations per block: their rows stay in the processor's caches.
 _BLOCK = 128

@@ -14,7 +14,7 @@ import numpy as np
 
 from mqis.protocol.routing.bulk.allpairs import AllPairsRoutes
 from mqis.protocol.routing.bulk.sitegraph import AdjacencyRows, Ints, Vertices
-from mqis.protocol.routing.table import UNREACHABLE
+from mqis.protocol.routing.routing_table import UNREACHABLE
 
 _NEVER = np.iinfo(np.int64).max // 2
 

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mqis.protocol.routing.bulk.allpairs import AllPairsRoutes
+from mqis.protocol.routing.bulk.gate_routes import GateWalks, entries, walk_on
 from mqis.protocol.routing.bulk.gates import Gates, Roots
 from mqis.protocol.routing.bulk.repair import EdgeCosts, Repair, RouteChanges, above
 from mqis.protocol.routing.bulk.sitegraph import Ints, SiteGraph, Vertices
-from mqis.protocol.routing.bulk.walks import GateWalks, entries, walk_on
-from mqis.protocol.routing.table import UNREACHABLE
+from mqis.protocol.routing.routing_table import UNREACHABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from mqis.runtime.histogram import Histogram
-from mqis.server.monitoring.gather import status_in
-from mqis.server.monitoring.metrics.catalogue import Metric, MetricKind, Samples
-from mqis.server.monitoring.metrics.values import families
-from mqis.server.monitoring.sources import Sources
+from mqis.server.monitoring.metrics.all_metrics import Metric, MetricKind, Samples
+from mqis.server.monitoring.metrics.metric_values import families
+from mqis.server.monitoring.status_gathering import status_in
+from mqis.server.monitoring.status_sources import Sources
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from cryptography import x509
 
 from mqis.config.sections import Config
-from mqis.server.monitoring.metrics import catalogue as c
+from mqis.server.monitoring.metrics import all_metrics as c
 from mqis.server.monitoring.resources import disk_free
 
 Family = tuple[c.Metric, c.Samples]

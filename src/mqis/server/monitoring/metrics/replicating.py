@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 from mqis.protocol.ports import View
-from mqis.protocol.queueing.names import canonical
+from mqis.protocol.queueing.replication_queue import canonical
 from mqis.protocol.replication.effects import RefusalReason
-from mqis.server.monitoring.metrics import catalogue as c
-from mqis.server.monitoring.sources import Sources
+from mqis.server.monitoring.metrics import all_metrics as c
 from mqis.server.monitoring.status import ServerStatus
+from mqis.server.monitoring.status_sources import Sources
 from mqis.server.replication import ReplicationService
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber

@@ -1,0 +1,261 @@
+"""Takes a backup while the server runs.
+
+The database makes a consistent copy of the store. The copy is checked, and packed with
+configuration, accounts and key. The file is read back before it gets its final name, which is a
+new one: only ``force`` replaces a file that exists, and only if that is a backup too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import chain, count
+from pathlib import Path
+
+from mqis import __version__
+from mqis.admin.backup.backup_file import MODE, Archive, digest_of, explained, write_archive
+from mqis.admin.backup.manifest import (
+    SECRETS,
+    BackupError,
+    Content,
+    Manifest,
+    PartitionEntry,
+)
+from mqis.config.file import ConfigError
+from mqis.config.sections import Config, ConfiguredRole
+from mqis.config.stores import open_store, without_passwords
+from mqis.files import flush_directory, make_private_directory
+from mqis.protocol.directory.export_format import ORDER
+from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.ports import View
+from mqis.protocol.replication.admission import owns
+from mqis.server.identity import identify, server_name
+from mqis.storage.copying import copy_to_file
+from mqis.storage.database import DatabaseStore
+from mqis.storage.outbox import last_lsn
+from mqis.storage.schema import VERSION
+from mqis.storage.sqlite import SqliteStore
+from mqis.wire.mqds.objecttype import ObjectType
+
+SUFFIX = ".mqisbackup"
+#: The ends of a name that can only be a directory's.
+_DIRECTORY_ENDS = ("/", "/.", "/..")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A backup that was written and read back."""
+
+    path: Path
+    size: int
+    manifest: Manifest
+
+
+def take_backup(
+    config: Config,
+    to: str | Path,
+    config_file: Path | None,
+    *,
+    secrets: bool = True,
+    force: bool = False,
+) -> Taken:
+    """Writes a backup to the file or directory ``to``; without ``config_file``, store only."""
+    now = datetime.now(UTC)
+    target = _place(to, f"{server_name(config)}-{now:%Y%m%dT%H%M%SZ}")
+    _refuse_occupied(target, force=force)
+    with _staging(target) as staging:
+        files = _gather(config, staging, config_file, secrets=secrets)
+        manifest = _describe(config, files[Content.STORE], now)
+        manifest = replace(manifest, files=tuple(digest_of(path) for path in files.values()))
+        draft = staging / "draft"
+        with explained(target):
+            write_archive(draft, manifest, files)
+        Archive(draft).verify()
+        with explained(target):
+            size = draft.stat().st_size
+            _publish(draft, target, force=force)
+            flush_directory(target.parent)
+    return Taken(target, size, manifest)
+
+
+# --- place ----------------------------------------------------------------------------------------
+
+
+def _place(to: str | Path, name: str) -> Path:
+    """The file to write: ``to`` itself, or a new file in the directory that it names.
+
+    A name that ends in a slash is a directory, which is made if it is missing.
+    """
+    target = Path(to)
+    if str(to).endswith(_DIRECTORY_ENDS):
+        with explained(target):
+            make_private_directory(target)
+    if not target.is_dir():
+        return target
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(path for each in names if not os.path.lexists(path := target / f"{each}{SUFFIX}"))
+
+
+def _refuse_occupied(target: Path, *, force: bool) -> None:
+    if not os.path.lexists(target):
+        return
+    if target.exists() and not target.is_file():
+        raise BackupError(f"{target}: is neither a file nor a directory; name another place")
+    try:
+        Archive(target)
+    except BackupError as error:
+        raise BackupError(
+            f"{target}: this file exists already and is not an intact backup, so nothing replaces "
+            "it; name another file or a directory"
+        ) from error
+    if not force:
+        raise BackupError(
+            f"{target}: this backup exists already; name another file or a directory, or replace "
+            "it with --force"
+        )
+
+
+def _publish(draft: Path, target: Path, *, force: bool) -> None:
+    """Gives the draft its final name; a file that came to be there meanwhile is not replaced."""
+    if force:
+        _refuse_occupied(target, force=True)
+        draft.replace(target)
+        return
+    try:
+        os.link(draft, target)
+    except FileExistsError:
+        _refuse_occupied(target, force=False)
+    except OSError:  # a file system without hard links
+        _refuse_occupied(target, force=False)
+        draft.rename(target)
+
+
+@contextmanager
+def _staging(target: Path) -> Iterator[Path]:
+    """A staging directory beside the target; files of an interrupted backup are deleted."""
+    staging = target.with_name(f".{target.name}.part")
+    with explained(target):
+        staging.mkdir(mode=0o700, exist_ok=True)
+        lock = os.open(staging, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise BackupError(f"{target}: another process is writing this backup") from error
+        for left in staging.iterdir():
+            left.unlink()
+        yield staging
+    finally:
+        os.close(lock)
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _gather(
+    config: Config, staging: Path, config_file: Path | None, *, secrets: bool
+) -> dict[str, Path]:
+    """Copies all files into the staging directory; returns them by their names in the backup."""
+    files: dict[str, Path] = {Content.STORE: staging / Content.STORE}
+    copy_of_store(config.store.url, files[Content.STORE])
+    if config_file is None:
+        return files
+    sources = {
+        Content.CONFIG: config_file,
+        Content.ACCOUNTS: Path(config.security.accounts),
+        Content.KEY: Path(config.replication.key),
+    }
+    if config.security.keytab:
+        sources[Content.KEYTAB] = Path(config.security.keytab)
+    for content, source in sources.items():
+        if content in SECRETS and (not secrets or not source.exists()):
+            continue
+        data = _read(source)
+        if content is Content.CONFIG and not secrets:
+            text = data.decode("utf-8", "surrogateescape")
+            data = without_passwords(text).encode("utf-8", "surrogateescape")
+        files[content] = staging / content
+        with explained(files[content]):
+            number = os.open(files[content], os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+            with os.fdopen(number, "wb") as out:
+                out.write(data)
+    return files
+
+
+def copy_of_store(url: str, path: Path) -> None:
+    """Makes a consistent, checked copy of a store that may be in use."""
+    with closing(open_store(url)) as store:
+        if not isinstance(store, DatabaseStore):
+            raise BackupError("a store in memory cannot be backed up: use a file or a database")
+        copy_to_file(store, path)
+    path.chmod(MODE)
+    with closing(SqliteStore(path, create=False)) as copy:
+        faults = copy.check()
+    if faults:
+        raise BackupError(
+            f"the store is damaged and cannot be backed up: {faults[0]}; 'mqis store check' lists "
+            "all faults, and an older backup may be intact"
+        )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BackupError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+# --- manifest -------------------------------------------------------------------------------------
+
+
+def _describe(config: Config, store: Path, now: datetime) -> Manifest:
+    """Makes the manifest from the copy, so that it matches the copied store."""
+    kind = "postgresql" if config.store.url.startswith("postgres") else "sqlite"
+    with closing(SqliteStore(store, create=False)) as copy:
+        with copy.reading() as rows:
+            lsn = last_lsn(rows)
+        with copy.read() as view:
+            root = enterprise(view)
+            machine = view.find(ObjectType.MACHINE, server_name(config))
+            return Manifest(
+                created=now.isoformat(timespec="seconds"),
+                mqis=__version__,
+                enterprise="" if root is None else root.path or "",
+                server=server_name(config),
+                role=config.server.role.value,
+                site=config.server.site,
+                id="" if machine is None else str(machine.id),
+                kind=kind,
+                schema=VERSION,
+                journal_lsn=lsn,
+                objects={kind.label: view.count(kind) for kind in ORDER if view.count(kind)},
+                partitions=tuple(numbers_of(config, view)),
+            )
+
+
+def numbers_of(config: Config, view: View) -> Iterator[PartitionEntry]:
+    """The numbers of each partition, and whether the server is its authority."""
+    me = None
+    if config.server.role is not ConfiguredRole.NONE:
+        try:
+            me = identify(config, view)
+        except ConfigError:
+            me = None  # a server that has not received its directory yet
+    for state in view.partitions():
+        site = view.get(ObjectType.SITE, state.id)
+        name = "enterprise" if state.id == ENTERPRISE_PARTITION else str(state.id)
+        yield PartitionEntry(
+            str(state.id),
+            name if site is None else site.path or name,
+            state.owner,
+            me is not None and owns(view, me, state.id),
+            str(state.last_seq),
+            str(state.purged_seq),
+        )

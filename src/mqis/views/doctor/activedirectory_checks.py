@@ -1,0 +1,50 @@
+"""Checks of a server whose store is an Active Directory: the connection, the account, its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from mqis.config.file import ConfigError
+from mqis.config.sections import Config
+from mqis.findings import Area, Finding
+from mqis.protocol.errors import DirectoryError
+from mqis.runtime.activedirectory.store import ActiveDirectoryStore
+from mqis.server.directory_server import ServeError, find_place
+from mqis.server.pass_through import open_directory
+from mqis.wire.mqds.objecttype import ObjectType
+
+_DIRECTORY = Area("active directory")
+
+
+def check(config: Config) -> Iterator[Finding]:
+    """Connects as the server does, and reads what it needs when it starts."""
+    try:
+        store = open_directory(config)
+    except ConfigError as error:
+        yield _DIRECTORY.error(str(error), "docs/pass-through.md explains the settings")
+        return
+    with closing(store):
+        yield from _connection(config, store)
+
+
+def _connection(config: Config, store: ActiveDirectoryStore) -> Iterator[Finding]:
+    faults = store.check()
+    if faults:
+        todo = "check store.url, store.user and the network; then run this again"
+        yield _DIRECTORY.error(faults[0], todo)
+        return
+    yield _DIRECTORY.ok(f"{store.connection.where} answers")
+    for defect in store.schema_defects():
+        yield _DIRECTORY.error(defect, "docs/pass-through.md has the rights of the account")
+    try:
+        place = find_place(config, store)
+        with store.read() as view:
+            machines, queues = (view.count(t) for t in (ObjectType.MACHINE, ObjectType.QUEUE))
+    except (ConfigError, ServeError, DirectoryError) as error:
+        yield _DIRECTORY.error(str(error), "set server.name or server.site")
+        return
+    yield _DIRECTORY.ok(
+        f"the account reads {machines:,} machines and {queues:,} queues; this server is in "
+        f"{place.site.path}"
+    )
