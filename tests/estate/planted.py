@@ -230,9 +230,7 @@ def sound() -> list[AddEntry]:
         alias("to-orders", f"PUBLIC={guid(32)}"),
         alias("to-private", f"PRIVATE={guid(17)}\\0000000a"),
         alias("to-elsewhere", "DIRECT=HTTPS://host.example/msmq/orders"),
-        distribution_list(
-            "all", f"CN=orders,CN=msmq,CN=WS1,{OU}", f"CN=to-orders,{OU}", f"CN=all,{OU}"
-        ),
+        distribution_list("all", f"CN=orders,CN=msmq,CN=WS1,{OU}", f"CN=to-orders,{OU}"),
     ]
 
 
