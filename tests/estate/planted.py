@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
+from mqis.protocol.activedirectory.recipients import FORMAT_NAME
 from mqis.protocol.activedirectory.rights import to_active_directory
 from mqis.protocol.security.masks import QueueRights, generic_mapping
 from mqis.wire.guid import Guid
@@ -173,6 +174,20 @@ def link(one: Guid, two: Guid, *gates: str) -> AddEntry:
     )
 
 
+def alias(name: str, format_name: str) -> AddEntry:
+    return made(f"CN={name},{OU}", "top", "msMQ-Custom-Recipient", **{FORMAT_NAME: format_name})
+
+
+def _member_of(entry: AddEntry, *lists: str) -> AddEntry:
+    """With the names of lists, which a directory adds by itself."""
+    names = tuple(f"CN={name},{OU}".encode() for name in lists)
+    return AddEntry(entry.name, (*entry.attributes, ("memberOf", names)))
+
+
+def distribution_list(name: str, *members: str) -> AddEntry:
+    return made(f"CN={name},{OU}", "top", "group", objectGUID=guid(60), member=members)
+
+
 def user(name: str, days: int) -> AddEntry:
     classes = "top", "person", "organizationalPerson", "user"
     sid = Sid(5, (21, 1, 2, 3, 2000 + days)).to_bytes()
@@ -208,10 +223,14 @@ def sound() -> list[AddEntry]:
             for n in (1, 2, 3)
             for entry in settings(f"SRV{n}", guid(n), guid(16 + n), f"SRV{n}")
         ),
-        queue("orders", "WS1", 32),
+        _member_of(queue("orders", "WS1", 32), "all", "mixed"),
         link(BERLIN, PARIS, "SRV1", "SRV2"),
         link(BERLIN, ROM, "SRV1", "SRV3"),
         user("alice", 100),
+        alias("to-orders", f"PUBLIC={guid(32)}"),
+        alias("to-private", f"PRIVATE={guid(17)}\\0000000a"),
+        alias("to-elsewhere", "DIRECT=HTTPS://host.example/msmq/orders"),
+        distribution_list("all", f"CN=orders,CN=msmq,CN=WS1,{OU}", f"CN=to-orders,{OU}"),
     ]
 
 
@@ -264,6 +283,12 @@ def faults() -> dict[str, list[AddEntry]]:
                 "mSMQMigratedUser",
                 mSMQUserSid=NOBODY.to_bytes(),
                 **certified(200),
+            )
+        ],
+        "alias_to_nowhere": [alias("lost", f"PUBLIC={guid(98)}")],
+        "bad_list_member": [
+            distribution_list(
+                "mixed", f"CN=orders,CN=msmq,CN=WS1,{OU}", f"CN=Guest,CN=Users,{ROOT}"
             )
         ],
         "address_outside_site": [computer("WS3", "10.2.0.9"), machine("WS3", 47, BERLIN)],

@@ -18,6 +18,7 @@ SCRIPT = ROOT / "tools/samba_domain.sh"
 LOADER = Path(__file__).with_name("samba_ldif.py")
 TEMPLATE = ROOT / ".build/samba-domain"
 MISSING_EXIT = 3
+_GIVEN = ("objectSid", "memberOf")
 USER, PASSWORD = "Administrator@corp.example", "Passw0rd.1"
 
 
@@ -57,10 +58,10 @@ def load_ldif(directory: Path, file: Path) -> str:
 
 
 def load_entries(directory: Path, entries: Iterable[AddEntry]) -> None:
-    """Loads entries without their SIDs, which a directory chooses itself."""
+    """Loads entries without what a directory writes itself: SIDs and the lists of a member."""
     file = directory / "estate.ldif"
     given = (
-        AddEntry(entry.name, tuple(row for row in entry.attributes if row[0] != "objectSid"))
+        AddEntry(entry.name, tuple(row for row in entry.attributes if row[0] not in _GIVEN))
         for entry in entries
     )
     file.write_text("".join(write_ldif(given)), "utf-8")

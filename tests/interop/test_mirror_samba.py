@@ -111,6 +111,10 @@ async def add(client: LdapDirectoryClient, name: str) -> None:
     await client.apply(AddEntry(f"CN={name},{HOST}", QUEUE))
 
 
+def account(name: str) -> AttributeChange:
+    return AttributeChange(ModifyKind.REPLACE, "sAMAccountName", (f"{name}$".encode(),))
+
+
 @pytest.mark.parametrize("reader", [False, True], ids=["administrator", "plain account"])
 def test_rounds(domain: Path, *, reader: bool) -> None:
     async def test() -> None:
@@ -135,10 +139,17 @@ def test_rounds(domain: Path, *, reader: bool) -> None:
         await admin.apply(RenameEntry(f"CN=WS1,{OU}", "CN=WS1x"))
         await mirror.round()
         assert held(store) == await whole(domain)
+        # A machine is called by the account of its computer, not by its entry.
+        with store.read() as view:
+            assert view.find(ObjectType.MACHINE, "WS1") is not None
+        await admin.apply(ModifyEntry(f"CN=WS1x,{OU}", (account("WS1x"),)))
+        await mirror.round()
+        assert held(store) == await whole(domain)
         with store.read() as view:
             names = [obj.path for obj in view.objects(ObjectType.QUEUE)]
         assert names == ["ws1x\\orders"]
         await admin.apply(RenameEntry(f"CN=WS1x,{OU}", "CN=WS1"))
+        await admin.apply(ModifyEntry(f"CN=WS1,{OU}", (account("WS1"),)))
         await mirror.round()
         assert (await mirror.round()).counts.written == 0
         assert held(store) == await whole(domain)

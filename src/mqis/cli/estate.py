@@ -15,13 +15,14 @@ from mqis.admin.activedirectory.estate.sources import (
     check_ldif,
     entries_of,
     read_entries,
+    resolve_recipient,
 )
 from mqis.admin.activedirectory.estate.stored import check_stored
 from mqis.cli.findings import LimitOption, estate_json, show_report
 from mqis.cli.ldap_login import LdapLogonOptions, is_ldap_url
 from mqis.cli.localpaths import refuse_uri
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, spread, store_url
-from mqis.cli.output import print_error, print_json
+from mqis.cli.output import print_error, print_json, say
 from mqis.files import output_file
 from mqis.findings import CheckReport, Finding
 from mqis.protocol.activedirectory.estate.repairing import (
@@ -123,6 +124,41 @@ def check(
         show_report(report, limit)
     if report.failed:
         raise typer.Exit(1)
+
+
+@app.command()
+@spread
+def resolve(
+    url: Annotated[
+        str, typer.Argument(metavar="LDAPS://HOST", help="A domain controller.", show_default=False)
+    ],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="DL=GUID|DN",
+            help="A distribution list by its format name, or a list or a queue alias by its "
+            "distinguished name.",
+            show_default=False,
+        ),
+    ],
+    *,
+    json: JsonOption = False,
+    access: LdapLogonOptions,
+) -> None:
+    """Print the format names that a distribution list or a queue alias stands for.
+
+    A queue manager sends a message for it to each of these. Lists in lists are followed. One member
+    that is no queue, alias or list makes a list useless: it is named. Exit status 2 then.
+    """
+    try:
+        names = asyncio.run(resolve_recipient(access.connecting(url), name))
+    except MqisError as error:
+        print_error(str(error))
+        raise typer.Exit(2) from None
+    if json:
+        print_json({"name": name, "format_names": names})
+    for found in () if json else names:
+        say(found)
 
 
 def _report(

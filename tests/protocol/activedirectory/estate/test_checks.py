@@ -19,6 +19,7 @@ from tests.estate.planted import faults, sound, standing
 
 #: Faults that take a person, or work at the computer itself.
 BY_HAND = {
+    "alias_to_nowhere",
     "computer_name_doubled",
     "disabled_computer",
     "machine_without_site",

@@ -25,10 +25,12 @@ from mqis.protocol.activedirectory.estate.gathering import (
     DOMAIN_ATTRIBUTES,
     EstateGathering,
 )
+from mqis.protocol.activedirectory.recipients import MEMBER, RECIPIENT_ATTRIBUTES
 from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.runtime.activedirectory.estate import EstateReader
 from mqis.runtime.activedirectory.reading import ForestReader
+from mqis.runtime.activedirectory.recipients import Recipients
 from mqis.wire.ldap import controls
 from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.controls import SdFlags
@@ -37,7 +39,8 @@ from mqis.wire.ldap.names import DistinguishedName
 
 _DOMAIN_FILTER = parse_filter(
     "(|(objectClass=mSMQConfiguration)(objectClass=mSMQQueue)(objectClass=computer)"
-    "(servicePrincipalName=*)(objectClass=mSMQMigratedUser)(mSMQSignCertificates=*))"
+    "(servicePrincipalName=*)(objectClass=mSMQMigratedUser)(mSMQSignCertificates=*)"
+    "(objectClass=msMQ-Custom-Recipient))"
 )
 _CONFIGURATION_FILTER = parse_filter(
     "(|(objectClass=site)(objectClass=subnet)(objectClass=mSMQSiteLink)(objectClass=mSMQSettings)"
@@ -83,6 +86,7 @@ async def check_directory(
         await _gather(first, gathering, str(first.forest.configuration), *shared)
         for domain in estate.domains:
             gathering.facts.sight.see_domain(str(domain.forest.domain))
+        await _gather_lists(estate, gathering)
         for domain in estate.domains:
             await ask_domain(domain, gathering.facts)
         await ask_catalogue(domains[0], catalogue, gathering.facts, first.forest)
@@ -104,6 +108,12 @@ async def read_entries(
     return found
 
 
+async def resolve_recipient(options: ConnectingOptions, name: str) -> list[str]:
+    """The format names that a list or an alias stands for; ``DirectoryError`` if that fails."""
+    async with _estate([options]) as estate:
+        return await Recipients(estate.first.client).resolve(name)
+
+
 @asynccontextmanager
 async def _estate(domains: Sequence[ConnectingOptions]) -> AsyncIterator[EstateReader]:
     async with AsyncExitStack() as stack:
@@ -116,6 +126,21 @@ async def _estate(domains: Sequence[ConnectingOptions]) -> AsyncIterator[EstateR
             yield EstateReader.of([await ForestReader.open(client) for client in readers])
         except LdapError as error:
             raise explained(error) from error
+
+
+async def _gather_lists(estate: EstateReader, gathering: EstateGathering) -> None:
+    """Reads the groups that queues and aliases are members of, and those that have these groups.
+
+    Most groups of a domain are for people, and large.
+    """
+    asked: set[str] = set()
+    while new := sorted(gathering.facts.member_of - asked):
+        asked.update(new)
+        for name in new:
+            client = estate.reader_at(DistinguishedName.parse(name)).client
+            found = await client.read(name, (*RECIPIENT_ATTRIBUTES, MEMBER, "memberOf"))
+            if found is not None:
+                gathering.add(found)
 
 
 async def _gather(

@@ -43,6 +43,8 @@ _UNTOLD = {
     EstateCheck.COMPUTER_NAME_DOUBLED: _NO_ACCOUNTS,
     EstateCheck.LEFT_SETTINGS: "a store has no settings of servers",
     EstateCheck.UNKNOWN_USER: "a store has no accounts of users",
+    EstateCheck.ALIAS_TO_NOWHERE: "a store has no aliases",
+    EstateCheck.BAD_LIST_MEMBER: "a store has no distribution lists",
     EstateCheck.ADDRESS_OUTSIDE_SITE: "a store has no subnets",
 }
 _DAY_S = 86_400

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from mqis.findings import CheckReport, Finding, Limit
-from mqis.protocol.activedirectory.estate import identities, topology
+from mqis.protocol.activedirectory.estate import identities, recipients, topology
 from mqis.protocol.activedirectory.estate.access import closed
 from mqis.protocol.activedirectory.estate.facts import (
     CertificatesFact,
@@ -199,5 +199,7 @@ _CHECKS: dict[EstateCheck, Callable[[EstateIndex], Iterator[Finding | Unseen]]] 
     EstateCheck.OPEN_QUEUE: _open_queues,
     EstateCheck.CERTIFICATE_EXPIRED: _expired_certificates,
     EstateCheck.UNKNOWN_USER: _unknown_users,
+    EstateCheck.ALIAS_TO_NOWHERE: recipients.aliases_to_nowhere,
+    EstateCheck.BAD_LIST_MEMBER: recipients.bad_list_members,
     EstateCheck.ADDRESS_OUTSIDE_SITE: topology.addresses_outside_site,
 }

@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
 from mqis.protocol.activedirectory.estate.sight import EstateSight
+from mqis.protocol.activedirectory.recipients import AliasTarget
 from mqis.wire.guid import Guid
 from mqis.wire.security.descriptor import SecurityDescriptor
 
@@ -121,6 +122,23 @@ class CertificatesFact:
     expired_digests: tuple[bytes, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class AliasFact:
+    """A queue alias; ``fault`` says why its format name is none."""
+
+    where: str
+    target: AliasTarget | None = None
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListFact:
+    """A group; ``members`` are names as they are written."""
+
+    where: str
+    members: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class EstateFacts:
     """Everything that a source tells about an estate."""
@@ -136,6 +154,12 @@ class EstateFacts:
     servers: dict[str, str] = field(default_factory=dict)
     subnets: list[SubnetFact] = field(default_factory=list)
     certificates: list[CertificatesFact] = field(default_factory=list)
+    aliases: list[AliasFact] = field(default_factory=list)
+    lists: list[ListFact] = field(default_factory=list)
+    #: The groups that queues, aliases and lists say that they are members of.
+    member_of: set[str] = field(default_factory=set)
+    #: The identifiers of queues.
+    queue_ids: set[bytes] = field(default_factory=set)
     #: The SIDs of users that exist.
     sids: set[bytes] = field(default_factory=set)
     #: Entries that could not be read, and why.

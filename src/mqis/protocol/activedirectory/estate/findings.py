@@ -98,6 +98,14 @@ class EstateCheck(Enum):
         "certificates of a user who is not in the directory",
         "messages that are signed with them are taken for those of an account that is gone",
     )
+    ALIAS_TO_NOWHERE = (
+        "a queue alias stands for no queue",
+        "messages to the alias, and to each list that has it, are not sent at all",
+    )
+    BAD_LIST_MEMBER = (
+        "a distribution list of queues has a member that nothing can be sent to",
+        "the whole list cannot be resolved: messages to it reach none of its queues",
+    )
     ADDRESS_OUTSIDE_SITE = (
         "a computer's address belongs to another site than its queue manager",
         "messages take the routes of the wrong site: slow, or through gates that refuse them",

@@ -10,10 +10,12 @@ from mqis.protocol.activedirectory import codecs
 from mqis.protocol.activedirectory.estate.access import open_for
 from mqis.protocol.activedirectory.estate.facts import (
     AccountFact,
+    AliasFact,
     CertificatesFact,
     EstateFacts,
     IpAddress,
     LinkFact,
+    ListFact,
     MachineFact,
     QueueFact,
     SettingsFact,
@@ -22,6 +24,13 @@ from mqis.protocol.activedirectory.estate.facts import (
 )
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
 from mqis.protocol.activedirectory.estate.sight import SeenKind, name_of, parent_of
+from mqis.protocol.activedirectory.recipients import (
+    FORMAT_NAME,
+    MEMBER,
+    RecipientKind,
+    alias_target,
+    recipient_kind,
+)
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -34,7 +43,8 @@ DOMAIN_ATTRIBUTES = (
     "objectClass", "objectGUID", "objectSid", "sAMAccountName", "userAccountControl", "dNSHostName",
     "networkAddress", "servicePrincipalName", "mSMQSites", "mSMQServiceType", "mSMQRoutingServices",
     "mSMQDsServices", "mSMQDependentClientServices", "mSMQForeign", "mSMQEncryptKey",
-    "mSMQSignCertificates", "mSMQDigests", "mSMQUserSid", "nTSecurityDescriptor",
+    "mSMQSignCertificates", "mSMQDigests", "mSMQUserSid", "nTSecurityDescriptor", "memberOf",
+    FORMAT_NAME,
 )  # fmt: skip
 CONFIGURATION_ATTRIBUTES = (
     "objectClass", "objectGUID", "siteObject", "cn", "mSMQSiteForeign", "mSMQSite1", "mSMQSite2",
@@ -90,6 +100,7 @@ class EstateGathering:
         if entry.values("isDeleted"):
             return
         self._interpret(entry)
+        self._recipient(entry)
         if entry.is_of("mSMQQueue"):  # nothing stands below one
             self.facts.sight.listed.add(parent_of(entry.name))
         elif entry.values("objectClass"):
@@ -101,6 +112,7 @@ class EstateGathering:
             facts.machines.append(_machine(entry))
         elif entry.is_of("mSMQQueue"):
             facts.queues.append(self._queue(entry))
+            facts.queue_ids.update(entry.values("objectGUID"))
         elif entry.is_of("mSMQSiteLink"):
             facts.links.append(_link(entry))
         elif entry.is_of("mSMQSettings"):
@@ -121,6 +133,16 @@ class EstateGathering:
                 facts.sight.forest.add(name_of(entry.text("nCName")))
         elif entry.is_of("domainDNS"):
             facts.sight.see_domain(entry.name)
+
+    def _recipient(self, entry: LdapEntry) -> None:
+        kind = recipient_kind(entry)
+        if kind is RecipientKind.ALIAS:
+            self.facts.aliases.append(_alias(entry))
+        elif kind is RecipientKind.LIST:
+            members = tuple(value.decode() for value in entry.values(MEMBER))
+            self.facts.lists.append(ListFact(entry.name, members))
+        if kind is not None:
+            self.facts.member_of.update(value.decode() for value in entry.values("memberOf"))
 
     def _account(self, entry: LdapEntry) -> None:
         """A computer is a user by its class; so are people and service accounts."""
@@ -196,6 +218,8 @@ def kind_of(entry: LdapEntry) -> SeenKind:
     """The kind of an entry whose classes could be read."""
     if entry.is_of("mSMQConfiguration"):
         return SeenKind.MACHINE
+    if recipient_kind(entry) is not None:
+        return SeenKind.RECIPIENT
     return SeenKind.COMPUTER if entry.is_of("computer") else SeenKind.OTHER
 
 
@@ -217,6 +241,13 @@ def _machine(entry: LdapEntry) -> MachineFact:
         serves_seen=bool(service_type) or all(entry.values(name) for name in _SERVICE_FLAGS),
         sites_seen=bool(service_type) or any(entry.values(name) for name in _SERVICE_FLAGS),
     )
+
+
+def _alias(entry: LdapEntry) -> AliasFact:
+    try:
+        return AliasFact(entry.name, alias_target(entry))
+    except BadAttribute as error:
+        return AliasFact(entry.name, fault=error.reason)
 
 
 def _guid(entry: LdapEntry) -> Guid:

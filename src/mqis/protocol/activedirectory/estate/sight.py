@@ -57,6 +57,7 @@ def sid_domain(sid: bytes) -> bytes:
 class SeenKind(Enum):
     MACHINE = "a queue manager"
     COMPUTER = "a computer"
+    RECIPIENT = "a queue, an alias or a list"
     OTHER = "something else"
 
 
@@ -78,7 +79,7 @@ class EstateSight:
     domains: set[str] = field(default_factory=set)
     #: The domains, by the common part of their SIDs, in which users were looked for.
     sid_domains: set[bytes] = field(default_factory=set)
-    #: Queue managers that the global catalogue has.
+    #: Queue managers and queues that the global catalogue has.
     ids: set[Guid] = field(default_factory=set)
     #: The global catalogue was asked for all that was not found.
     catalogue: bool = False
