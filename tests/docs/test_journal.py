@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mqis.wire.journal.index import IndexBlock, encode_index
 from mqis.wire.journal.layout import FIELDS, HEADER_SIZE
 
 DOC = (Path(__file__).resolve().parents[2] / "docs" / "journal.md").read_text(encoding="utf-8")
@@ -39,3 +40,17 @@ def test_the_table_is_the_layout() -> None:
     laid_out = [(dtype.fields[name][1], dtype.fields[name][0].itemsize) for name in dtype.names]
     assert documented == laid_out
     assert int(rows[-1][0]) == HEADER_SIZE
+
+
+def test_the_table_of_a_block_is_its_layout() -> None:
+    """Each number of a block stands where the table says; no two of them are equal."""
+    (table,) = re.findall(r"^\| offset in a block .*?\n\|.*?\n(.*?)\n\n", DOC, re.M | re.S)
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    data = encode_index([IndexBlock(1000, 2, 3, 4, 5, -6, 7, 8)])[HEADER_SIZE:]
+    told = [
+        int.from_bytes(data[int(at) : int(at) + int(size)], "little", signed="time" in text)
+        for at, size, text in rows
+    ]
+    assert told == [1000, 2, 3, 4, 5, -6, 7, 8]
+    at, size, _ = rows[-1]
+    assert int(at) + int(size) == 80 == len(data) - 8

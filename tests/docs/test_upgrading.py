@@ -14,7 +14,7 @@ from tests.docs.documents import ROOT
 
 WRITTEN = {
     "store": schema.VERSION,
-    "journal segment": segmentheader.SEALED_VERSION,
+    "journal segment": segmentheader.INDEXED_VERSION,
     "export": export_format.VERSION,
     "backup": manifest.VERSION,
 }

@@ -15,13 +15,14 @@ from mqis.lab.generate.generated_keys import generated_key, published
 from mqis.pipeline.evidence.chains import JournalChain
 from mqis.pipeline.evidence.keys import ExportedKeys, keys_by_server
 from mqis.pipeline.sources.checks import checked_segment
-from mqis.pipeline.sources.inventory import SegmentFile, journal_files
+from mqis.pipeline.sources.inventory import SegmentFile
 from mqis.storage.journal import Journal
 from mqis.storage.journal.journal_files import segments, write_snapshot
 from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
 from mqis.wire.mqds.keys import RsaPublicKey
+from tests.pipeline.journals import journal_files
 
 SERVER = Guid(bytes(range(16)))
 KEY, OTHER = generated_key("s001-psc"), generated_key("s002-psc")

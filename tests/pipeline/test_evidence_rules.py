@@ -22,11 +22,12 @@ from mqis.pipeline.evidence.extents import (
 )
 from mqis.pipeline.evidence.findings import EvidenceKind, evidence, evidence_row
 from mqis.pipeline.session import java_off_stdout
-from mqis.pipeline.sources.inventory import SegmentFile, journal_files
+from mqis.pipeline.sources.inventory import SegmentFile
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.storage.journal import Journal
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState, encode_record
+from tests.pipeline.journals import journal_files
 
 SERVER = Guid(bytes(range(16)))
 P, Q = bytes(16), bytes([1]) * 16

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from io import BytesIO
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.pipeline.sources.segments import scan, shares
+from mqis.pipeline.sources.segments import scan, scans
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     Corrupt,
@@ -17,8 +21,11 @@ from mqis.wire.journal import (
     Torn,
     Whole,
     encode_record,
+    layout,
+    segment,
     walk,
 )
+from mqis.wire.journal.index import IndexBuilder
 from mqis.wire.mqqb.identifier import MessageIdentifier
 from mqis.wire.seqnum import SequenceNumber
 
@@ -141,24 +148,75 @@ def test_lone_surrogates_are_text() -> None:
     assert len(scan(data)) == 1
 
 
-@given(st.lists(RECORDS, max_size=30), st.integers(150, 2000))
-def test_shares_lose_nothing(records: list[JournalRecord], size: int) -> None:
-    data = encoded(records)
-    cuts = shares(data, 0, size)
-    assert [a for a, _ in cuts[1:]] == [b for _, b in cuts[:-1]]
-    assert cuts[0][0] == 0
-    assert cuts[-1][1] == len(data)
-    found = [scan(data[a:b], a, last=b == len(data)) for a, b in cuts]
-    lsns = np.concatenate([part.headers["lsn"] for part in found]).tolist()
-    assert lsns == list(range(1, len(records) + 1))
+# --- a block after the other ----------------------------------------------------------------------
+
+BLOCK = 400
+#: The package has a function of the module's name.
+segments = import_module("mqis.pipeline.sources.segments")
 
 
-def test_large_segments_are_shared_out() -> None:
-    records = [JournalRecord(n, RecordKind.CHANGE, RecordState.LOCAL) for n in range(100)]
-    assert len(shares(encoded(records), 0, 1200)) == 10
+@pytest.fixture(scope="module")
+def small_blocks() -> Iterator[None]:
+    """Records, and so blocks and what is looked at behind damage, have a small maximum."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (layout, segment, segments):
+            patch.setattr(module, "MAX_RECORD", BLOCK)
+        patch.setattr(segments, "BLOCK_BYTES", BLOCK)
+        patch.setattr(segments, "WINDOW_BYTES", 2 * BLOCK + layout.HEADER_SIZE)
+        yield
+
+
+class Counting(BytesIO):
+    """A file that knows how many of its bytes were asked for at once, at most."""
+
+    most = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.most = max(self.most, size or 0)
+        return super().read(size)
+
+
+def blocks_agree(data: bytes, *, last: bool) -> None:
+    """The blocks together are what one scan of everything finds."""
+    file = Counting(b"header" + data)
+    whole = scan(data, 6, last=last)
+    found = list(scans(file, 6, 6 + len(data), last=last))
+    starts = [part.base + start for part in found for start in part.starts.tolist()]
+    assert starts == [6 + start for start in whole.starts.tolist()]
+    damage = [replace(e, offset=e.offset + part.base) for part in found for e in part.damage]
+    assert damage == [replace(entry, offset=entry.offset + 6) for entry in whole.damage]
+    assert file.most <= 3 * BLOCK + layout.HEADER_SIZE
+    assert all(len(part.data) <= 5 * BLOCK for part in found)
+
+
+@given(st.lists(RECORDS, max_size=12), st.data(), st.booleans())
+def test_blocks_find_what_one_scan_finds(
+    small_blocks: None, records: list[JournalRecord], data: st.DataObject, last: bool
+) -> None:
+    """Whole, damaged in some places, cut off, and with zeros behind."""
+    octets = bytearray(encoded(records))
+    for _ in range(data.draw(st.integers(0, 3)) if octets else 0):
+        at = data.draw(st.integers(0, len(octets) - 1))
+        span = data.draw(st.integers(1, 900))
+        octets[at : at + span] = bytes(len(octets[at : at + span]))
+    del octets[data.draw(st.integers(0, len(octets))) :]
+    octets += bytes(data.draw(st.sampled_from((0, 0, 7, 500, 3000))))
+    blocks_agree(bytes(octets), last=last)
 
 
 def test_torn_is_told_only_at_the_end() -> None:
     data = encode_record(1, JournalRecord(0, RecordKind.CHANGE, RecordState.LOCAL))[:-10]
     assert isinstance(scan(data).damage[0], Torn)
     assert isinstance(scan(data, last=False).damage[0], Corrupt)
+
+
+@given(st.lists(RECORDS, min_size=1, max_size=6))
+def test_the_index_behind_the_records_is_no_record(records: list[JournalRecord]) -> None:
+    builder, data = IndexBuilder(), b""
+    for lsn, record in enumerate(records, 1):
+        octets = encode_record(lsn, record)
+        builder.add(len(data), octets)
+        data += octets
+    agrees(data + builder.encode())
+    assert len(scan(data + builder.encode())) == len(records)
+    assert scan(data + builder.encode()).damage == []

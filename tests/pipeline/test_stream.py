@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,23 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StructField, StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.sources.files import Share
+from mqis.pipeline.sources import files, stream
+from mqis.pipeline.sources.files import Share, Shares, open_plain
 from mqis.pipeline.sources.journal import JournalSource
 from mqis.pipeline.sources.stream import JournalStreamReader, Offset
 from mqis.pipeline.transforms.live import divergence, without_strangers
+from mqis.storage.journal import Journal
 from mqis.wire.errors import MqisError
-from mqis.wire.journal import segment_header, walk
+from mqis.wire.guid import Guid
+from mqis.wire.journal import (
+    JournalRecord,
+    RecordKind,
+    RecordState,
+    encode_record,
+    index,
+    segment_header,
+    walk,
+)
 from tests.pipeline.conftest import Enterprise
 
 
@@ -41,7 +52,7 @@ def test_offsets_stand_behind_whole_records(enterprise: Enterprise, tmp_path: Pa
     target.write_bytes(source.read_bytes()[: cuts[9]])
     second = reader.latestOffset(first, ReadAllAvailable())
     assert second[str(target)] == cuts[9]
-    assert reader.partitions({}, first) == [Share(str(target), cuts[0], cuts[5])]
+    assert reader.partitions({}, first) == [Shares((Share(str(target), 0, cuts[5]),))]
     (share,) = reader.partitions(first, second)
     batches: list[Any] = list(reader.read(share))
     rows = [row for batch in batches for row in batch.to_pylist()]
@@ -158,19 +169,108 @@ def test_options_that_are_wrong(tmp_path: Path, options: dict[str, str], words: 
         stream_of(tmp_path, **options)
 
 
+def indexed_journal(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, segments: int = 1
+) -> list[int]:
+    """Writes sealed segments with 200 records each, in blocks of 20; the ends of the first."""
+    monkeypatch.setattr(index, "BLOCK_RECORDS", 20)
+    record = JournalRecord(5, RecordKind.CHANGE, RecordState.LOCAL, body=bytes(80))
+    with closing(Journal(directory, "psc1", Guid(b"p" * 16))) as journal:
+        for first in range(1, 200 * segments, 200):
+            journal.append([(n, encode_record(n, record)) for n in range(first, first + 200)])
+            journal.seal()
+    return ends(directory / "segment-0000000001.mqj")
+
+
+def numbers_of(reader: JournalStreamReader, start: Offset, end: Offset) -> list[int]:
+    tasks = reader.partitions(start, end)
+    return [n for task in tasks for batch in reader.read(task) for n in batch["lsn"].to_pylist()]
+
+
 def test_long_parts_are_read_by_several_tasks(
-    enterprise: Enterprise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, cuts = a_journal(enterprise, tmp_path)
-    for module, name in (("stream", "_SHARE_BYTES"), ("segments", "BLOCK_BYTES")):
-        monkeypatch.setattr(import_module(f"mqis.pipeline.sources.{module}"), name, 50_000)
-    reader = stream_of(tmp_path)
+    cuts = indexed_journal(tmp_path, monkeypatch)
+    monkeypatch.setattr(stream, "_SHARE_BYTES", 5_000)
+    reader = stream_of(tmp_path, "lsn", share_bytes="5000")
     offset = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
-    shares = reader.partitions(reader.initialOffset(), offset)
-    assert len(shares) > 5
-    assert {share.start for share in shares} <= set(cuts)
+    tasks = reader.partitions(reader.initialOffset(), offset)
+    shares = [share for task in tasks for share in task.shares]
+    assert len(tasks) == len(shares) > 5
+    assert {share.start for share in shares[1:]} <= set(cuts)
     assert [s.start for s in shares[1:]] == [s.end for s in shares[:-1]]
-    assert (shares[0].start, shares[-1].end) == (cuts[0], cuts[-1])
+    assert (shares[0].start, shares[-1].end) == (0, cuts[-1])
+    assert numbers_of(reader, reader.initialOffset(), offset) == list(range(1, 201))
+
+
+def test_a_segment_that_another_follows_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end is in the listing; of the last one, only the new records are looked at."""
+    indexed_journal(tmp_path, monkeypatch, segments=3)
+    opened: list[str] = []
+
+    def watched(path: Any) -> Any:
+        opened.append(Path(path).name)
+        return open_plain(path)
+
+    monkeypatch.setattr(files, "open_plain", watched)
+    reader = stream_of(tmp_path, "lsn")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert set(opened) == {"segment-0000000003.mqj"}
+    assert sorted(numbers_of(reader, start, end)) == list(range(1, 601))
+    opened.clear()
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+
+
+def test_a_stream_goes_on_where_a_segment_was_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was known of the segment before: each record comes once."""
+    cuts = indexed_journal(tmp_path, monkeypatch, segments=2)
+    path = tmp_path / "segment-0000000001.mqj"
+    whole = path.read_bytes()
+    second = tmp_path / "segment-0000000002.mqj"
+    second.rename(tmp_path / "aside")
+    reader = stream_of(tmp_path, "lsn")
+    found: list[int] = []
+    start = reader.initialOffset()
+    for size in (cuts[7] + 5, cuts[150], len(whole), len(whole)):
+        path.write_bytes(whole[:size])
+        end = reader.latestOffset(start, ReadAllAvailable())
+        found += numbers_of(reader, start, end)
+        start = end
+    (tmp_path / "aside").rename(second)
+    found += numbers_of(reader, start, reader.latestOffset(start, ReadAllAvailable()))
+    assert found == list(range(1, 401))
+
+
+def test_limited_batches_of_a_sealed_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuts = indexed_journal(tmp_path, monkeypatch)
+    monkeypatch.setattr(stream, "TAIL_BYTES", 1)
+    reader = stream_of(tmp_path, "lsn", maxRowsPerTrigger="47")
+    offsets = batches_of(reader)
+    reached = [offset[str(tmp_path / "segment-0000000001.mqj")] for offset in offsets[1:]]
+    assert reached == [*cuts[47::47], cuts[-1]]
+
+
+def test_damage_in_an_open_segment_does_not_stop_the_stream(
+    enterprise: Enterprise, tmp_path: Path
+) -> None:
+    """A length that is wrong cannot be followed; the records behind it come all the same."""
+    target, cuts = a_journal(enterprise, tmp_path)
+    data = bytearray(target.read_bytes()[: cuts[30]])
+    data[cuts[9] + 2] ^= 0xFF
+    target.write_bytes(data)
+    reader = stream_of(tmp_path)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert end[str(target)] == cuts[30]
+    found = numbers_of(reader, start, end)
+    assert [n for n in found if n] == [*range(1, 10), *range(11, 31)]
 
 
 def test_messages_that_arrive_otherwise(spark: SparkSession) -> None:

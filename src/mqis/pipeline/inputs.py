@@ -13,14 +13,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from mqis.pipeline import schemas, sources
 from mqis.pipeline.locations import local_path
 from mqis.pipeline.sources.capture import capture_files
-from mqis.pipeline.sources.checks import header_row
 from mqis.pipeline.sources.directory import export_files, server_of
 from mqis.pipeline.sources.files import SourceFile, files_beside
 from mqis.pipeline.sources.findings import estate_checks, finding_files
 from mqis.pipeline.sources.inventory import (
     PATTERN,
-    SegmentFile,
-    journal_files,
     segment_files,
     server_of_segment,
 )
@@ -70,7 +67,7 @@ class PipelineInputs:
 
 
 def sources_of(spark: SparkSession, inputs: PipelineInputs) -> Sources:
-    """The sources that these inputs give; nothing is read yet but the headers of segments."""
+    """The sources that these inputs give; nothing is read yet but a header beside snapshots."""
     found: Sources = {
         "synthetic_seed": lambda: spark.createDataFrame([(inputs.seed,)], schemas.SEED),
         "failed_link": lambda: spark.createDataFrame([(inputs.failed,)], schemas.FAILED_LINK),
@@ -93,24 +90,12 @@ def sources_of(spark: SparkSession, inputs: PipelineInputs) -> Sources:
 
 
 def _journal_sources(spark: SparkSession, path: str) -> Sources:
-    copies = [segment for segment in journal_files(path) if segment.kept]
-    without = [copy.path for copy in copies]
     names = schemas.JOURNAL.fieldNames()
     found: Sources = {
-        "journal": lambda: sources.journal(spark, path, names, without=without),
-        "checked_segments": lambda: sources.segments(spark, path, without=without),
-        "repeated_segments": lambda: spark.createDataFrame(
-            list(map(_copy, copies)), schemas.SEGMENTS
-        ),
+        "journal": lambda: sources.journal(spark, path, names),
+        "checked_segments": lambda: sources.segments(spark, path),
     }
     return found | _snapshot_sources(spark, path)
-
-
-def _copy(copy: SegmentFile) -> tuple[object, ...]:
-    """The row of a segment that is not read."""
-    assert copy.header is not None
-    row = header_row(copy.header) | {"file": copy.path, "size": copy.size, "kept": copy.kept}
-    return tuple(row.get(name) for name in schemas.SEGMENTS.fieldNames())
 
 
 # --- snapshots ------------------------------------------------------------------------------------
@@ -152,8 +137,11 @@ def _snapshot_sources(spark: SparkSession, journals: str) -> Sources:
 
 def snapshot_files(directory: SourceFile) -> list[tuple[str, str, int]]:
     """(file, server, lsn) of the snapshots in a journal's directory."""
-    server = next(filter(None, map(server_of_segment, files_beside(directory, PATTERN))), "")
-    taken = files_beside(directory, _SNAPSHOTS) if server else []
+    taken = files_beside(directory, _SNAPSHOTS)
+    beside = files_beside(directory, PATTERN) if taken else []
+    server = next(filter(None, map(server_of_segment, beside)), "")
+    if not server:
+        return []
     # A path with a comma is left out: a comma separates paths.
     numbered = ((path, server_of(path).partition("-")[2]) for path in taken if "," not in str(path))
     return [(str(path), server, int(n)) for path, n in numbered if _is_lsn(n)]

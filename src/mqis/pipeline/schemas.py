@@ -122,6 +122,7 @@ ERRORS = _schema("source text, server text, file text, offset long, length long,
 
 #: The segment files of journals; ``kept`` names the file that is read instead of a copy.
 SEGMENTS = T.StructType([*CHECKED_SEGMENTS.fields, T.StructField("kept", T.StringType())])
+COPIES = _schema("file text, kept text")
 #: The inventory of journals, one row a server; ``complete`` if no record from 1 on is missing and
 #: nothing was changed. ``signature`` is valid, wrong, unchecked or unsigned.
 JOURNALS = _schema(

@@ -15,6 +15,7 @@ from mqis.places.errors import MissingError, PlaceError, explained_at
 from mqis.places.remote import (
     listed_below,
     open_in_store,
+    part_in_store,
     put_in_store,
     size_in_store,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "listed",
     "open_at",
     "parse_place",
+    "part_at",
     "put_at",
     "size_at",
 ]
@@ -63,6 +65,15 @@ def open_at(place: Place) -> BinaryIO:
         return open_in_store(place)
     with explained_at(place):
         return place.open("rb")
+
+
+def part_at(place: Place, start: int, end: int) -> bytes:
+    """Reads the bytes between two offsets of a file; fewer if it ends before."""
+    if isinstance(place, RemoteAddress):
+        return part_in_store(place, start, end)
+    with open_at(place) as file:
+        file.seek(start)
+        return file.read(end - start)
 
 
 def put_at(source: Path, place: Place) -> None:

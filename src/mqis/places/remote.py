@@ -62,6 +62,13 @@ def open_in_store(place: RemoteAddress) -> BinaryIO:
     return io.BufferedReader(_RangedFile(place, opened), _READ_BYTES)
 
 
+def part_in_store(place: RemoteAddress, start: int, end: int) -> bytes:
+    """Reads some bytes of a file, and no others."""
+    with _explained(place), _system(place).open_input_file(_key(place)) as opened:
+        data: bytes = opened.read_at(end - start, start)
+        return data
+
+
 def put_in_store(source: Path, place: RemoteAddress) -> None:
     """Copies a file; it gets its name when all of it is there.
 

@@ -22,6 +22,7 @@ from mqis.storage.journal.journal_reader import Segment, records
 from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
+from mqis.wire.journal.index import read_index
 from tests.builders import one_of_each, partition, queue, tombstone
 from tests.plugins.stores import Database
 
@@ -153,7 +154,7 @@ def test_damage_in_a_sealed_segment_stops_before_anything_is_trimmed(
         Appender(store, journal).copy()
     path = next(iter(segments(place).values()))
     data = bytearray(path.read_bytes())
-    data[-1] ^= 1
+    data[read_index(bytes(data), len(data)).end - 1] ^= 1
     path.write_bytes(data)
     with (
         closing(opened(place, 600)) as journal,

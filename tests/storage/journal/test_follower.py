@@ -13,6 +13,7 @@ from mqis.storage.journal.journal_files import segments
 from mqis.storage.journal.journal_reader import Follower
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole, encode_record
+from mqis.wire.journal.index import read_index
 
 SERVER = Guid(b"s" * 16)
 RECORD = JournalRecord(0, RecordKind.CHANGE, RecordState.LOCAL, body=b"x" * 10)
@@ -101,5 +102,6 @@ def test_damage_is_told_once_and_passed(journal: Journal) -> None:
 def test_a_torn_end_is_told_once_another_segment_follows(journal: Journal) -> None:
     journal.append(encoded(*range(1, 7)))
     first, _ = segments(journal.directory).values()
-    first.write_bytes(first.read_bytes()[:-3])
+    data = first.read_bytes()
+    first.write_bytes(data[: read_index(data, len(data)).end - 3])
     assert polled(Follower(journal.directory)) == [1, 2, 3, -1, 5, 6]

@@ -33,8 +33,10 @@ from mqis.wire.journal import (
     RecordKind,
     RecordState,
     SegmentHeader,
+    SegmentSeal,
     encode_record,
 )
+from mqis.wire.journal.index import index_length, read_index
 
 SERVER = Guid(b"s" * 16)
 
@@ -232,11 +234,104 @@ def test_an_old_journal_is_continued_with_new_segments(tmp_path: Path) -> None:
     with opened(tmp_path, own()) as journal:
         assert journal.last_lsn == 6
         journal.append(encoded(7))
-    assert [header.version for header in headers(tmp_path)] == [1, 1, 2]
+    assert [header.version for header in headers(tmp_path)] == [1, 1, 3]
     assert held(tmp_path) == list(range(1, 8))
     result = checked(tmp_path, own())
     assert [f.check for f in result.findings] == [ChainState.UNSIGNED]
     assert result.sealed_lsn == 6
+
+
+def test_a_journal_of_version_2_is_continued_with_new_segments(tmp_path: Path) -> None:
+    """Its open segment gets no index, because readers of version 2 know none."""
+    header = SegmentHeader("PSC1", SERVER, 1, 1, seal=SegmentSeal())
+    data = header.to_bytes() + b"".join(row for _, row in encoded(1, 2, 3))
+    path = tmp_path / segment_name(1)
+    path.write_bytes(data)
+    with opened(tmp_path, None) as journal:
+        journal.append(encoded(4))
+    assert path.read_bytes() == data
+    assert [header.version for header in headers(tmp_path)] == [2, 3]
+    assert held(tmp_path) == [1, 2, 3, 4]
+    assert {f.check for f in checked(tmp_path).findings} == {ChainState.UNSIGNED}
+
+
+# --- the index ------------------------------------------------------------------------------------
+
+
+def test_a_sealed_segment_ends_with_its_index(tmp_path: Path) -> None:
+    with opened(tmp_path, own()) as journal:
+        journal.append(encoded(*range(1, 7)))
+    first, second = (path.read_bytes() for path in segments(tmp_path).values())
+    found = read_index(first, len(first))
+    entries = list(Segment.load(tmp_path / segment_name(1)).entries())
+    (block,) = found.blocks
+    assert (block.offset, block.first_lsn) == (entries[0].offset, 1)
+    assert (block.records, block.last_lsn) == (len(entries), len(entries))
+    assert found.end == entries[-1].offset + entries[-1].length
+    assert index_length(second) == 0
+    # The next header seals it.
+    path = tmp_path / segment_name(1)
+    path.write_bytes(first[: found.end])
+    assert [f.check for f in checked(tmp_path, own()).faults] == [ChainState.TAMPERED]
+
+
+def test_a_segment_goes_on_with_the_index_of_all_its_records(tmp_path: Path) -> None:
+    with opened(tmp_path, own(), 10_000) as journal:
+        journal.append(encoded(1, 2))
+    with opened(tmp_path, own(), 10_000) as journal:
+        journal.append(encoded(3))
+        journal.seal()
+    data = (tmp_path / segment_name(1)).read_bytes()
+    assert [(b.first_lsn, b.last_lsn) for b in read_index(data, len(data)).blocks] == [(1, 3)]
+
+
+def test_behind_an_index_another_segment_begins(tmp_path: Path) -> None:
+    """As after a kill between the index and the header that would have followed."""
+    with opened(tmp_path, own()) as journal:
+        journal.append(encoded(1, 2))
+        journal.seal()
+    for lsn in (3, 4):
+        with opened(tmp_path, own(), 10_000) as journal:
+            assert not journal.mended
+            assert journal.last_lsn == lsn - 1
+            journal.append(encoded(lsn))
+    assert [header.first_lsn for header in headers(tmp_path)] == [1, 3]
+    assert checked(tmp_path, own()).findings == ()
+    assert held(tmp_path) == [1, 2, 3, 4]
+
+
+def test_a_torn_index_is_cut_off(tmp_path: Path) -> None:
+    with opened(tmp_path, own()) as journal:
+        journal.append(encoded(1, 2))
+        journal.seal()
+    path = tmp_path / segment_name(1)
+    path.write_bytes(path.read_bytes()[:-3])
+    with opened(tmp_path, own(), 10_000) as journal:
+        assert ["torn" in text for text in journal.mended] == [True]
+        journal.append(encoded(3))
+        journal.seal()
+    assert held(tmp_path) == [1, 2, 3]
+    data = path.read_bytes()
+    assert [block.records for block in read_index(data, len(data)).blocks] == [3]
+
+
+def test_a_segment_without_room_for_its_index_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with opened(tmp_path, own()) as journal:
+        journal.append(encoded(1, 2))
+        journal.sync()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pwrite", full)
+            journal.seal()
+        journal.append(encoded(3))
+    data = (tmp_path / segment_name(1)).read_bytes()
+    assert index_length(data) == 0
+    assert checked(tmp_path, own()).findings == ()
+    assert held(tmp_path) == [1, 2, 3]
 
 
 def test_the_old_end_is_sealed_by_the_first_new_header(tmp_path: Path) -> None:

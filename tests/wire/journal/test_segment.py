@@ -81,7 +81,7 @@ def test_header_round_trip(header: SegmentHeader) -> None:
     ("data", "reason"),
     [
         (b"PK\3\4" + VECTOR[4:], "not a journal segment"),
-        (VECTOR[:8] + b"\3" + VECTOR[9:], "format version 3, mqis reads 1 and 2"),
+        (VECTOR[:8] + b"\4" + VECTOR[9:], "format version 4, mqis reads 1 to 3"),
         (VECTOR[:10] + b"\x10" + VECTOR[11:], "is not a possible length"),
         (VECTOR[:-1], "needs"),
         (VECTOR[:-1] + b"x", "checksum"),

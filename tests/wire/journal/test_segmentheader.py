@@ -71,14 +71,16 @@ def test_round_trip(
 ) -> None:
     if signature is not None:
         seal = replace(seal, key_id=signature[0], signature=signature[1])
-    header = SegmentHeader(name, server, 1, 2, name, 3, seal)
-    assert SegmentHeader.from_bytes(header.to_bytes()) == header
+    for indexed in (False, True):
+        header = SegmentHeader(name, server, 1, 2, name, 3, seal, indexed)
+        assert header.version == 2 + indexed
+        assert SegmentHeader.from_bytes(header.to_bytes()) == header
 
 
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (header_bytes(FIELDS + b"signature", 3), "format version 3, mqis reads 1 and 2"),
+        (header_bytes(FIELDS + b"signature", 4), "format version 4, mqis reads 1 to 3"),
         (header_bytes(FIELDS[:-30]), "not a possible length"),
         (header_bytes(FIELDS[:-1]), "do not add up"),
         (header_bytes(FIELDS), "a signature and the key that made it"),

@@ -5,24 +5,66 @@ The parameters that are no tables are sources: ``mqis.pipeline.inputs`` reads th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
+from mqis.pipeline.graph.facts import Facts, facts_by, judged_by_key
 from mqis.pipeline.registry import step, stream, table
+from mqis.pipeline.sources.inventory import SegmentFile, copies_among
 from mqis.pipeline.transforms.expressions import gathered, shaped
 from mqis.pipeline.transforms.records import each_once
 from mqis.pipeline.transforms.records import repeats as repeated
+from mqis.wire.guid import Guid
+
+#: What is told of a copy: where it is, and what its header says.
+_OF_COPIES = ("file", "size", "server", "server_id", "number", "first_lsn", "header", "kept")
+
+
+@step
+def read_segments(checked_segments: DataFrame) -> DataFrame:
+    """The segment files as tasks read them; each is read once."""
+    return checked_segments
+
+
+@step
+def copied_segments(read_segments: DataFrame) -> DataFrame:
+    """(file, kept): files that others contain. Tasks compare the digests of those in question."""
+    header = ("server", "server_id", "number", "first_lsn")
+    alike = read_segments.filter("header is not null").withColumn(
+        "same", F.concat_ws("/", *(F.hex(name) for name in header))
+    )
+    several = alike.groupBy("same").agg(F.count("*").alias("files")).filter("files > 1")
+    asked = alike.join(several, "same").select("same", "file", "size", *header, "digest")
+    return judged_by_key(facts_by("same", files=asked), _copies, schemas.COPIES)
+
+
+def _copies(known: Facts) -> Iterator[dict[str, Any]]:
+    listed = (
+        SegmentFile(
+            *(row["file"], row["size"], row["server"], Guid(row["server_id"])),
+            *(row["number"], row["first_lsn"]),
+            digest=row["digest"],
+        )
+        for row in known["files"]
+    )
+    for copy in copies_among(listed):
+        yield {"file": copy.path, "kept": copy.kept}
 
 
 @table(schemas.SEGMENTS, requires="journal")
-def segments(checked_segments: DataFrame, repeated_segments: DataFrame) -> DataFrame:
-    """The segment files, with copies of others, which are not read."""
-    checked = checked_segments.withColumn("kept", F.lit(None).cast("string"))
-    return checked.unionByName(repeated_segments)
+def segments(read_segments: DataFrame, copied_segments: DataFrame) -> DataFrame:
+    """The segment files, with copies of others, whose records do not count."""
+    told = read_segments.join(copied_segments, "file", "left")
+    original = F.col("kept").isNull()
+    names = schemas.SEGMENTS.fieldNames()
+    own = {name: F.when(original, F.col(name)) for name in names if name not in _OF_COPIES}
+    return shaped(told, names, **own)
 
 
 @stream(requires="journal")

@@ -7,6 +7,7 @@ not pass the columns that a query needs to Python sources.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +72,25 @@ def capture(session: SparkSession, path: str, columns: Iterable[str] = ()) -> Da
     return _load(session, CaptureSource, path, wanted)
 
 
+_SIZE = re.compile(r"([0-9]{1,15})([kmgt]?)b?")
+#: Spark's settings about small files, and the options that they are for our sources, to which
+#: Spark does not pass them.
+_PACKING = {
+    "spark.sql.files.maxPartitionBytes": "task_bytes",
+    "spark.sql.files.openCostInBytes": "open_bytes",
+}
+
+
 def _load(
     session: SparkSession, source: type[DataSource], path: str, schema: StructType, **options: str
 ) -> DataFrame:
+    for setting, option in _PACKING.items():
+        if size := _bytes(session.conf.get(setting, None) or ""):
+            options[option] = size
     return session.read.format(source.name()).options(**options).schema(schema).load(path)
+
+
+def _bytes(setting: str) -> str:
+    """The number of bytes that a setting of Spark means (134217728b, 128m); empty if none."""
+    match = _SIZE.fullmatch(setting.strip().lower())
+    return str(int(match[1]) << 10 * "bkmgt".index(match[2] or "b")) if match else ""

@@ -6,11 +6,11 @@ whole files and not shares of them; small files share a task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,12 @@ from mqis.pipeline.sources import files
 from mqis.pipeline.sources.files import SourceFile
 from mqis.pipeline.sources.inventory import open_segment, segment_files
 from mqis.pipeline.sources.records import SegmentFault
-from mqis.pipeline.sources.segments import scan
+from mqis.pipeline.sources.segments import scans
 from mqis.wire.journal import SegmentHeader
 
 #: The bytes and files that a task reads at most, if it reads more than one file.
 _TASK_BYTES, _TASK_FILES = 64 << 20, 64
+_READ_BYTES = 1 << 20
 _MAX_NUMBER = (1 << 63) - 1
 
 Row = dict[str, object]
@@ -69,11 +70,10 @@ class SegmentReader(DataSourceReader):
         yield from arrays.batches(rows, arrays.schema_of(self._schema))
 
 
-def _tasks(paths: Iterable[SourceFile]) -> Iterator[WholeFiles]:
+def _tasks(found: Mapping[SourceFile, int]) -> Iterator[WholeFiles]:
     waiting: list[str] = []
     total = 0
-    for path in paths:
-        size = files.size_of(path)
+    for path, size in found.items():
         if waiting and (total + size > _TASK_BYTES or len(waiting) == _TASK_FILES):
             yield WholeFiles(tuple(waiting))
             waiting, total = [], 0
@@ -84,32 +84,67 @@ def _tasks(paths: Iterable[SourceFile]) -> Iterator[WholeFiles]:
 
 
 def checked_segment(path: SourceFile) -> Row:
-    """Reads a file; if its header cannot be read, the row has a damaged place and no header."""
+    """Reads a file; if its header cannot be read, the row has a damaged place and no header.
+
+    A file is read once and in blocks, so it may have any length.
+    """
     header, start, reason = open_segment(path)
     if header is not None:
         try:
-            with files.open_plain(path) as file:
-                data = file.read()
+            return (
+                header_row(header)
+                | {"file": str(path)}
+                | _checked(path, start)
+                | {"snapshot_digest": _snapshot_digest(path.parent, header)}
+            )
         except OSError as error:
-            header, reason = None, files.unreadable(error)
-    if header is None:
-        size = files.size_of(path)
-        return {
-            "file": str(path),
-            "size": size,
-            "damage": [SegmentFault(0, size, reason)._asdict()],
-        }
-    found = scan(data[start:], start)
-    numbers = found.headers["lsn"].astype(np.int64).tolist()
-    return header_row(header) | {
-        "file": str(path),
-        "size": len(data),
-        "lowest_lsn": min(numbers, default=None),
-        "highest_lsn": max(numbers, default=None),
-        "digest": sha256(data).digest(),
-        "snapshot_digest": _snapshot_digest(path.parent, header),
-        "damage": [SegmentFault.of(entry, start)._asdict() for entry in found.damage],
+            reason = files.unreadable(error)
+    size = files.size_of(path)
+    return {"file": str(path), "size": size, "damage": [SegmentFault(0, size, reason)._asdict()]}
+
+
+def _checked(path: SourceFile, start: int) -> Row:
+    """The columns that come from the bytes of a segment."""
+    size = files.size_of(path)
+    lowest, highest, damage = [], [], []
+    with files.open_plain(path) as file:
+        summed = _Summed(file)
+        for found in scans(summed, start, size, last=True):  # type: ignore[arg-type]
+            numbers = found.headers["lsn"].astype(np.int64)
+            lowest += [int(numbers.min())] if len(numbers) else []
+            highest += [int(numbers.max())] if len(numbers) else []
+            damage += [SegmentFault.of(entry, found.base)._asdict() for entry in found.damage]
+        summed.read_until(size)
+    return {
+        "size": summed.size,
+        "lowest_lsn": min(lowest, default=None),
+        "highest_lsn": max(highest, default=None),
+        "digest": summed.digest.digest(),
+        "damage": damage,
     }
+
+
+class _Summed:
+    """A file that is read from its beginning on; computes the digest of what was read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = sha256()
+        self.size = 0
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self.digest.update(data)
+        self.size += len(data)
+        return data
+
+    def seek(self, offset: int) -> None:
+        """Reads up to an offset, because the digest is that of all bytes."""
+        self.read_until(offset)
+
+    def read_until(self, offset: int) -> None:
+        while self.size < offset and self.read(min(_READ_BYTES, offset - self.size)):
+            pass
 
 
 def _snapshot_digest(directory: SourceFile, header: SegmentHeader) -> bytes | None:

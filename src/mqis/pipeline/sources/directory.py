@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.content import digests
 from mqis.pipeline.sources import files
-from mqis.pipeline.sources.files import Share, SourceFile
+from mqis.pipeline.sources.files import Share, Shares, SourceFile, TaskSize
 from mqis.pipeline.sources.filters import wants
 from mqis.pipeline.workers import settle
 from mqis.protocol.directory.export_format import (
@@ -55,7 +55,6 @@ ROWS = {
     "lines": schemas.EXPORT_LINES,
 }
 _SNAPSHOT = "snapshot-"
-SHARE_BYTES = 16 << 20
 _BLOCK = 1 << 20
 #: More bytes than the line of a digest has.
 _LAST_LINE = 1 << 10
@@ -89,10 +88,15 @@ class DirectorySource(DataSource):
         return kind
 
 
-def export_files(options: dict[str, str]) -> list[SourceFile]:
-    found = files.paths_in(options, "exports", PATTERN)
+def export_files(options: dict[str, str]) -> dict[SourceFile, int]:
+    """The exports and their sizes; a snapshot is one only if it is named itself."""
+    found = files.listing_of(options, "exports", PATTERN)
     named = options.get("path", "")
-    return [path for path in found if path.name in named or not path.name.startswith(_SNAPSHOT)]
+    return {
+        path: size
+        for path, size in found.items()
+        if path.name in named or not path.name.startswith(_SNAPSHOT)
+    }
 
 
 def server_of(path: str | SourceFile) -> str:
@@ -106,34 +110,36 @@ class DirectoryReader(DataSourceReader):
         self._schema = schema
         self._options = options
         self._kind = kind
+        self._size = TaskSize.of(options)
         self._filters: list[Filter] = []
         if "server" in options:
             self._filters = [In(("server",), tuple(options["server"].split(",")))]
 
-    def partitions(self) -> list[Share]:
-        size = int(self._options.get("share_bytes", SHARE_BYTES))
-        found: list[Share] = []
-        for path in export_files(self._options):
+    def partitions(self) -> list[Shares]:
+        return self._size.packed(self._shares())
+
+    def _shares(self) -> Iterator[Share]:
+        size = self._size.share_bytes
+        for path, length in export_files(self._options).items():
             if not wants(self._filters, "server", server_of(path)):
                 continue
-            length = files.size_of(path)
             if self._kind == "partitions":
-                found.append(Share(str(path), 0, 0))
-            else:
-                starts = range(0, max(length, 1), size)
-                found += [Share(str(path), at, min(at + size, length)) for at in starts]
-        return found
+                yield Share(str(path), 0, 0)
+                continue
+            for at in range(0, max(length, 1), size):
+                yield Share(str(path), at, min(at + size, length))
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Share):
+        if not isinstance(partition, Shares):  # Spark's placeholder if there are no partitions
             return
         settle()
         arrow = arrays.schema_of(self._schema)
-        if self._kind == "partitions":
-            rows = _partition_rows(partition.path)
-        else:
-            rows = _object_rows(partition, frozenset(arrow.names))
-        yield from arrays.batches(rows, arrow)
+        for share in partition.shares:
+            if self._kind == "partitions":
+                rows = _partition_rows(share.path)
+            else:
+                rows = _object_rows(share, frozenset(arrow.names))
+            yield from arrays.batches(rows, arrow)
 
 
 # --- the first line -------------------------------------------------------------------------------

@@ -17,7 +17,16 @@ from typing import BinaryIO
 from pyspark.sql.datasource import InputPartition
 
 from mqis.pipeline.locations import input_places
-from mqis.places import PlaceError, RemoteAddress, is_remote, listed, open_at, parse_place, size_at
+from mqis.places import (
+    PlaceError,
+    RemoteAddress,
+    is_remote,
+    listed,
+    open_at,
+    parse_place,
+    part_at,
+    size_at,
+)
 from mqis.wire.errors import MqisError
 
 
@@ -31,6 +40,56 @@ class Share(InputPartition):
     path: str
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shares(InputPartition):
+    """The shares that one task reads, one after the other."""
+
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSize:
+    """How much a task reads: the options that journals and exports share.
+
+    A task gets small files until they have ``share_bytes``, or cost more than ``task_bytes`` if
+    to open one costs as much as ``open_bytes``, as Spark's own sources count.
+    """
+
+    share_bytes: int = 16 << 20
+    task_bytes: int = 128 << 20
+    open_bytes: int = 4 << 20
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> TaskSize:
+        default = cls()
+        sizes = (
+            _size(options, name, getattr(default, name))
+            for name in ("share_bytes", "task_bytes", "open_bytes")
+        )
+        return cls(*sizes)
+
+    def packed(self, shares: Iterable[Share]) -> list[Shares]:
+        found: list[Shares] = []
+        waiting: list[Share] = []
+        size = 0
+        for share in shares:
+            length = share.end - share.start
+            cost = size + length + self.open_bytes * (len(waiting) + 1)
+            if waiting and (size + length > self.share_bytes or cost > self.task_bytes):
+                found.append(Shares(tuple(waiting)))
+                waiting, size = [], 0
+            waiting.append(share)
+            size += length
+        return [*found, Shares(tuple(waiting))] if waiting else found
+
+
+def _size(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name, str(default))
+    if not text.isdecimal() or int(text) < 1:
+        raise MqisError(f"the option {name} is a positive number of bytes, not {text!r}")
+    return int(text)
 
 
 #: A local file, or one in a store of objects.
@@ -55,36 +114,44 @@ def files_beside(directory: SourceFile, pattern: str) -> list[SourceFile]:
 
 
 def paths_in(options: Mapping[str, str], what: str, *patterns: str) -> list[SourceFile]:
-    """The files that the option ``path`` names (several with commas).
+    """The files that the option ``path`` names; see ``listing_of``."""
+    return list(listing_of(options, what, *patterns))
+
+
+def listing_of(options: Mapping[str, str], what: str, *patterns: str) -> dict[SourceFile, int]:
+    """The files that the option ``path`` names (several with commas), with their sizes.
 
     A directory stands for all files below it that match a pattern; ``what`` names them in errors.
+    A store's listing has the sizes, so that nobody has to ask for each.
     """
     given = options.get("path")
     if not given:
         raise MqisError(f"no path to {what} was given; give one: .load('directory')")
-    found: list[SourceFile] = []
+    found: dict[SourceFile, int] = {}  # a directory and one below it may both be given
     for place in input_places(given):
         if isinstance(place, RemoteAddress):
-            found += _in_store(place, patterns)
-        elif place.is_file():  # a symbolic link that the user names is followed
-            found.append(place.resolve() if place.is_symlink() else place)
+            found |= _in_store(place, patterns)
+            continue
+        if place.is_file():  # a symbolic link that the user names is followed
+            paths = [place.resolve() if place.is_symlink() else place]
         elif place.is_dir():
-            found += sorted(path for pattern in patterns for path in place.rglob(pattern))
+            paths = sorted(path for pattern in patterns for path in place.rglob(pattern))
         else:
             raise MqisError(f"{place}: there is no such file or directory")
+        found |= {path: size_of(path) for path in paths}
     if not found and options.get("allow_empty", "") != "true":
         raise MqisError(f"{given}: there are no {what} in it ({', '.join(patterns)})")
-    return list(dict.fromkeys(found))  # a directory and one below it may both be given
+    return found
 
 
-def _in_store(place: RemoteAddress, patterns: Iterable[str]) -> list[SourceFile]:
+def _in_store(place: RemoteAddress, patterns: Iterable[str]) -> dict[SourceFile, int]:
     try:
-        below = [file for file, _ in listed(place, recursive=True)]
-        if not below and size_at(place) is not None:
-            return [place]
+        below = dict(listed(place, recursive=True))
+        if not below and (size := size_at(place)) is not None:
+            return {place: size}
     except PlaceError as error:
         raise MqisError(str(error)) from None
-    return [file for file in below if any(fnmatchcase(file.name, p) for p in patterns)]
+    return {f: size for f, size in below.items() if any(fnmatchcase(f.name, p) for p in patterns)}
 
 
 def local_copy(path: SourceFile) -> AbstractContextManager[BinaryIO]:
@@ -99,6 +166,15 @@ def _fetched(place: RemoteAddress) -> Iterator[BinaryIO]:
         made.flush()
         made.seek(0)
         yield made
+
+
+def part_of(path: SourceFile, start: int, end: int) -> bytes:
+    """Reads the bytes between two offsets of a regular file, and of a store no others."""
+    if isinstance(path, RemoteAddress):
+        return part_at(path, start, end)
+    with open_plain(path) as file:
+        file.seek(start)
+        return file.read(end - start)
 
 
 def open_plain(path: str | SourceFile) -> BinaryIO:

@@ -7,7 +7,7 @@ comparison drops the rows that have no value in the compared column.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,6 +68,25 @@ def wants(filters: Iterable[Filter], name: str, value: object) -> bool:
             return False
         if isinstance(pushed, datasource.IsNull) and value is not None:
             return False
+    return True
+
+
+def values_of(pushed: Filter) -> Collection[Any] | None:
+    """The values of which a column must have one; None if the filter names none."""
+    if isinstance(pushed, datasource.In):
+        return [plain(value) for value in pushed.value]
+    return [plain(pushed.value)] if isinstance(pushed, datasource.EqualTo) else None
+
+
+def may_pass_between(pushed: Filter, least: int, most: int) -> bool:
+    """Returns whether a number from ``least`` to ``most`` can pass the filter."""
+    values = values_of(pushed)
+    if values is not None:
+        return any(least <= value <= most for value in values)
+    if isinstance(pushed, (datasource.GreaterThan, datasource.GreaterThanOrEqual)):
+        return bool(_COMPARE[type(pushed)](most, plain(pushed.value)))
+    if isinstance(pushed, (datasource.LessThan, datasource.LessThanOrEqual)):
+        return bool(_COMPARE[type(pushed)](least, plain(pushed.value)))
     return True
 
 

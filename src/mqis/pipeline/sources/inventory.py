@@ -1,52 +1,63 @@
 """The segment files of journals, their headers, and those of them that are there twice.
 
-A record is one by its server and number. Copies of a segment are told by their headers and compared
-byte by byte, so that ingesting reads each record once and nothing has to be sorted for that.
+A record is one by its server and number. Copies of a segment are told by their headers and digests,
+so that each record is counted once and nothing has to be sorted for that.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from mqis.pipeline import arrays
+from pyspark.sql.datasource import Filter
+
 from mqis.pipeline.sources.files import (
     SourceFile,
+    listing_of,
     open_plain,
-    paths_in,
-    size_of,
+    part_of,
     source_file,
     unreadable,
 )
+from mqis.pipeline.sources.filters import column_of, may_pass_between, values_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
-from mqis.wire.journal import SegmentHeader, segment_header
+from mqis.wire.journal import RecordKind, RecordState, SegmentHeader, segment_header
+from mqis.wire.journal.index import (
+    TAIL_BYTES,
+    IndexBlock,
+    SegmentIndex,
+    index_length,
+    kind_bit,
+    partition_bit,
+    read_index,
+)
 
 #: Any name: a segment that somebody renamed is read, and its name is evidence.
 PATTERN = "*.mqj"
-#: The maximum length of a header: its length field has 16 bits.
-_HEADER_BYTES = 1 << 16
-#: A limit, because a task reads a damaged segment as a whole. Servers begin a new one at 64 MiB.
-MAX_SEGMENT = 1 << 30
+#: Nearly every header is shorter; the maximum is 64 KiB.
+_HEADER_BYTES = 4 << 10
+_LENGTH = slice(10, 12)
 _BLOCK = 1 << 20
 
 
-def segment_files(options: Mapping[str, str]) -> list[SourceFile]:
-    """The files that ``path`` names, except those of ``without`` (a JSON list)."""
+def segment_files(options: Mapping[str, str]) -> dict[SourceFile, int]:
+    """The files that ``path`` names, and their sizes, without those of ``without`` (JSON)."""
     without = frozenset(json.loads(options.get("without", "[]")))
-    found = paths_in(options, "journal segments", PATTERN)
-    return [path for path in found if str(path) not in without]
+    found = listing_of(options, "journal segments", PATTERN)
+    return {path: size for path, size in found.items() if str(path) not in without}
 
 
 def open_segment(path: SourceFile) -> tuple[SegmentHeader | None, int, str]:
     """Returns (header, offset of the first record, ""); (None, 0, reason) if it cannot be read."""
     try:
-        with open_plain(path) as file:
-            header, start = segment_header(file.read(_HEADER_BYTES))
-        if size_of(path) > MAX_SEGMENT:
-            return None, 0, f"the file is too large: a segment has at most {MAX_SEGMENT:,} bytes"
+        data = part_of(path, 0, _HEADER_BYTES)
+        length = int.from_bytes(data[_LENGTH], "little")
+        if length > _HEADER_BYTES:
+            data = part_of(path, 0, length)
+        header, start = segment_header(data)
     except OSError as error:
         return None, 0, unreadable(error)
     except WireError as error:
@@ -58,6 +69,73 @@ def server_of_segment(path: SourceFile) -> str | None:
     """The name of the server that wrote the segment; None if its header cannot be read."""
     header, _, _ = open_segment(path)
     return None if header is None else header.server
+
+
+# --- the index ------------------------------------------------------------------------------------
+
+
+def index_of(path: SourceFile, first: int, size: int) -> SegmentIndex | None:
+    """The index of a sealed segment; None if there is none, or if it is damaged.
+
+    It has to begin with the first record: if somebody put another header before the records, the
+    index does not help to find them.
+    """
+    try:
+        tail = part_of(path, max(0, size - TAIL_BYTES), size)
+        length = index_length(tail)
+        if length > len(tail):
+            tail = part_of(path, max(0, size - length), size)
+        index = read_index(tail, size)
+        return index if index.blocks[0].offset == first else None
+    except (OSError, WireError):
+        return None
+
+
+def wanted_spans(index: SegmentIndex, filters: Sequence[Filter]) -> list[tuple[int, int]]:
+    """The parts of a segment in which records can pass the filters, as long as possible."""
+    found: list[tuple[int, int]] = []
+    for block, (start, end) in zip(index.blocks, index.spans, strict=True):
+        if not all(_may_pass(block, pushed) for pushed in filters):
+            continue
+        if found and found[-1][1] == start:
+            found[-1] = found[-1][0], end
+        else:
+            found.append((start, end))
+    return found
+
+
+def cuts_of(
+    index: SegmentIndex, spans: Iterable[tuple[int, int]], size: int
+) -> list[tuple[int, int]]:
+    """Divides parts of a segment into shares of ``size`` bytes or a little more, between blocks."""
+    found: list[tuple[int, int]] = []
+    for start, end in spans:
+        begin = start
+        for block, until in index.spans:
+            if start <= block and until <= end and (until - begin >= size or until == end):
+                found.append((begin, until))
+                begin = until
+    return found
+
+
+def _may_pass(block: IndexBlock, pushed: Filter) -> bool:
+    name = column_of(pushed)
+    if name == "lsn":
+        return may_pass_between(pushed, block.first_lsn, block.last_lsn)
+    if name == "time":
+        return may_pass_between(pushed, block.earliest_us, block.latest_us)
+    values = values_of(pushed)
+    if values is None:
+        return True
+    if name == "partition":
+        return any(block.partitions & partition_bit(bytes(value)) for value in values)
+    if name in ("kind", "state"):
+        present = (key for key in _KINDS if block.kinds & kind_bit(*key))
+        return any(key[name == "state"] in values for key in present)
+    return True
+
+
+_KINDS = [(int(kind), int(state)) for kind in RecordKind for state in RecordState]
 
 
 # --- copies ---------------------------------------------------------------------------------------
@@ -91,34 +169,29 @@ class SegmentFile:
         return source_file(self.path).name != f"segment-{self.number:010}.mqj"
 
 
-def journal_files(journals: str) -> list[SegmentFile]:
-    """Reads the headers of all segments; those that cannot be read are left to the source."""
-    paths = segment_files({"path": journals, "allow_empty": "true"})
-    listed = filter(None, map(_segment_file, paths))
-    found: list[SegmentFile] = []
-    by_identity = sorted(listed, key=lambda s: (s.identity, -s.size, s.is_misnamed, s.path))
+def copies_among(segments: Iterable[SegmentFile]) -> Iterator[SegmentFile]:
+    """Yields those of some segments that another one contains, with ``kept``, the name of that.
+
+    Files of one length are compared by their digests. Only a shorter one, which may be an older
+    copy of a segment that has grown, is compared byte by byte.
+    """
+    by_identity = sorted(segments, key=lambda s: (s.identity, -s.size, s.is_misnamed, s.path))
     for _, group in groupby(by_identity, key=lambda s: s.identity):
-        whole: list[str] = []
+        whole: list[SegmentFile] = []
         for segment in group:
-            holder = next((path for path in whole if _contains(path, segment)), None)
-            found.append(replace(segment, kept=holder))
-            whole += [] if holder else [segment.path]
-    return found
+            holder = next((one for one in whole if _contains(one, segment)), None)
+            if holder is None:
+                whole.append(segment)
+            else:
+                yield replace(segment, kept=holder.path)
 
 
-def _segment_file(path: SourceFile) -> SegmentFile | None:
-    header, _, _ = open_segment(path)
-    if header is None:
-        return None
-    server = arrays.text(header.server)
-    about = header.server_id, header.number, header.first_lsn, header
-    return SegmentFile(str(path), size_of(path), server, *about)
-
-
-def _contains(longer: str, segment: SegmentFile) -> bool:
+def _contains(longer: SegmentFile, segment: SegmentFile) -> bool:
     """Returns whether ``longer`` begins with all bytes of the segment: the server added more."""
+    if longer.size == segment.size:
+        return longer.digest == segment.digest
     try:
-        with open_plain(longer) as first, open_plain(segment.path) as second:
+        with open_plain(longer.path) as first, open_plain(segment.path) as second:
             while block := second.read(_BLOCK):
                 if first.read(len(block)) != block:
                     return False

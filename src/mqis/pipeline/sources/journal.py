@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from mmap import ACCESS_READ, mmap
 from typing import Any
 
 import pyarrow as pa
@@ -27,17 +26,22 @@ from mqis.pipeline import arrays, schemas
 from mqis.pipeline.sources import files
 from mqis.pipeline.sources.changes import changes_in
 from mqis.pipeline.sources.choosing import check_columns, columns_of
-from mqis.pipeline.sources.files import Share, SourceFile
+from mqis.pipeline.sources.files import Share, Shares, SourceFile, TaskSize
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
-from mqis.pipeline.sources.inventory import open_segment, segment_files
+from mqis.pipeline.sources.inventory import (
+    cuts_of,
+    index_of,
+    open_segment,
+    segment_files,
+    wanted_spans,
+)
 from mqis.pipeline.sources.records import FIELDS, SegmentFault, SegmentRows
-from mqis.pipeline.sources.segments import Scan, scans, shares
+from mqis.pipeline.sources.segments import Scan, scans
 from mqis.pipeline.sources.stream import JournalStreamReader
 from mqis.pipeline.workers import settle
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 
-SHARE_BYTES = 16 << 20
 _UNORDERED = ("partition", "server")
 #: The values of the option ``rows`` and the columns that each has.
 CHANGES = "changes"
@@ -78,29 +82,29 @@ class JournalReader(DataSourceReader):
         self._options = options
         self._filters = option_filters(options)
         self._rows = kind_of_rows(options)
+        self._size = TaskSize.of(options)
         check_columns(schema, ROWS[self._rows], JournalSource.name())
 
-    def partitions(self) -> list[Share]:
-        size = int(self._options.get("share_bytes", SHARE_BYTES))
+    def partitions(self) -> list[Shares]:
+        """Plans by the listing and, for long segments, by their indexes; opens no others."""
         found = segment_files(self._options)
-        return [share for path in found for share in self._shares(path, size)]
+        return self._size.packed(s for path in found for s in self._shares(path, found[path]))
 
     def _shares(self, path: SourceFile, size: int) -> list[Share]:
-        header, start, _ = open_segment(path)
-        if header is None:
-            return [Share(str(path), 0, 0)]
-        if not wants(self._filters, "server", header.server):
-            return []
-        length = files.size_of(path)
-        if length - start <= size:
-            return [Share(str(path), start, length)]
-        with files.local_copy(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            return [Share(str(path), *cut) for cut in shares(data, start, size)]  # type: ignore[arg-type]
+        first = open_segment(path)[1] if size > self._size.share_bytes else 0
+        index = index_of(path, first, size) if first else None
+        if index is None:  # an executor reads its header, and finds its records
+            return [Share(str(path), 0, size)]
+        spans = wanted_spans(index, self._filters)
+        cuts = cuts_of(index, spans, self._size.share_bytes)
+        # The first share begins with the file, so that its task tells of a damaged header.
+        return [Share(str(path), 0 if a == index.blocks[0].offset else a, b) for a, b in cuts]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Share):  # Spark's placeholder if there are no partitions
-            return iter(())
-        return read_share(partition, self._schema, self._filters, self._rows)
+        if not isinstance(partition, Shares):  # Spark's placeholder if there are no partitions
+            return
+        for share in partition.shares:
+            yield from read_share(share, self._schema, self._filters, self._rows)
 
 
 class PushingJournalReader(JournalReader):
@@ -157,22 +161,37 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
 def read_share(
     share: Share, schema: StructType, filters: list[Filter], rows: str = "records"
 ) -> Iterator[pa.RecordBatch]:
-    """Reads the rows of a share of a segment."""
+    """Reads the rows of a share of a segment; of a whole segment, what its index says is wanted."""
     settle()
     arrow = arrays.schema_of(schema)
     path = files.source_file(share.path)
-    header, _, reason = open_segment(path)
+    header, first, reason = open_segment(path)
     if header is not None:
+        if not wants(filters, "server", header.server):
+            return
         try:
-            with files.open_plain(path) as file:
-                last = share.end >= files.size_of(path)
-                for found in scans(file, share.start, share.end, last=last):
-                    yield from _rows(found, SegmentRows(share.path, header), arrow, filters, rows)
+            segment = SegmentRows(share.path, header)
+            for found in _scans(path, first, share, filters):
+                yield from _rows(found, segment, arrow, filters, rows)
         except OSError as error:
             header, reason = None, files.unreadable(error)
-    if header is None and _wants_errors(filters):
+    if header is None and share.start == 0 and _wants_errors(filters):
         fault = SegmentFault(0, files.size_of(path), reason)
         yield SegmentRows(share.path, None).errors([fault], arrow)
+
+
+def _scans(path: SourceFile, first: int, share: Share, filters: list[Filter]) -> Iterator[Scan]:
+    """What is wanted of a share, behind the header of its segment."""
+    size, start, end = files.size_of(path), max(share.start, first), share.end
+    of_records = any(column_of(pushed) in FIELDS for pushed in filters)
+    index = index_of(path, first, size) if of_records else None
+    with files.open_plain(path) as file:
+        if index is None:
+            yield from scans(file, start, end, last=end >= size)
+            return
+        for begin, until in wanted_spans(index, filters):
+            if max(begin, start) < min(until, end):
+                yield from scans(file, max(begin, start), min(until, end), last=False)
 
 
 def _rows(

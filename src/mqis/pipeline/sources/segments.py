@@ -7,7 +7,7 @@ compares checksums; ``walk`` diagnoses the damaged places.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import BinaryIO
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from mqis.pipeline.decoding.octets import Ints, Mask
 from mqis.wire.journal import Corrupt, RecordKind, RecordState, Torn, Whole, walk
+from mqis.wire.journal.index import is_index
 from mqis.wire.journal.layout import (
     COVERED_AT,
     FIELDS,
@@ -28,7 +29,6 @@ from mqis.wire.journal.layout import (
     length_and_crc,
     length_of_parts,
 )
-from mqis.wire.journal.segment import offsets
 
 HEADER = np.dtype(list(FIELDS))
 assert HEADER.itemsize == HEADER_SIZE
@@ -39,9 +39,11 @@ _ASCII = 0x80
 #: Records and bytes of a batch; Arrow's offsets have 32 bits.
 BATCH = 20_000
 BATCH_BYTES = 256 << 20
-#: A task has so many bytes of a file in memory, and no record is longer.
+#: A task reads so many bytes of a file at a time, and no record is longer.
 BLOCK_BYTES = 16 << 20
 assert BLOCK_BYTES >= MAX_RECORD
+#: So many bytes from damage on tell what it was: two records, and the header of a third.
+WINDOW_BYTES = 2 * MAX_RECORD + HEADER_SIZE
 
 
 @dataclass(frozen=True)
@@ -119,23 +121,46 @@ def scan(data: bytes, base: int = 0, *, last: bool = True) -> Scan:
 def scans(file: BinaryIO, start: int, end: int, *, last: bool) -> Iterator[Scan]:
     """Finds every record between two offsets of a file, a block after the other.
 
-    A block with damage is read together with all that follows it, which can tell what it was.
+    Memory is bounded, however long the file is. A block ends before damage, and begins again behind
+    it: the two records behind damage tell where it ends.
     """
     file.seek(start)
-    kept = b""
+    data = b""
     while start < end:
-        data = kept + file.read(min(BLOCK_BYTES, end - start - len(kept)))
+        more = file.read(min(BLOCK_BYTES, end - start - len(data)))
+        data += more
         starts, until = _leading(data)
-        ended = start + len(data) >= end or len(data) == len(kept)
+        ended = start + len(data) >= end or not more
         if not ended and not _is_cut(data, until):
-            data += file.read(end - start - len(data))
-            starts, until, ended = *_leading(data), True
+            data += file.read(max(0, min(WINDOW_BYTES + until, end - start) - len(data)))
+            ended = start + len(data) >= end
         if ended:
-            yield _scanned(data, start, starts, until, last=last)
+            yield scan(data, start, last=last)
             return
-        yield _scanned(data[:until], start, starts, until, last=False)
-        kept = data[until:]
+        found = _scanned(data[:until], start, starts, until, last=False)
+        if not _is_cut(data, until):
+            entry = _damage_inside(file, data, until, end - start, last=last)
+            found.damage.append(entry)
+            until += entry.length
+        yield found
         start += until
+        data = data[until:]
+
+
+def _damage_inside(file: BinaryIO, data: bytes, offset: int, end: int, *, last: bool) -> Damage:
+    """The damage at an offset of ``data``, which ``file`` continues; all of it ends at ``end``."""
+    # One byte more than zeros: whether zeros reach the end is not known here.
+    entry = next(walk(data + b"\1", offset))
+    assert not isinstance(entry, Whole)
+    if entry.offset + entry.length < len(data):
+        return Corrupt(entry.offset, entry.length, entry.reason)
+    zeros = not data[offset:].strip(b"\0")
+    left = end - len(data)
+    while zeros and left > 0 and (more := file.read(min(BLOCK_BYTES, left))):
+        zeros, left = not more.strip(b"\0"), left - len(more)
+    if zeros and last:
+        return Torn(offset, end - offset, "zeros to the end")
+    return Corrupt(offset, end - offset, "zeros to the end" if zeros else entry.reason)
 
 
 def _leading(data: bytes) -> tuple[list[int], int]:
@@ -166,6 +191,8 @@ def _scanned(data: bytes, base: int, starts: list[int], until: int, *, last: boo
     if until < len(data):
         more, damage = _scan_damaged(data, until, last)
         starts = starts + more
+    if last and starts and is_index(data, starts[-1]):
+        starts = starts[:-1]
     places = np.array(starts, dtype=np.int64)
     found = Scan(data, base, places, _headers(data, places), damage)
     sound = _valid(found)
@@ -257,28 +284,3 @@ def joined(data: bytes, starts: Ints, lengths: Ints) -> bytes:
         return b""
     ends = (starts + lengths).tolist()
     return b"".join([data[a:b] for a, b in zip(starts.tolist(), ends, strict=True)])
-
-
-def shares(data: bytes, start: int, size: int) -> Sequence[tuple[int, int]]:
-    """Divides a segment into shares of about ``size`` bytes, each beginning with a whole record.
-
-    ``data`` may be memory-mapped: only lengths and the records at the cuts are read.
-    """
-    end = len(data)
-    cuts = [start]
-    if targets := range(start + size, end - size // 2, size):
-        found = np.array(offsets(data, start), dtype=np.int64)
-        for target in targets:
-            index = int(np.searchsorted(found, target))
-            if (
-                index < len(found)
-                and found[index] > cuts[-1]
-                and _is_whole(data, int(found[index]))
-            ):
-                cuts.append(int(found[index]))
-    return list(pairwise([*cuts, end]))
-
-
-def _is_whole(data: bytes, offset: int) -> bool:
-    length, crc = length_and_crc(data, offset)
-    return crc32(data[offset + COVERED_AT : offset + length]) == int(crc)

@@ -5,7 +5,8 @@ on the disk, so a crash can leave only the end of the last segment unfinished. O
 that to the last intact record; the outbox has the rest.
 
 The header of a new segment seals the one before. That is the only place of the seal, so there is no
-moment at which a segment is finished and its seal is half written.
+moment at which a segment is finished and its seal is half written. What ends a segment is its
+index, for which there need not be room: a segment without one is whole, too.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from mqis.storage.journal.journal_reader import Segment
 from mqis.storage.journal.sealing import Sealer, SealingKey
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.journal.index import IndexBuilder
 from mqis.wire.journal.segment import Torn, Whole
 from mqis.wire.journal.segmentheader import (
     SegmentHeader,
+    SegmentSeal,
     is_unfinished_header,
     segment_header,
 )
@@ -72,6 +75,8 @@ class Journal:
         self._file = -1
         #: The key that sealed the header of the open segment; None for an older version.
         self._sealed_by: bytes | None = self._sealer.key_id
+        #: The index of the open segment; None if it gets none.
+        self._index: IndexBuilder | None = None
         self._end = self._durable_end = 0
         #: A segment that could not be begun; its file may still be there.
         self._left: Path | None = None
@@ -130,11 +135,16 @@ class Journal:
             )
         self.last_lsn, end = segment.header.first_lsn - 1, segment.records_at
         rest = None
+        self._index = IndexBuilder() if segment.header.indexed else None
         for entry in segment.entries():
             if isinstance(entry, Whole):
                 self.last_lsn, end, rest = entry.lsn, entry.offset + entry.length, None
+                if self._index is not None:
+                    self._index.add(entry.offset, segment.bytes_of(entry))
             else:
                 rest = rest or entry
+        has_index = rest is None and end < len(segment.data)
+        end = len(segment.data) if has_index else end
         with explained(segment.path):
             self._file = os.open(segment.path, os.O_RDWR)
             if rest is not None:
@@ -149,14 +159,14 @@ class Journal:
         self._end = self._durable_end = end
         self._sealer.restart(segment.data[:end])
         self.durable_lsn = self.last_lsn
-        if (
-            self.last_lsn >= segment.header.first_lsn
-            and self._newest_snapshot()[0] >= self.last_lsn
-        ):
-            self.seal()  # the next record begins a segment that starts from that snapshot
         has_records = self.last_lsn >= segment.header.first_lsn
+        if has_index:
+            self._index = None
+            self.seal()
+        elif has_records and self._newest_snapshot()[0] >= self.last_lsn:
+            self.seal()  # the next record begins a segment that starts from that snapshot
         if has_records:
-            seal = segment.header.seal
+            seal = segment.header.seal if segment.header.indexed else None
             self._sealed_by = None if seal is None else seal.key_id
 
     # --- writing ----------------------------------------------------------------------------------
@@ -191,8 +201,13 @@ class Journal:
 
     def _write(self, records: Sequence[tuple[int, bytes]]) -> None:
         if records:
+            offset = self._end
             self._write_bytes(b"".join(data for _, data in records))
             self.last_lsn = records[-1][0]
+            if self._index is not None:
+                for _, data in records:
+                    self._index.add(offset, data)
+                    offset += len(data)
 
     def _write_bytes(self, data: bytes) -> None:
         """Writes all of it or, if there is no room, nothing."""
@@ -214,11 +229,13 @@ class Journal:
         lsn, snapshot = self._newest_snapshot()
         number = self._number + 1
         header = SegmentHeader(
-            self._server, self._server_id, number, first_lsn, snapshot, max(0, lsn)
+            *(self._server, self._server_id, number, first_lsn, snapshot, max(0, lsn)),
+            seal=SegmentSeal(),
+            indexed=True,
         )
         sealed = self._sealer.sealed(header, self.directory)
         self._create(header.number, sealed.to_bytes())
-        self._number = number
+        self._number, self._index = number, IndexBuilder()
         self._sealed_by = None if sealed.seal is None else sealed.seal.key_id
         self._durable_end = self._end
         self._sealer.mark()
@@ -258,8 +275,18 @@ class Journal:
         """Ends this segment; the next record begins another one, whose header seals this one."""
         if self._file >= 0:
             self.sync()
+            self._write_index()
             self._sealer.finish(self._end)
             self._drop_file()
+
+    def _write_index(self) -> None:
+        """Ends the segment with its index, if there is room for it."""
+        index, self._index = self._index, None
+        data = b"" if index is None else index.encode()
+        if data:
+            with suppress(StorageError):  # what was written of it is cut off again
+                self._write_bytes(data)
+                self.sync()
 
     def sync(self) -> None:
         """Flushes the appended records.
@@ -297,6 +324,7 @@ class Journal:
         return True
 
     def _cut(self, end: int, last_lsn: int) -> None:
+        self._index = None  # it has records that are gone
         os.ftruncate(self._file, end)
         self._end, self.last_lsn = end, last_lsn
 

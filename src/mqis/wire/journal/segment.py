@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from struct import Struct
 
 from mqis.wire.errors import WireError
+from mqis.wire.journal.index import is_index
 from mqis.wire.journal.layout import (
     COVERED_AT,
     HEADER_SIZE,
@@ -60,8 +61,11 @@ Entry = Whole | Corrupt | Torn
 
 
 def walk(data: bytes, offset: int) -> Iterator[Entry]:
-    """Yields the records and the damaged parts from ``offset`` to the end, in order."""
-    while offset < len(data):
+    """Yields the records and the damaged parts from ``offset`` to the end, in order.
+
+    The index of a sealed segment, behind its last record, is neither.
+    """
+    while offset < len(data) and not is_index(data, offset):
         entry = _next(data, offset)
         yield entry
         offset += entry.length
@@ -80,6 +84,8 @@ def offsets(data: bytes, offset: int) -> list[int]:
             break
         found.append(offset)
         offset += length
+    if found and is_index(data, found[-1]):
+        found.pop()
     return found
 
 

@@ -1,8 +1,9 @@
-"""The header of a journal segment, versions 1 and 2 (docs/journal.md).
+"""The header of a journal segment, versions 1 to 3 (docs/journal.md).
 
 Version 2 chains the segments. Its seal has the digest of the whole segment before, whose header has
 the digest of the one before that, and so on; a signature of the server over the header therefore
-covers everything that lies before it. Version 1 has no seal.
+covers everything that lies before it. Version 1 has no seal. A segment of version 3 ends with an
+index (``wire.journal.index``) when it is sealed; its header is that of version 2.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
 
 MAGIC = b"MQISJRNL"
-UNSEALED_VERSION, SEALED_VERSION = 1, 2
+UNSEALED_VERSION, SEALED_VERSION, INDEXED_VERSION = 1, 2, 3
 
 #: The fields under the CRC: number, first lsn, server, snapshot lsn, two name lengths, reserved.
 _COVERED = Struct("<QQ16sQHHI")
@@ -92,12 +93,20 @@ class SegmentHeader(Structure):
     snapshot_lsn: int = 0
     #: None: the header has version 1.
     seal: SegmentSeal | None = None
+    #: True if an index is written when the segment is sealed: version 3, which has a seal.
+    indexed: bool = False
 
     NAME: ClassVar[str] = "the segment header"
 
+    def __post_init__(self) -> None:
+        if self.indexed and self.seal is None:
+            raise ValueError("a segment with an index has a seal")
+
     @property
     def version(self) -> int:
-        return UNSEALED_VERSION if self.seal is None else SEALED_VERSION
+        if self.seal is None:
+            return UNSEALED_VERSION
+        return INDEXED_VERSION if self.indexed else SEALED_VERSION
 
     @property
     def is_signed(self) -> bool:
@@ -110,7 +119,7 @@ class SegmentHeader(Structure):
         number, first, server_id, snapshot_lsn, name, snapshot, reserved = _COVERED.unpack_from(
             covered
         )
-        names_at = _COVERED.size + (_SEAL.size if version == SEALED_VERSION else 0)
+        names_at = _COVERED.size + (0 if version == UNSEALED_VERSION else _SEAL.size)
         rest_at = names_at + name + snapshot
         unsealed = version == UNSEALED_VERSION
         if rest_at > len(covered) or reserved or (unsealed and rest_at != len(covered)):
@@ -126,6 +135,7 @@ class SegmentHeader(Structure):
             _text(covered[names_at + name : rest_at], at),
             snapshot_lsn,
             seal,
+            version == INDEXED_VERSION,
         )
 
     def encode(self, writer: Writer) -> None:
@@ -187,11 +197,11 @@ def _checked(reader: Reader) -> tuple[int, bytes]:
     if reader.bytes(8, "the segment's magic") != MAGIC:
         raise WireError("this is not a journal segment", at)
     version, length, crc = reader.u16(), reader.u16(), reader.u32()
-    if version not in (UNSEALED_VERSION, SEALED_VERSION):
-        known = f"{UNSEALED_VERSION} and {SEALED_VERSION}"
+    if not UNSEALED_VERSION <= version <= INDEXED_VERSION:
+        known = f"{UNSEALED_VERSION} to {INDEXED_VERSION}"
         reason = f"the journal segment has format version {version}, mqis reads {known}"
         raise WireError(reason, at + 8)
-    smallest = FIXED_SIZE + (_SEAL.size if version == SEALED_VERSION else 0)
+    smallest = FIXED_SIZE + (0 if version == UNSEALED_VERSION else _SEAL.size)
     if length < smallest:
         raise WireError(f"{length} is not a possible length of a segment header", at + 10)
     covered = reader.bytes(length - _COVERED_AT, "the segment header")
