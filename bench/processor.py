@@ -63,6 +63,7 @@ PAUSE_S = 0.002
 Work = Callable[[RpcPeer], Operation]
 LEVELS = {"none": AuthLevel.NONE, "integrity": AuthLevel.INTEGRITY}
 NULL, READ, LOOKUP, CREATE = "null call", "read of 15 properties", "lookup of 1", "create"
+COLD, ANEW = "first read of 15 properties", "read of another list"
 #: The properties of a queue that its creator or the directory has set, except its descriptor.
 READ_IDS = (
     PropId.Q_INSTANCE,
@@ -184,12 +185,21 @@ async def together(clients: list[Client], work: Work, profile: Profile | None = 
 
 
 def works(queues: int, level: int) -> dict[str, Work]:
-    """The operations by name; reads and lookups go round a hundred queues."""
+    """The operations by name; reads and lookups go round a hundred queues.
+
+    First reads go through the others. Reads of other lists ask each question once, of objects that
+    are in memory.
+    """
     some = [Queue(number) for number in range(0, queues, queues // 100)]
     owner = USER_SID if level > AuthLevel.NONE else ANONYMOUS
     descriptor = replace(DESCRIPTOR, owner=owner).to_bytes()
     bare = calls.listening()
     read = cycle([calls.get_props(queue.path, READ_IDS, queue.label) for queue in some])
+    others = [Queue(number) for number in range(queues) if number % (queues // 100)]
+    cold = cycle([calls.get_props(queue.path, READ_IDS, queue.label) for queue in others])
+    anew = cycle(
+        [calls.get_props(queue.path, ids, queue.path) for ids in _lists() for queue in some]
+    )
     labels = [PropVariant(VarType.LPWSTR, queue.label) for queue in some]
     lookup = cycle([calls.lookup(PropId.Q_LABEL, label, _COLUMNS, 1) for label in labels])
     create = twins.creates(
@@ -200,9 +210,23 @@ def works(queues: int, level: int) -> dict[str, Work]:
     return {
         NULL: lambda peer: peer.call(bare),
         READ: lambda peer: peer.call(next(read)),
+        COLD: lambda peer: peer.call(next(cold)),
+        ANEW: lambda peer: peer.call(next(anew)),
         LOOKUP: lambda peer: peer.look_up(next(lookup)),
         CREATE: lambda peer: peer.create(next(create)),
     }
+
+
+def _lists() -> list[tuple[PropId, ...]]:
+    """Lists of eight to fifteen properties, with the path, in all rotations."""
+    count = len(READ_IDS)
+    turned = [READ_IDS[at:] + READ_IDS[:at] for at in range(count)]
+    return [
+        ids[:size]
+        for size in range(8, count + 1)
+        for ids in turned
+        if PropId.Q_PATHNAME in ids[:size]
+    ]
 
 
 @asynccontextmanager
