@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 import mqis
 
@@ -39,6 +42,160 @@ def test_files_are_written_whole() -> None:
         if _IN_PLACE & set(calls(path))
     }
     assert writers == _MAY_WRITE_IN_PLACE
+
+
+#: Modules that remove or rename directories and files themselves, and why.
+_RENAMING = {
+    "admin/backup/restoring.py": "exchanges several files, all or none",
+    "admin/backup/taking.py": "a name that came to be taken meanwhile is not replaced",
+    "client/events.py": "a table in memory, no file",
+    "cli/tour/live.py": "removes an earlier tour",
+    "enterprise/control.py": "a temporary directory, for a path that is too long for a socket",
+    "enterprise/first.py": "a store, which SQLite has flushed",
+    "enterprise/launch.py": "keeps the directory of a server that was taken out",
+    "enterprise/supervisor.py": "keeps the log of the start before",
+    "files.py": "the place",
+    "pipeline/tables.py": "a version that failed",
+    "places/remote.py": "a store of objects",
+    "places/tables.py": "versions of tables, and the link to the current one",
+    "sim/archive/disk.py": "a simulated disk",
+    "sim/archive/world.py": "a simulated disk",
+    "storage/journal/journal.py": "a segment, which grows after it has its name",
+}
+
+
+def renames(node: ast.AST) -> bool:
+    """Returns whether a directory or a file gets its place, or loses it."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="rename" | "rmtree" | "move")):
+            return True
+        case ast.Call(func=ast.Name(id="rmtree")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="replace"), args=[_], keywords=[]):
+            return True
+    return False
+
+
+def test_directories_are_written_whole() -> None:
+    """``mqis.files`` does it; an exception that is needless fails too."""
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if any(map(renames, ast.walk(ast.parse(path.read_text("utf-8")))))
+    }
+    assert found == _RENAMING.keys()
+
+
+def doubles(node: ast.AST) -> bool:
+    """Returns whether a pause is doubled up to a limit: ``min`` of a number and twice another."""
+    if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "min"):
+        return False
+    for each in ast.walk(node):
+        match each:
+            case ast.BinOp(left=ast.Constant(value=2 | 2.0), op=ast.Mult() | ast.Pow()):
+                return True
+            case ast.BinOp(op=ast.Mult(), right=ast.Constant(value=2 | 2.0)):
+                return True
+            case ast.BinOp(left=ast.Constant(value=1), op=ast.LShift()):
+                return True
+    return False
+
+
+def test_pauses_are_doubled_in_one_place() -> None:
+    """``mqis.protocol.backoff`` does it."""
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if any(map(doubles, ast.walk(ast.parse(path.read_text("utf-8")))))
+    }
+    sizes = {"sim/minimise.py", "wire/reader.py"}
+    assert found - sizes == {"protocol/backoff.py"}
+
+
+#: Matches the format of a moment, and of a time with its unit.
+_MOMENT = re.compile(r"%[HYBb]")
+_AMOUNT = re.compile(r"^,?\.\df$")
+_UNIT = re.compile(r"^ (ms|s|seconds|min|minutes|h|hours|d|days|[KMG]i?B)\b")
+#: Formats that programs read or a simulation compares: (module, function or class) or all of it.
+_OWN_SPELLINGS = frozenset({
+    "protocol/activedirectory/codecs.py",
+    "sim/traffic.py",
+    "sim/world.py",
+    "texts.py",
+    "views/presentation/periods.py",
+})  # fmt: skip
+
+
+def spellings(tree: ast.AST) -> Iterator[str]:
+    """Values that are put into words by hand: ``mqis.texts`` does that."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr="strftime" | "strptime" | "fromisoformat" as name):
+                yield name
+            case ast.IfExp(
+                test=ast.Compare(
+                    ops=[ast.Eq() | ast.NotEq() | ast.Gt()], comparators=[ast.Constant(value=1)]
+                ),
+                body=ast.Constant(value=str()) | ast.JoinedStr(),
+                orelse=ast.Constant(value=str()) | ast.JoinedStr(),
+            ):
+                yield "a plural"
+            case ast.BoolOp(values=[*_, ast.BinOp(right=ast.Constant(value="s"), op=ast.Add())]):
+                yield "a plural"
+            case ast.JoinedStr(values=parts):
+                yield from _in_text(parts)
+
+
+def _in_text(parts: list[ast.expr]) -> Iterator[str]:
+    for before, part, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
+        if not isinstance(part, ast.FormattedValue):
+            continue
+        spec = ast.walk(part.format_spec) if part.format_spec else ()
+        form = "".join(str(each.value) for each in spec if isinstance(each, ast.Constant))
+        left = before.value if isinstance(before, ast.Constant) else ""
+        right = after.value if isinstance(after, ast.Constant) else ""
+        if _MOMENT.search(form):
+            yield "a moment"
+        if _AMOUNT.match(form) and _UNIT.match(str(right)):
+            yield "a duration or size"
+        if str(left).endswith("and ") and re.match(r" more\b", str(right)):
+            yield "a list that is cut off"
+
+
+def test_values_are_spelt_in_one_place() -> None:
+    """``mqis.texts`` has them; an exception that is needless fails too."""
+    found = {
+        str(path.relative_to(PACKAGE)): held
+        for path in PACKAGE.rglob("*.py")
+        if (held := list(spellings(ast.parse(path.read_text("utf-8")))))
+    }
+    assert {place: held for place, held in found.items() if place not in _OWN_SPELLINGS} == {}
+    assert found.keys() == _OWN_SPELLINGS
+
+
+def test_pages_spell_no_values() -> None:
+    """Templates have the functions of ``mqis.texts`` as filters and globals."""
+    by_hand = re.compile(r"\{\{ ?\"s\b|[!=]= 1 (else|%|\})|and \{\{[^}]*\}\} more\b")
+    pages = PACKAGE.rglob("*.html")
+    assert [str(path) for path in pages if by_hand.search(path.read_text("utf-8"))] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "at.strftime('%H:%M')",
+        "datetime.fromisoformat(text)",
+        'f\'{number} {"queue" if number == 1 else "queues"}\'',
+        "word = 'queue' if number == 1 else f'{number} queues'",
+        "text = f'{number} {plural or noun + \"s\"}'",
+        "f'{at:%Y-%m-%d}'",
+        "f'after {took:.1f} s'",
+        "f'{free / 1024:,.0f} MB free'",
+        "f'{shown} and {rest:,} more'",
+    ],
+)
+def test_a_value_that_is_spelt_by_hand_is_found(source: str) -> None:
+    assert len(list(spellings(ast.parse(source)))) == 1
 
 
 #: Errors that no handler of mqis names, each with what it is for.

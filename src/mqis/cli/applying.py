@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from mqis.cli.confirming import confirm
-from mqis.cli.output import cell, console, counted, print_json, print_warning, say, table
+from mqis.cli.output import cell, console, print_json, print_warning, say, table
 from mqis.config.nodes import FILE, NodePlace, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
@@ -35,6 +35,7 @@ from mqis.enterprise.setup import administrator
 from mqis.enterprise.states import ProcessState, load_states
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.directory.sources import Source, StoreSource
+from mqis.texts import counted
 from mqis.wire.errors import MqisError
 
 _STYLES = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "red"}

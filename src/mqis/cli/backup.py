@@ -19,10 +19,11 @@ from mqis.admin.backup.taking import Taken, take_backup
 from mqis.cli.enterprise import OptionalRunOption, run_here
 from mqis.cli.failures import FAILED, described
 from mqis.cli.options import ConfigOption, JsonOption
-from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
+from mqis.cli.output import cell, console, print_error, print_json, say, table
 from mqis.config.file import DEFAULT_NAME, load
 from mqis.config.nodes import Nodes, load_nodes, supervised_place
 from mqis.enterprise.rotating import learn_keys
+from mqis.texts import counted
 from mqis.wire.errors import MqisError
 
 

@@ -22,7 +22,8 @@ from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, print_json, say
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal.reader import Follower, records
-from mqis.views.presentation.records import everything, moment, record_summary, what
+from mqis.texts import iso_moment
+from mqis.views.presentation.records import everything, record_summary, what
 from mqis.wire.journal import Corrupt, Whole
 
 app = typer.Typer(help="Read the journal of a server.", no_args_is_help=True)
@@ -84,7 +85,7 @@ def _line(entry: Whole) -> str:
     object_id = str(record.object_id) if record.object_id else ""
     details = [object_id, f"({record.reason})" if record.reason else ""]
     return (
-        f"{entry.lsn:>10}  {moment(record.time_us):26}  {record.state.name.lower():12}  "
+        f"{entry.lsn:>10}  {iso_moment(record.time_us):27}  {record.state.name.lower():12}  "
         f"{what(record):22}  {record.seq}  {record.peer:16}  {' '.join(filter(None, details))}"
     ).rstrip()
 

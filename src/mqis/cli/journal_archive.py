@@ -9,13 +9,14 @@ import typer
 
 from mqis.cli.journal_check import JournalArgument, KeysOption
 from mqis.cli.options import JsonOption
-from mqis.cli.output import counted, print_json, say
+from mqis.cli.output import print_json, say
 from mqis.places import parse_place
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.signer import read_public_key
 from mqis.storage.archive import Archiver, archived_journals, restore_journal
 from mqis.storage.archive.restoring import ArchivedJournal
 from mqis.storage.journal.checking import server_id_of
+from mqis.texts import counted
 
 ArchiveArgument = Annotated[
     str,

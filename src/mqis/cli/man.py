@@ -9,9 +9,10 @@ import typer
 
 from mqis.cli.manual import pages
 from mqis.cli.options import JsonOption
-from mqis.cli.output import counted, print_json, say
+from mqis.cli.output import print_json, say
 from mqis.files import write_whole
 from mqis.protocol.errors import StorageError
+from mqis.texts import counted
 
 
 def man(

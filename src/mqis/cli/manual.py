@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Any, Final
 
 from mqis import __version__
 from mqis.cli.parameters import choices
 from mqis.cli.registry import COMMAND_GROUPS, COMMANDS
+from mqis.texts import day
 
 _STATUS: Final = (
     ("0", "Success."),
@@ -67,9 +68,9 @@ def _page(command: Any, words: tuple[str, ...], summary: str) -> str:
 def _title(words: tuple[str, ...]) -> list[str]:
     """The date is that of the build: of SOURCE_DATE_EPOCH, so that builds can be repeated."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
+    made = day(int(epoch) if epoch.isdigit() else time.time())
     name = escaped("-".join(words).upper())
-    return [f'.TH "{name}" 1 "{moment:%Y-%m-%d}" "mqis {escaped(__version__)}" "mqis manual"']
+    return [f'.TH "{name}" 1 "{made}" "mqis {escaped(__version__)}" "mqis manual"']
 
 
 def _name(words: tuple[str, ...], summary: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ from mqis.cli.enterprise import DEFAULT_RUN, RunOption
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, error_console, print_json, say, table
 from mqis.config.nodes import load_nodes
+from mqis.texts import iso_moment
 from mqis.views.tracing.trace import ChangeTrace
 from mqis.views.tracing.trace import trace as follow
 
@@ -46,7 +46,7 @@ def _show(found: ChangeTrace) -> None:
         if value is not None:
             say(f"{label:8} {value}")
     first = found.steps[0].time
-    say(f"{'began':8} {datetime.fromtimestamp(first, UTC).isoformat(timespec='milliseconds')}")
+    say(f"{'began':8} {iso_moment(int(first * 1e6), 3)}")
     made = table("ms", "server", "from", "event", "")
     for step in found.steps:
         details = ", ".join(f"{key} {value}" for key, value in step.details.items())

@@ -38,10 +38,11 @@ from mqis.cli.options import (
     opened,
     store_url,
 )
-from mqis.cli.output import counted, error_console, print_json, print_warning, say
+from mqis.cli.output import error_console, print_json, print_warning, say
 from mqis.cli.spread import spread
 from mqis.config.claims import StoreInUse
 from mqis.protocol.ports import Store, View
+from mqis.texts import counted
 
 if TYPE_CHECKING:
     from mqis.admin.activedirectory.exporting import LdifOptions

@@ -34,6 +34,7 @@ from mqis.runtime.authentication.account import Account
 from mqis.runtime.authentication.context import ProviderContext
 from mqis.runtime.peers import computer_of, is_loopback
 from mqis.server.accounts import AccountsError, AccountsFile
+from mqis.texts import duration
 
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
@@ -201,7 +202,7 @@ class _Attempt:
 
     def _check(self, wait_s: float) -> None:
         if wait_s > 0:
-            raise _MustWait(f"too many failed logons, wait {wait_s:.0f} s")
+            raise _MustWait(f"too many failed logons, wait {duration(wait_s)}")
 
     def failed(self, error: AuthenticationError) -> None:
         if isinstance(error, _MustWait):

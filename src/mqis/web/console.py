@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
+from mqis import texts
 from mqis.views.console import tones
 from mqis.views.console.alerts import FILE as ALERTS_FILE
 from mqis.views.console.alerts import AlertLog
@@ -97,6 +98,9 @@ class Console:
         self._templates.globals["tones"] = tones
         self._templates.filters["thousands"] = lambda number: f"{number:,}"
         self._templates.filters["sequence"] = number_text
+        self._templates.filters["counted"] = texts.counted
+        for spelling in (texts.agreeing, texts.and_more, texts.duration, texts.moment):
+            self._templates.globals[spelling.__name__] = spelling
 
     async def close(self) -> None:
         await self.sampler.close()

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 import uvicorn
 
+from mqis.texts import duration
 from mqis.views.console.faults import MqisError
 from mqis.web.admission import PARAMETER
 from mqis.web.app import make_app
@@ -84,7 +85,7 @@ def running_console(settings: ConsoleSettings) -> Iterator[str]:
         thread.start()
         try:
             if not ready.wait(_START_S):
-                raise MqisError(f"the console did not start within {_START_S:.0f} s")
+                raise MqisError(f"the console did not start within {duration(_START_S)}")
             yield opened.url
         finally:
             server.should_exit = True

@@ -12,16 +12,16 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 import tomllib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 
 from mqis.admin.backup.archive import Archive, explained
-from mqis.admin.backup.journal import begin_journal, draft_of, last_lsn
+from mqis.admin.backup.journal import begin_journal, last_lsn
 from mqis.admin.backup.manifest import BackupError, Content, Manifest
 from mqis.admin.backup.taking import numbers_of
 from mqis.config.claims import claimed_file, claimed_store
@@ -29,7 +29,7 @@ from mqis.config.file import DEFAULT_NAME, ConfigError, load, parse, relative
 from mqis.config.nodes import ACCOUNTS, NodePlace, load_nodes, supervised_place
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import StoreUrlError, file_of
-from mqis.files import flush_directory, make_private_directory
+from mqis.files import draft_directory, flush_directory, make_private_directory
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.keyring import KeyRing
 from mqis.runtime.node.signer import SigningKeyError
@@ -38,6 +38,7 @@ from mqis.server.restoremark import put_mark
 from mqis.storage.copying import copy_rows, is_empty
 from mqis.storage.database import DatabaseStore
 from mqis.storage.sqlite import SqliteStore, is_in_use
+from mqis.texts import file_stamp
 
 #: Suffixes of the files of an SQLite store.
 _COMPANIONS = ("", "-wal", "-shm")
@@ -116,7 +117,7 @@ def plan_restore(archive: Path, request: RestoreRequest) -> RestorePlan:
     occupied = tuple(path for path in written if path.exists())
     _refuse_another_server(opened, config, request)
     _refuse(config, request, files, occupied, shared=shared)
-    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    stamp = file_stamp(time.time())
     return RestorePlan(opened, config, request, files, occupied, stamp, place, kept, kept_key)
 
 
@@ -257,9 +258,9 @@ def restore(plan: RestorePlan) -> Restored:
         make_private_directory(home)
     store = plan.files.get(Content.STORE)
     claim = nullcontext() if store is None else claimed_file(store)
-    with _alone(home), claim, _drafts(plan, home) as drafts:
+    with _alone(home), claim, _drafts(plan, home) as drafts, _journal_draft(plan) as journal:
         plan.archive.extract({str(content): path for content, path in drafts.items()})
-        journal = _prepare(plan, drafts[Content.STORE])
+        _prepare(plan, drafts[Content.STORE], journal)
         done = Restored(plan)
         try:
             _exchange(plan, drafts, journal, done)
@@ -297,19 +298,28 @@ def _drafts(plan: RestorePlan, home: Path) -> Iterator[dict[Content, Path]]:
                     Path(f"{path}{companion}").unlink(missing_ok=True)
         yield drafts
     finally:
-        if plan.journal is not None:
-            shutil.rmtree(draft_of(plan.journal), ignore_errors=True)
         for path in drafts.values():
             for companion in _COMPANIONS:
                 with suppress(OSError):
                     Path(f"{path}{companion}").unlink(missing_ok=True)
 
 
+@contextmanager
+def _journal_draft(plan: RestorePlan) -> Iterator[Path | None]:
+    """The directory in which the new journal begins; None if the server keeps none."""
+    with ExitStack() as held:
+        draft = None
+        if plan.journal is not None:
+            with explained(plan.journal):
+                draft = held.enter_context(draft_directory(plan.journal))
+        yield draft
+
+
 def _draft(path: Path) -> Path:
     return path.with_name(f".{path.name}.restoring")
 
 
-def _prepare(plan: RestorePlan, draft: Path) -> Path | None:
+def _prepare(plan: RestorePlan, draft: Path, journal: Path | None) -> None:
     """Checks the unpacked store, marks it as restored, and begins a new journal."""
     manifest = plan.manifest
     with closing(SqliteStore(draft, create=False)) as store:
@@ -326,7 +336,7 @@ def _prepare(plan: RestorePlan, draft: Path) -> Path | None:
         ):  # else there are no other servers to ask
             with store.write() as tx:
                 put_mark(tx, f"backup of {manifest.server}, {manifest.created}")
-        return begin_journal(store, plan.journal, last_lsn(plan.journal))
+        begin_journal(store, journal, last_lsn(plan.journal))
 
 
 def _exchange(

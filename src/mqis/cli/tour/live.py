@@ -36,6 +36,7 @@ from mqis.enterprise.launch import Launch, RunningEnterprise
 from mqis.enterprise.plan import parse_plan
 from mqis.enterprise.recovery import recover
 from mqis.enterprise.states import ProcessState
+from mqis.texts import duration
 from mqis.wire.errors import MqisError
 
 _LOOK_S = 0.05
@@ -108,7 +109,7 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
             guide.line(f"   {text}", "dim")
         _show_servers(guide, tour)
         guide.confirm_equal(
-            f"five processes serve after {monotonic() - began:.1f} s",
+            f"five processes serve after {duration(monotonic() - began)}",
             {child.state for child in enterprise.supervisor.children.values()},
             {ProcessState.READY},
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from html import escape
 from math import ceil, floor, log10
+
+from mqis.texts import tick_text
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 820, 260, 64, 16, 14, 34
 #: Colour-blind readers can distinguish these (Okabe and Ito).
@@ -70,12 +71,7 @@ class _Frame:
         return parts
 
     def _time(self, moment: float) -> str:
-        time = datetime.fromtimestamp(moment, tz=UTC)
-        if self.right - self.left > 2 * 86_400:
-            return f"{time:%d %b}"
-        if 0 < self.right - self.left < 600:
-            return f"{time:%H:%M:%S}"
-        return f"{time:%d %b %H:%M}" if moment == self.left else f"{time:%H:%M}"
+        return tick_text(moment, self.right - self.left, first=moment == self.left)
 
 
 def _line(frame: _Frame, name: str, points: Points, colour: str) -> str:

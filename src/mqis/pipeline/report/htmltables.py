@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
 from mqis.pipeline.report.wording import heading, phrase
+from mqis.texts import counted, microseconds, moment
 
 Rows = Sequence[Mapping[str, Any]]
 #: The rows of a table that are shown; a page with more cannot be read or printed.
@@ -41,9 +42,9 @@ def html_table(name: str, rows: Rows, total: int = 0, *, unfolded: bool = False)
     more = f"<p class=note>{left:,} more rows are in the tables.</p>" if left > 0 else ""
     is_open = unfolded or count <= _SHORT
     return (
-        f"<details{' open' if is_open else ''}><summary>{count:,} "
-        f"{'row' if count == 1 else 'rows'}</summary><div class=wide><table><thead><tr>{head}</tr>"
-        f"</thead><tbody>{body}</tbody></table></div>{more}</details>"
+        f"<details{' open' if is_open else ''}><summary>{counted(count, 'row')}</summary>"
+        f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}"
+        f"</tbody></table></div>{more}</details>"
     )
 
 
@@ -80,13 +81,17 @@ def text_of(value: object) -> str:
     return str(value)
 
 
+def _in_utc(value: datetime) -> datetime:
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
 #: Conversions by type; the first match counts, as a boolean is an integer too.
 _TEXTS: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
     (type(None), lambda _: ""),
     (bool, lambda value: "yes" if value else "no"),
     (float, lambda value: f"{value:,.6g}"),
     (int, lambda value: f"{value:,}"),
-    (datetime, lambda value: f"{value:%Y-%m-%d %H:%M:%S}"),
+    (datetime, lambda value: moment(microseconds(_in_utc(value)) / 1e6)),
     (dict, lambda value: ", ".join(f"{key}: {text_of(item)}" for key, item in value.items())),
     ((list, tuple), lambda value: ", ".join(map(text_of, value))),
 )

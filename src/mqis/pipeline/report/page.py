@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from html import escape
 
 from mqis.findings import Finding, Gravity
@@ -17,7 +16,8 @@ from mqis.pipeline.report.findings import findings
 from mqis.pipeline.report.htmltables import html_table
 from mqis.pipeline.report.pictures import PICTURES
 from mqis.pipeline.report.style import STYLE
-from mqis.pipeline.report.wording import INVENTORY, TABLES, duration
+from mqis.pipeline.report.wording import INVENTORY, TABLES
+from mqis.texts import agreeing, duration, minute
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _VERDICTS = {
@@ -55,14 +55,10 @@ def headings(content: ReportContent) -> list[str]:
 
 
 def _dates(content: ReportContent) -> str:
-    parts = [f"Report of {_moment(content.written)}"]
+    parts = [f"Report of {minute(content.written)}"]
     if content.began is not None and content.ended is not None:
-        parts.append(f"period {_moment(content.began)} to {_moment(content.ended)}")
+        parts.append(f"period {minute(content.began)} to {minute(content.ended)}")
     return ", ".join(parts) + " (UTC)."
-
-
-def _moment(moment: datetime) -> str:
-    return f"{moment.day} {moment:%B %Y, %H:%M}"
 
 
 def _anchor(name: str) -> str:
@@ -130,11 +126,11 @@ def _numbers(content: ReportContent) -> Iterator[tuple[str, str, str]]:
         held[row["type"]] += row["count"]
     for kind, plural in INVENTORY.items():
         if held[kind]:
-            yield kind if held[kind] == 1 else plural, f"{held[kind]:,}", ""
+            yield agreeing(held[kind], kind, plural), f"{held[kind]:,}", ""
     if content.changes is not None:
         yield "changes", f"{content.changes:,}", ""
     if lag := content.tables.get("lag"):
-        yield "longest delay (95 %)", duration(max(row["p95_ms"] for row in lag)), ""
+        yield "longest delay (95 %)", duration(max(row["p95_ms"] for row in lag) / 1000), ""
     for table, name in (
         ("divergence", "differences"),
         ("hygiene", "objects to look at"),

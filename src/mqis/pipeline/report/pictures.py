@@ -9,7 +9,8 @@ from html import escape
 
 from mqis.pipeline.report.charts import bar_chart, line_chart, matrix
 from mqis.pipeline.report.content import ReportContent
-from mqis.pipeline.report.wording import CAUSES, number_of
+from mqis.pipeline.report.wording import CAUSES
+from mqis.texts import counted
 
 _RANKED = 15
 _SITES = 40
@@ -38,7 +39,7 @@ def _by_site(content: ReportContent) -> str:
 
 
 def _site(name: str, machines: int) -> str:
-    return f"{name} ({number_of(machines, 'machine')})"
+    return f"{name} ({counted(machines, 'machine')})"
 
 
 def _divergence(content: ReportContent) -> str:

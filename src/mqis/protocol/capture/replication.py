@@ -7,10 +7,11 @@ from typing import Any
 
 from mqis.protocol.capture.plain import field_names
 from mqis.protocol.capture.row import Meaning
+from mqis.texts import some
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn.message import decode_notification
 from mqis.wire.mqcn.notification import ChangeNotification
-from mqis.wire.mqdsrp.describing import describe, few
+from mqis.wire.mqdsrp.describing import describe
 from mqis.wire.mqdsrp.messages import ChangePropagation, Message, SyncReply, decode_message
 from mqis.wire.seqnum import SequenceNumber
 
@@ -37,7 +38,7 @@ def notification(body: bytes) -> Meaning:
     message = decode_notification(body)
     if isinstance(message, ChangeNotification):
         changes = [f"{u.command.name.lower()} {u.path or u.guid}" for u in message.updates]
-        return Meaning("mqcn", "ChangeNotification", few(changes, _LISTED), message)
+        return Meaning("mqcn", "ChangeNotification", some(changes, _LISTED), message)
     summary = f"{message.event.name.lower().replace('_', ' ')} {message.guid}"
     return Meaning("mqcn", "NotificationBody", summary, message, machines=(message.server,))
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
 from mqis.files import OTHERS, write_whole
 from mqis.runtime.node.signer import MachineKey, SigningKeyError, public_key_in
+from mqis.texts import iso_moment, parse_moment
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.security.keyinfo import key_id, key_pem
 
@@ -142,13 +142,13 @@ class KeyRing:
 
 
 def _stamp(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return iso_moment(int(at) * 1_000_000, 0)
 
 
 def _time_in(heading: str, otherwise: float) -> float:
     found = _MADE.search(heading)
     try:
-        return otherwise if found is None else datetime.fromisoformat(found[1]).timestamp()
+        return otherwise if found is None else parse_moment(found[1]).timestamp()
     except ValueError:
         return otherwise
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import ceil, isnan, log10, nan
 
-from mqis.enterprise.status import duration
+from mqis.texts import clock, duration
 from mqis.views.console.samples import Measure, StatusSample
 from mqis.views.console.tones import LONG_S, Tone
 
@@ -123,8 +122,8 @@ class _Axis:
             "" if isnan(last.value) else _line([self._place(last, top)]) + "h0",
             tuple((self._x(a), max(2.0, self._x(b) - self._x(a))) for a, b in self.outages),
             number_text(top),
-            _clock(self.begin),
-            _clock(self.end),
+            clock(self.begin),
+            clock(self.end),
         )
 
     def _text(self, measure: Measure, curve: Sequence[Point], known: Sequence[Point]) -> str:
@@ -137,7 +136,7 @@ class _Axis:
         sentence += f" ({last.server})" if last.server and last.value else ""
         if not peak.value:
             return f"{sentence}; never more {self.period}."
-        at = f"{_clock(peak.time)} UTC" + (f" ({peak.server})" if peak.server else "")
+        at = clock(peak.time) + (f" ({peak.server})" if peak.server else "")
         return f"{sentence}; at most {number_text(peak.value)} {self.period}, at {at}."
 
     def _x(self, time: float) -> float:
@@ -202,7 +201,7 @@ def _rows(curves: dict[Measure, list[Point]]) -> Iterator[tuple[str, ...]]:
     """Some of the values as a table; a row in every twelfth part of the time."""
     points = list(zip(*curves.values(), strict=True))[::-1]
     for row in points[:: max(1, ceil(len(points) / _ROWS))]:
-        yield _clock(row[0].time), *(number_text(point.value) for point in row)
+        yield clock(row[0].time), *(number_text(point.value) for point in row)
 
 
 def number_text(value: float) -> str:
@@ -220,7 +219,3 @@ def _round_up(value: float) -> float:
         return 1.0
     power = 10.0 ** ceil(log10(value) - 1)
     return next((power * step for step in (1, 2, 5, 10) if power * step >= value), nan)
-
-
-def _clock(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).strftime("%H:%M:%S")

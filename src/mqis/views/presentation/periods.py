@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from mqis.texts import microseconds
 from mqis.wire.errors import MqisError
 
 #: Formats from coarse to fine, and the length of the period that each names.
@@ -14,7 +15,6 @@ _FORMATS = (
     ("%Y-%m-%dT%H:%M:%S", timedelta(seconds=1)),
     ("%Y-%m-%dT%H:%M:%S.%f", timedelta(microseconds=1)),
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PeriodError(MqisError):
@@ -44,14 +44,10 @@ def _bounds(text: str) -> tuple[int, int]:
     for form, length in _FORMATS:
         try:
             moment = datetime.strptime(written, form).replace(tzinfo=UTC)
-            return _microseconds(moment), _microseconds(moment + length)
+            return microseconds(moment), microseconds(moment + length)
         except (ValueError, OverflowError):
             continue
     raise _wrong(text)
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def _wrong(text: str) -> PeriodError:

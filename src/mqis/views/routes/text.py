@@ -9,6 +9,7 @@ from mqis.protocol.routing.breakage import Breakage
 from mqis.protocol.routing.explain import Alternative, Contest, ExplainStep, Explanation
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.wording import ObjectNames
+from mqis.texts import counted
 from mqis.wire.guid import Guid
 
 #: A text, and its style if it has one.
@@ -23,7 +24,7 @@ def title(found: Explanation, names: ObjectNames) -> str:
     """The title of a route: its ends, hops and cost."""
     ends = f"{names.machine(found.source)} to {names.machine(found.destination)}"
     hops = _hops(found)
-    text = f"{ends}: {hops} hop{'' if hops == 1 else 's'}, cost {found.cost}"
+    text = f"{ends}: {counted(hops, 'hop')}, cost {found.cost}"
     return text if found.breakage is None else f"{ends}: no route"
 
 

@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from mqis.texts import parse_moment
 
 LOGGER = "mqis.change"
 
@@ -85,5 +86,5 @@ def _line(time: str, event: str, details: dict[str, Any]) -> ChangeLine:
     if isinstance(changes, str):
         changes = changes.split(",")
     request = details.pop("request", None)
-    moment = datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+    moment = parse_moment(time).timestamp()
     return ChangeLine(moment, event, tuple(map(str, changes)), request, details)

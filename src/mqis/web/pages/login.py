@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from mqis.config.logs import details
 from mqis.runtime.peers import source_of
+from mqis.texts import duration
 from mqis.views.console.faults import MqisError, fault_of
 from mqis.views.console.places import ServerPlace
 from mqis.web.access import LogonError, log_on
@@ -47,7 +48,7 @@ async def log_in(request: Request) -> Response:
     wait_s = console.by_address.wait_s(source) or console.by_name.wait_s(key)
     if wait_s:
         audit.warning("console: too many logins", extra=details(user=name, peer=peer))
-        text = f"Too many attempts: wait {ceil(wait_s)} seconds and try again."
+        text = f"Too many attempts: wait {duration(ceil(wait_s))} and try again."
         page = _form(console, request, 429, back, problems={"": text}, given=given)
         page.headers["Retry-After"] = str(ceil(wait_s))
         return page

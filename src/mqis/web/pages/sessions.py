@@ -9,7 +9,6 @@ from starlette.responses import RedirectResponse, Response
 
 from mqis.config.logs import details
 from mqis.views.console.faults import MqisError, is_denied
-from mqis.views.presentation.records import moment
 from mqis.web.access import Visitors
 from mqis.web.admission import peer_of
 from mqis.web.asking import PageRequest, to_login
@@ -23,7 +22,7 @@ def show(request: PageRequest) -> Response:
     if access is None:
         return to_login(request.request)
     found = access.remote.sessions()
-    return request.page("sessions.html", found=found, place=access.place, moment=moment)
+    return request.page("sessions.html", found=found, place=access.place)
 
 
 def end(request: PageRequest) -> Response:

@@ -21,7 +21,6 @@ from mqis.views.console.undeletion import (
     restore,
 )
 from mqis.views.deletion.undelete_steps import UndeleteOutcome, Undeleting
-from mqis.views.presentation.records import moment
 from mqis.web.access import Visitors
 from mqis.web.admission import peer_of
 from mqis.web.asking import PageRequest, to_login
@@ -83,7 +82,6 @@ def _render(
         problems=problems or {},
         outcome=outcome,
         kinds=KINDS,
-        moment=moment,
         place=_access(request).place,
         chosen=any(given.values()),
     )
