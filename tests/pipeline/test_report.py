@@ -139,7 +139,7 @@ def test_single_rules() -> None:
     )
     assert open_.todo == "start with queue app1\\orders"
     (slow, *_) = findings(with_rows(lag=[way(90_000.0)]))
-    assert slow.what == ("Changes take up to 90.0 s from ams-dir1 to chi-dir1, in 95 of 100 cases.")
+    assert slow.what == ("Changes take up to 90 s from ams-dir1 to chi-dir1, in 95 of 100 cases.")
     gap = {"kind": "gap", "server": "ber-dir2", "certain": True}
     (skipped, *_) = findings(with_rows(gaps=[gap, {**gap, "certain": False}]))
     assert skipped.what == "Replicas skipped changes in 1 place, most often ber-dir2."

@@ -8,7 +8,6 @@ from mqis.protocol.activedirectory.entry import BadAttribute, LdapEntry
 from mqis.protocol.activedirectory.importing import (
     NO_SITE,
     ImportSources,
-    UnknownClass,
     gates_of_sites,
     guids_in,
     import_columns,
@@ -65,9 +64,9 @@ def test_a_user_with_certificates_is_an_object_and_a_computer_never() -> None:
 
 
 def test_unknown_classes_are_refused() -> None:
-    with pytest.raises(UnknownClass, match="'msmqtopic' is no class"):
+    with pytest.raises(BadAttribute, match="'msmqtopic' is no class"):
         type_of(entry(MACHINE, "mSMQTopic"))
-    with pytest.raises(UnknownClass, match="objectClass: is missing"):
+    with pytest.raises(BadAttribute, match="objectClass: is missing"):
         type_of(LdapEntry("CN=x", ()))
 
 

@@ -22,7 +22,7 @@ from shlex import quote
 
 from mqis.admin.backup.archive import Archive, explained
 from mqis.admin.backup.journal import begin_journal, last_lsn
-from mqis.admin.backup.manifest import BackupError, Content, Manifest
+from mqis.admin.backup.manifest import Content, Manifest
 from mqis.admin.backup.taking import numbers_of
 from mqis.config.claims import claimed_file, claimed_store
 from mqis.config.file import DEFAULT_NAME, ConfigError, load, parse, relative
@@ -32,13 +32,13 @@ from mqis.config.stores import StoreUrlError, file_of
 from mqis.files import draft_directory, flush_directory, make_private_directory
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.keyring import KeyRing
-from mqis.runtime.node.signer import SigningKeyError
 from mqis.server.identity import server_name
 from mqis.server.restoremark import put_mark
 from mqis.storage.copying import copy_rows, is_empty
 from mqis.storage.database import DatabaseStore
 from mqis.storage.sqlite import SqliteStore, is_in_use
 from mqis.texts import file_stamp
+from mqis.wire.errors import MqisError
 
 #: Suffixes of the files of an SQLite store.
 _COMPANIONS = ("", "-wal", "-shm")
@@ -128,7 +128,7 @@ def _present_key(files: dict[Content, Path]) -> Path | None:
         return None
     try:
         KeyRing.open(path, create=False)
-    except SigningKeyError:
+    except MqisError:
         return None
     return path
 
@@ -139,7 +139,7 @@ def _require_room(archive: Archive, home: Path) -> None:
     needed = sum(entry.size for entry in archive.manifest.files)
     free = shutil.disk_usage(there).free
     if needed > free:
-        raise BackupError(
+        raise MqisError(
             f"{archive.path}: not enough space to restore: it unpacks to {needed:,} bytes, and "
             f"{there} has {free:,} free; free some space, or choose another place with --config"
         )
@@ -151,7 +151,7 @@ def _configuration(archive: Archive, small: dict[str, bytes], request: RestoreRe
     try:
         content = tomllib.loads(small[Content.CONFIG].decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BackupError(f"{archive.path}: its {Content.CONFIG} is not TOML: {error}") from error
+        raise MqisError(f"{archive.path}: its {Content.CONFIG} is not TOML: {error}") from error
     return relative(parse(content, f"{archive.path}: {Content.CONFIG}"), request.config)
 
 
@@ -185,7 +185,7 @@ def _refuse_another_server(archive: Archive, config: Config, request: RestoreReq
     manifest = archive.manifest
     archived = (manifest.server.lower(), manifest.role)
     if archived != (server_name(config).lower(), config.server.role.value):
-        raise BackupError(
+        raise MqisError(
             f"{archive.path}: this backup is of {manifest.server} ({manifest.role}), but the "
             f"configuration is of {server_name(config)} ({config.server.role.value}); to rebuild "
             "a server from another one's copy, use mqis promote --rebuild"
@@ -199,7 +199,7 @@ def _refuse_another_server(archive: Archive, config: Config, request: RestoreReq
     if run is not None and any(n.name.lower() == manifest.server.lower() for n in load_nodes(run)):
         force = " --force" if request.force else ""
         way = f"mqis restore {file} --run {quote(str(run))}{force}"
-    raise BackupError(
+    raise MqisError(
         f"{archive.path}: this backup is of {manifest.server}, but {request.config} is the place "
         f"of {there}; run: {way}"
     )
@@ -227,15 +227,15 @@ def _refuse(
     plain = [path for path in plain if path not in allowed]
     outside = [path for path in plain if not path.is_relative_to(_plain(home))]
     if outside and not request.outside and not request.store_only:
-        raise BackupError(
+        raise MqisError(
             f"the configuration in the backup puts {_listed(outside)} outside {home}; if you trust "
             "it, allow that with --allow-outside"
         )
     store = files.get(Content.STORE)
     if store is not None and store.exists() and is_in_use(store):
-        raise BackupError(f"{store}: a server has this store open; stop it first")
+        raise MqisError(f"{store}: a server has this store open; stop it first")
     if occupied and not request.force:
-        raise BackupError(
+        raise MqisError(
             f"these files exist already: {_listed(occupied)}; --force moves them aside and goes on"
         )
 
@@ -278,9 +278,7 @@ def _alone(home: Path) -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as error:
-        raise BackupError(
-            f"{home}: another process is restoring here; wait until it ends"
-        ) from error
+        raise MqisError(f"{home}: another process is restoring here; wait until it ends") from error
     finally:
         os.close(lock)
 
@@ -330,7 +328,7 @@ def _prepare(plan: RestorePlan, draft: Path, journal: Path | None) -> None:
         if not faults and [(p.id, p.last_seq, p.purged_seq) for p in numbers] != expected:
             faults = ["its sequence numbers are not those of the manifest"]
         if faults:
-            raise BackupError(f"{plan.archive.path}: its store is damaged: {faults[0]}")
+            raise MqisError(f"{plan.archive.path}: its store is damaged: {faults[0]}")
         if (
             plan.config.server.role is not ConfiguredRole.NONE
         ):  # else there are no other servers to ask
@@ -381,14 +379,14 @@ def _into_database(plan: RestorePlan, draft: Path) -> None:
         claimed_store(url, create=True) as target,
     ):
         if not isinstance(target, DatabaseStore):
-            raise BackupError("a store in memory cannot be restored: set another store.url")
+            raise MqisError("a store in memory cannot be restored: set another store.url")
         try:
             copy_rows(source, target, replace=plan.request.force)
         except StorageError:
             with target.reading() as rows:
                 taken = not plan.request.force and not is_empty(rows)
             if taken:
-                raise BackupError(
+                raise MqisError(
                     "the database holds a directory already; --force replaces it permanently"
                 ) from None
             raise

@@ -17,13 +17,7 @@ from pathlib import Path
 
 from mqis import __version__
 from mqis.admin.backup.archive import MODE, Archive, digest_of, explained, write_archive
-from mqis.admin.backup.manifest import (
-    SECRETS,
-    BackupError,
-    Content,
-    Manifest,
-    PartitionEntry,
-)
+from mqis.admin.backup.manifest import SECRETS, Content, Manifest, PartitionEntry
 from mqis.config.file import ConfigError
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store, without_passwords
@@ -40,6 +34,7 @@ from mqis.storage.outbox import last_lsn
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import SqliteStore
 from mqis.texts import file_stamp
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 
 SUFFIX = ".mqisbackup"
@@ -105,16 +100,16 @@ def _refuse_occupied(target: Path, *, force: bool) -> None:
     if not os.path.lexists(target):
         return
     if target.exists() and not target.is_file():
-        raise BackupError(f"{target}: is neither a file nor a directory; name another place")
+        raise MqisError(f"{target}: is neither a file nor a directory; name another place")
     try:
         Archive(target)
-    except BackupError as error:
-        raise BackupError(
+    except MqisError as error:
+        raise MqisError(
             f"{target}: this file exists already and is not an intact backup, so nothing replaces "
             "it; name another file or a directory"
         ) from error
     if not force:
-        raise BackupError(
+        raise MqisError(
             f"{target}: this backup exists already; name another file or a directory, or replace "
             "it with --force"
         )
@@ -181,13 +176,13 @@ def copy_of_store(url: str, path: Path) -> None:
     """Makes a consistent, checked copy of a store that may be in use."""
     with closing(open_store(url)) as store:
         if not isinstance(store, DatabaseStore):
-            raise BackupError("a store in memory cannot be backed up: use a file or a database")
+            raise MqisError("a store in memory cannot be backed up: use a file or a database")
         copy_to_file(store, path)
     path.chmod(MODE)
     with closing(SqliteStore(path, create=False)) as copy:
         faults = copy.check()
     if faults:
-        raise BackupError(
+        raise MqisError(
             f"the store is damaged and cannot be backed up: {faults[0]}; 'mqis store check' lists "
             "all faults, and an older backup may be intact"
         )
@@ -197,7 +192,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BackupError(f"{path}: cannot be read: {error.strerror}") from error
+        raise MqisError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 # --- manifest -------------------------------------------------------------------------------------

@@ -10,16 +10,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType
+from mqis.protocol.errors import ProtocolError
 from mqis.protocol.rpc.endpoint import ServerEndpoint
 from mqis.protocol.rpc.faults import FaultStatus
 from mqis.protocol.rpc.groups import AssociationGroup, Handle, Principal
 from mqis.protocol.rpc.limits import PRESENTATION_CONTEXT_BYTES
-from mqis.protocol.rpc.negotiation import (
-    NegotiationError,
-    PresentationContext,
-    fragment_size,
-    negotiate,
-)
+from mqis.protocol.rpc.negotiation import PresentationContext, fragment_size, negotiate
 from mqis.protocol.rpc.refusals import FaultAnswer, Nak
 from mqis.protocol.rpc.security import LegRefusedError, SecurityContexts
 from mqis.wire.rpc.bodies import AlterContext, AlterContextResp, Bind, BindAck, NakReason
@@ -58,7 +54,7 @@ class Binding:
             raise Nak(NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
         try:
             agreed = negotiate(body.contexts, self._endpoint.interfaces, {})
-        except NegotiationError:
+        except ProtocolError:
             raise Nak(NakReason.NOT_SPECIFIED) from None
         if flags & PfcFlags.SUPPORT_HEADER_SIGN:
             self.security.header_signing = True
@@ -88,7 +84,7 @@ class Binding:
             raise FaultAnswer(FaultStatus.ACCESS_DENIED)
         try:
             agreed = negotiate(body.contexts, self._endpoint.interfaces, self.contexts)
-        except NegotiationError:
+        except ProtocolError:
             raise FaultAnswer(FaultStatus.PROTO_ERROR) from None
         contexts = self.contexts | {context.id: context for context in agreed.accepted}
         if len(contexts) > self._endpoint.limits.max_contexts:

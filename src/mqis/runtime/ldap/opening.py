@@ -5,20 +5,16 @@ from __future__ import annotations
 import asyncio
 import ssl
 
-from mqis.protocol.ldap.errors import LdapConnectionLost, LdapRefused, LdapTimeout
+from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapRefused
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.ldap.binding import bind
 from mqis.runtime.ldap.connection import LdapConnection
 from mqis.runtime.ldap.settings import LdapSettings
-from mqis.runtime.ldap.tls import TlsError, explain
+from mqis.runtime.ldap.tls import explain
 from mqis.runtime.reasons import reason_of
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.requests import START_TLS, ExtendedRequest
 from mqis.wire.ldap.responses import ExtendedResponse
-
-
-class LdapUnreachable(LdapConnectionLost):
-    """No connection to a server; nothing was sent."""
 
 
 async def open_connection(url: LdapUrl, settings: LdapSettings) -> LdapConnection:
@@ -36,7 +32,7 @@ async def open_connection(url: LdapUrl, settings: LdapSettings) -> LdapConnectio
             connection.abort()
         if isinstance(error, TimeoutError):
             limit = settings.connect_timeout_s
-            raise LdapUnreachable(f"{url}: no connection within {limit:g} s") from None
+            raise LdapConnectionLost(f"{url}: no connection within {limit:g} s") from None
         raise
     return connection
 
@@ -58,8 +54,8 @@ async def _connect(url: LdapUrl, settings: LdapSettings) -> LdapConnection:
         if isinstance(error, TimeoutError):
             raise
         if url.tls and isinstance(error, ConnectionResetError | ConnectionAbortedError):
-            raise TlsError(f"{url}: the server ends the connection when TLS begins") from error
-        raise LdapUnreachable(f"{url}: no connection: {reason_of(error)}") from error
+            raise LdapError(f"{url}: the server ends the connection when TLS begins") from error
+        raise LdapConnectionLost(f"{url}: no connection: {reason_of(error)}") from error
 
 
 async def _start_tls(connection: LdapConnection, name: str, settings: LdapSettings) -> None:
@@ -72,5 +68,7 @@ async def _start_tls(connection: LdapConnection, name: str, settings: LdapSettin
         await connection.start_tls(settings.tls.context(), name)
     except ssl.SSLError as error:
         raise explain(error, connection.where, name) from error
-    except (ConnectionError, LdapTimeout) as error:
-        raise TlsError(f"{connection.where}: the server ends the connection in StartTLS") from error
+    except (ConnectionError, LdapConnectionLost) as error:
+        raise LdapError(
+            f"{connection.where}: the server ends the connection in StartTLS"
+        ) from error

@@ -13,10 +13,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from mqis.protocol.ldap.errors import LdapConnectionLost
-from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.ldap.connection import LdapConnection
-from mqis.runtime.ldap.opening import LdapUnreachable, open_connection
+from mqis.runtime.ldap.opening import open_connection
 from mqis.runtime.ldap.settings import LdapSettings
+from mqis.wire.errors import MqisError
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,13 @@ async def locate_by_dns(name: str) -> list[LocatedServer]:
     try:
         from dns import asyncresolver, exception  # noqa: PLC0415  an extra
     except ImportError:
-        raise LdapUnreachable(
+        raise LdapConnectionLost(
             f"finding servers under {name} needs the extra mqis[dns]; or name a server in the URL"
         ) from None
     try:
         answer = await asyncresolver.resolve(name, "SRV", lifetime=10.0)
     except exception.DNSException as error:
-        raise LdapUnreachable(f"DNS has no servers under {name}: {error}") from error
+        raise LdapConnectionLost(f"DNS has no servers under {name}: {error}") from error
     return [
         LocatedServer(row.priority, row.weight, str(row.target).rstrip("."), row.port)
         for row in answer
@@ -56,7 +57,7 @@ class DomainControllers:
 
     def __init__(self, settings: LdapSettings, locate: Locator = locate_by_dns) -> None:
         if not settings.servers:
-            raise LdapUrlError("no directory server is given")
+            raise MqisError("no directory server is given")
         self.settings = settings
         self._locate = locate
         self._last: LdapUrl | None = None
@@ -76,7 +77,7 @@ class DomainControllers:
                 continue
             self._last = url
             return connection
-        raise LdapUnreachable("; ".join(failures) or "no directory server was found")
+        raise LdapConnectionLost("; ".join(failures) or "no directory server was found")
 
     async def _candidates(self) -> list[LdapUrl]:
         found: list[LdapUrl] = []
@@ -89,7 +90,7 @@ class DomainControllers:
 
     async def _located(self, url: LdapUrl) -> list[LdapUrl]:
         if not url.domain:
-            raise LdapUrlError(
+            raise MqisError(
                 f"{url}: it names neither a server nor a domain; write ldaps://dc1.corp.example or "
                 "ldaps:///DC=corp,DC=example"
             )
@@ -98,7 +99,7 @@ class DomainControllers:
         rows = [row for row in found if _is_inside(row.host, url.domain)]
         if not rows and found:
             others = ", ".join(sorted(row.host for row in found))[:200]
-            raise LdapUnreachable(
+            raise LdapConnectionLost(
                 f"DNS names servers outside {url.domain} as its domain controllers: {others}; if "
                 "that is right, name one of them in the URL"
             )

@@ -6,15 +6,11 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqis.wire.errors import MqisError
+from mqis.protocol.ldap.errors import LdapError
 
 #: Numbers of OpenSSL for X509_V_ERR_CERT_HAS_EXPIRED, ..._HOSTNAME_MISMATCH, ..._IP_ADDRESS_...
 _EXPIRED = 10
 _WRONG_NAME = (62, 64)
-
-
-class TlsError(MqisError):
-    """The server's certificate is not acceptable, or the settings for it are wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +31,25 @@ class TlsSettings:
             only_given.load_verify_locations(self.ca_file)
         except (OSError, ssl.SSLError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise TlsError(
+            raise LdapError(
                 f"{self.ca_file}: no certificates can be read from it: {reason}; give a PEM file"
             ) from error
         return only_given
 
 
-def explain(error: ssl.SSLError, where: str, name: str) -> TlsError:
+def explain(error: ssl.SSLError, where: str, name: str) -> LdapError:
     """Says in plain words why TLS failed, and what to do."""
     if not isinstance(error, ssl.SSLCertVerificationError):
         reason = error.reason or str(error)
-        return TlsError(f"{where}: no TLS: {reason}; does the server speak LDAPS on this port?")
+        return LdapError(f"{where}: no TLS: {reason}; does the server speak LDAPS on this port?")
     if error.verify_code == _EXPIRED:
-        return TlsError(f"{where}: the certificate of the server has expired; renew it there")
+        return LdapError(f"{where}: the certificate of the server has expired; renew it there")
     if error.verify_code in _WRONG_NAME:
-        return TlsError(
+        return LdapError(
             f"{where}: the certificate of the server is not for {name}; connect by a name that is "
             "in it, or give that name as the server's name"
         )
-    return TlsError(
+    return LdapError(
         f"{where}: the certificate of the server is not trusted ({error.verify_message}); give the "
         "certificate of the authority that issued it as the CA file"
     )

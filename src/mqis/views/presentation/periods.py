@@ -17,10 +17,6 @@ _FORMATS = (
 )
 
 
-class PeriodError(MqisError):
-    """A text that is no period."""
-
-
 def parse_period(text: str) -> tuple[int | None, int | None]:
     """Returns the first microsecond since 1970 and the first after it; None: no limit.
 
@@ -35,7 +31,7 @@ def parse_period(text: str) -> tuple[int | None, int | None]:
     since = _bounds(first)[0] if first.strip() else None
     until = _bounds(last)[1] if last.strip() else None
     if since is not None and until is not None and since >= until:
-        raise PeriodError(f"{text!r} ends before it begins")
+        raise MqisError(f"{text!r} ends before it begins")
     return since, until
 
 
@@ -50,7 +46,7 @@ def _bounds(text: str) -> tuple[int, int]:
     raise _wrong(text)
 
 
-def _wrong(text: str) -> PeriodError:
-    return PeriodError(
+def _wrong(text: str) -> MqisError:
+    return MqisError(
         f"{text!r} is no time: write 2026-03-01, 2026-03-01T14:05, FROM..TO or FROM.. (UTC)"
     )

@@ -8,12 +8,13 @@ from math import ceil
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from mqis.client.servers import LogonRefusedError
 from mqis.config.logs import details
 from mqis.runtime.peers import source_of
 from mqis.texts import duration
 from mqis.views.console.faults import MqisError, fault_of
 from mqis.views.console.places import ServerPlace
-from mqis.web.access import LogonError, log_on
+from mqis.web.access import log_on
 from mqis.web.admission import peer_of
 from mqis.web.asking import console_of, form_of
 from mqis.web.console import Console
@@ -56,7 +57,7 @@ async def log_in(request: Request) -> Response:
         place = console.settings.places.named(given.get("server", ""))
         async with console.logging_on:
             access = await log_on(place, name, password, verify=console.settings.verify)
-    except LogonError as error:
+    except LogonRefusedError as error:
         audit.warning("console: login refused", extra=details(user=name, peer=peer))
         refused = {"password": str(error)}
         return _form(console, request, 401, back, problems=refused, given=given)

@@ -19,7 +19,6 @@ from mqis.views.console.status import EnterpriseStatus, counters
 from mqis.web.admission import peer_of
 from mqis.web.asking import PageRequest, console_of, to_login
 from mqis.web.console import Console, Visitor
-from mqis.web.live import TooManyListeners
 
 
 def overview(request: PageRequest) -> Response:
@@ -80,9 +79,8 @@ async def live(request: Request) -> Response:
     visitor = console.visitor(request)
     if console.settings.login_required and visitor.access is None:
         return to_login(request)
-    try:
-        woken = console.live.join(peer_of(request))
-    except TooManyListeners:
+    woken = console.live.join(peer_of(request))
+    if woken is None:
         busy = "Too many browsers get live updates already; pages work without them."
         return Response(busy, 503, {"Retry-After": "30"}, "text/plain")
     return StreamingResponse(

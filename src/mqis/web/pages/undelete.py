@@ -13,7 +13,6 @@ from mqis.views.console.directory import KINDS
 from mqis.views.console.faults import MqisError, is_denied
 from mqis.views.console.undeletion import (
     CONDITIONS,
-    NotDeleted,
     SeenOtherwise,
     UndeletePage,
     find,
@@ -58,10 +57,8 @@ def _page(
     """The result of a search; what is wrong with its conditions stands beside the fields."""
     try:
         found = find(_server(request), request_of(given))
-    except NotDeleted as error:
-        return _render(request, given, HTTPStatus.NOT_FOUND, problems=error.problems)
     except FormError as error:
-        return _render(request, given, HTTPStatus.BAD_REQUEST, problems=error.problems)
+        return _render(request, given, error.status, problems=error.problems)
     return _render(request, given, status, problems=problems, found=found)
 
 

@@ -14,10 +14,9 @@ from mqis.admin.activedirectory.mirror.round import EstateMirror, MirrorRound
 from mqis.protocol.activedirectory.forest import Forest
 from mqis.protocol.backoff import pause_after
 from mqis.protocol.errors import ProtocolError
-from mqis.protocol.ldap.errors import LdapError, LdapRefused
+from mqis.protocol.ldap.errors import LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.runtime.ldap.directory import LdapDirectoryClient
-from mqis.runtime.ldap.tls import TlsError
 from mqis.wire.ldap import controls
 
 #: Seconds between two rounds without a notification, and between a wake-up and its round: the
@@ -28,7 +27,7 @@ SETTLE_S = 0.05
 FIRST_WAIT_S = 1.0
 MOST_WAIT_S = 60.0
 
-AWAY = (LdapError, TlsError, ProtocolError, OSError)
+AWAY = (ProtocolError, OSError)
 
 #: Called with the result of each round, or with the reason of a wait.
 Report = Callable[[MirrorRound | Exception], None]

@@ -85,10 +85,6 @@ _HOSTED = Or(tuple(Equality("objectClass", LDAP_CLASSES[kind].encode()) for kind
 _UNREAD = LeftOut(LeftOutReason.UNREAD, "an object that the account may not read")
 
 
-class MirrorInterrupted(LdapError):
-    """Another domain controller answered, or rights changed, in a round: it is done again."""
-
-
 @dataclass(slots=True)
 class MirrorRound:
     """The result of a round. ``fresh`` says why everything was compared; empty if it was not."""
@@ -211,9 +207,9 @@ class EstateMirror:
         """
         found = await read_identity(self._client)
         if found.invocation != cursor.server.invocation:
-            raise MirrorInterrupted(f"{found.host} answers instead of {cursor.server.host}")
+            raise LdapError(f"{found.host} answers instead of {cursor.server.host}")
         if await feed.sees_deletions() != cursor.sees_deletions:
-            raise MirrorInterrupted(f"{found.host}: the account has other rights than before")
+            raise LdapError(f"{found.host}: the account has other rights than before")
         await _expect_sites(feed, found)
 
     # --- everything -------------------------------------------------------------------------------
