@@ -30,6 +30,7 @@ LAYERS: dict[str, set[str]] = {
     "wire": {"texts"},
     "findings": {"wire"},
     "protocol": {"wire", "findings", "texts"},
+    "pages": {"texts"},
     "files": set(),
     "extras": {"wire"},
     "places": {"files", "wire"},
@@ -42,10 +43,10 @@ LAYERS: dict[str, set[str]] = {
     "server": {"config"} | _BELOW,
     "admin": {"server", "config"} | _BELOW,
     "enterprise": {"admin", "server", "config"} | _BELOW,
-    "views": {"enterprise", "server", "config"} | _BELOW,
+    "views": {"pages", "enterprise", "server", "config"} | _BELOW,
     "lab": _BELOW,
-    "web": {"views", "config", "client", "runtime", "texts"},
-    "pipeline": {"wire", "findings", "protocol", "files", "places", "texts"},
+    "web": {"views", "config", "client", "runtime", "pages", "texts"},
+    "pipeline": {"wire", "findings", "protocol", "files", "places", "pages", "texts"},
     "cli": {"web", "pipeline", "sim", "lab", "views", "enterprise", "admin", "server", "config"}
     | {"client"}
     | _BELOW,

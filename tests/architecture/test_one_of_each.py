@@ -112,6 +112,45 @@ def test_pauses_are_doubled_in_one_place() -> None:
     assert found - sizes == {"protocol/backoff.py"}
 
 
+#: Matches an element of a page or a picture.
+_MARKUP = re.compile(
+    r"</?(a|circle|div|g|h\\d|html|li|p|path|rect|span|svg|t[dhr]|table|text)\\b[^<]*>"
+)
+
+
+def texts_in(tree: ast.AST) -> Iterator[str]:
+    """The texts of a module, without its docstrings."""
+    told = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            yield node.value
+
+
+def test_pages_and_pictures_are_templates() -> None:
+    """jinja2 escapes everything in them; ``mqis.pages`` has the only engine, and draws."""
+    markup, engines = set(), set()
+    for path in PACKAGE.rglob("*.py"):
+        name, tree = str(path.relative_to(PACKAGE)), ast.parse(path.read_text("utf-8"))
+        markup |= {name for text in texts_in(tree) if _MARKUP.search(text)}
+        imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+        engines |= {name for each in imports if each.module in {"html", "jinja2", "markupsafe"}}
+    assert markup == set()
+    assert engines == {"pages/__init__.py"}
+    drawing = "<polyline|<polygon|<path class|<circle c"
+    drawn = {
+        p.parent.parent.name
+        for p in PACKAGE.rglob("*.html")
+        if re.search(drawing, p.read_text("utf-8"))
+    }
+    assert drawn == {"pages"}
+
+
 #: Matches the format of a moment, and of a time with its unit.
 _MOMENT = re.compile(r"%[HYBb]")
 _AMOUNT = re.compile(r"^,?\.\df$")

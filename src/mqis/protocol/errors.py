@@ -40,13 +40,14 @@ class StorageError(MqisError):
     #: What to do, if that is the same for all errors of the class.
     ADVICE: ClassVar[str] = ""
 
-    @property
-    def detail(self) -> str:
-        """The message without the advice."""
-        return super().__str__()
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        #: The message without the advice.
+        self.detail = super().__str__()
 
     def __str__(self) -> str:
-        return f"{self.detail}; {self.ADVICE}" if self.ADVICE else self.detail
+        text = super().__str__()
+        return f"{text}; {self.ADVICE}" if self.ADVICE else text
 
 
 class StoreUnavailable(StorageError):

@@ -10,11 +10,10 @@ from time import time
 from typing import Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mqis import texts
+from mqis.pages import environment
 from mqis.views.console import tones
 from mqis.views.console.alerts import FILE as ALERTS_FILE
 from mqis.views.console.alerts import AlertLog
@@ -86,21 +85,11 @@ class Console:
         self.live = Live(
             self._news, settings.live_every_s, settings.most_live, settings.most_live_per_address
         )
-        self._templates = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._templates = environment(HERE / "templates")
         self._templates.globals["query"] = _query
         self._templates.globals["static"] = self.assets.address
         self._templates.globals["tones"] = tones
-        self._templates.filters["thousands"] = lambda number: f"{number:,}"
         self._templates.filters["sequence"] = number_text
-        self._templates.filters["counted"] = texts.counted
-        for spelling in (texts.agreeing, texts.and_more, texts.duration, texts.moment):
-            self._templates.globals[spelling.__name__] = spelling
 
     async def close(self) -> None:
         await self.sampler.close()
