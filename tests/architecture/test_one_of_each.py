@@ -113,9 +113,8 @@ def test_pauses_are_doubled_in_one_place() -> None:
 
 
 #: Matches an element of a page or a picture.
-_MARKUP = re.compile(
-    r"</?(a|circle|div|g|h\\d|html|li|p|path|rect|span|svg|t[dhr]|table|text)\\b[^<]*>"
-)
+_ELEMENTS = "a|circle|div|g|h1|h2|html|li|p|path|rect|span|svg|t[dhr]|table|text"
+_MARKUP = re.compile(rf"</?({_ELEMENTS})\b[^<]*>")
 
 
 def texts_in(tree: ast.AST) -> Iterator[str]:
@@ -142,13 +141,27 @@ def test_pages_and_pictures_are_templates() -> None:
         engines |= {name for each in imports if each.module in {"html", "jinja2", "markupsafe"}}
     assert markup == set()
     assert engines == {"pages/__init__.py"}
-    drawing = "<polyline|<polygon|<path class|<circle c"
-    drawn = {
-        p.parent.parent.name
-        for p in PACKAGE.rglob("*.html")
-        if re.search(drawing, p.read_text("utf-8"))
-    }
-    assert drawn == {"pages"}
+    drawn = {p.name for p in PACKAGE.glob("web/templates/**/*.html") if "<svg" in p.read_text()}
+    assert drawn == {"base.html"}, "the logo"
+
+
+#: Matches a colour; those of a page stand in its palette, in variables.
+_COLOUR = re.compile(r"#[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?\b|\brgba?\([^v]")
+_VARIABLES = re.compile(r"--[\w-]+:[^;}]*")
+#: They are read by programs that know no variables, and the colours of lines are a sequence.
+_OWN_COLOURS = {"web/static/icon.svg", "pages/templates/map.css", "pages/charts.py"}
+
+
+def test_colours_stand_in_palettes() -> None:
+    found = set()
+    for pattern in ("**/*.css", "**/*.html", "**/*.svg", "**/*.py"):
+        for path in PACKAGE.glob(pattern):
+            text = path.read_text("utf-8")
+            if path.suffix == ".py":
+                text = "".join(each for each in texts_in(ast.parse(text)) if len(each) == 7)
+            if _COLOUR.search(_VARIABLES.sub("", text)):
+                found.add(str(path.relative_to(PACKAGE)))
+    assert found == _OWN_COLOURS
 
 
 #: Matches the format of a moment, and of a time with its unit.
