@@ -60,7 +60,8 @@ class StrictDomain(SpnegoDirectory, FollowedDomain):
         return super()._usual(message)
 
     def _refused(self, request: SearchRequest) -> SearchDone | None:
-        code, text, to = ResultCode.SUCCESS, "", ()
+        code, text = ResultCode.SUCCESS, ""
+        to: tuple[str, ...] = ()
         is_root = not request.base and request.scope is SearchScope.BASE
         if not self.bound and not is_root:
             code, text = ResultCode.OPERATIONS_ERROR, _BOUND_ONLY

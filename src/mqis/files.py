@@ -2,7 +2,8 @@
 
 Every file that is replaced as a whole is written here: configurations, keys, accounts, states,
 snapshots, exports, reports, pictures. Whoever reads one sees the old content or the new, also after
-a crash. Journals and stores, which grow in place, have their own ways.
+a crash. So is every directory that is there as a whole or not at all. Journals and stores, which
+grow in place, have their own ways.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +54,77 @@ def write_whole(path: Path, content: str | bytes, mode: int = FILE_MODE) -> None
     """Writes a file, or leaves what was there and raises ``OSError``."""
     with whole_file(path, mode) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def draft_directory(path: Path) -> Iterator[Path]:
+    """Opens an empty directory beside ``path`` for this process alone, removed at the end.
+
+    What a process that was killed left of its own is removed first. ``BlockingIOError`` if another
+    process is at it.
+    """
+    draft = path.with_name(f".{path.name}{PART}")
+    lock = _own_directory(draft, path)
+    try:
+        for left in draft.iterdir():
+            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        yield draft
+    finally:
+        if _is_at(lock, draft):
+            shutil.rmtree(draft, ignore_errors=True)
+        os.close(lock)  # not before: the next process would begin in what is removed here
+
+
+def _own_directory(draft: Path, path: Path) -> int:
+    """Makes the directory and locks it; returns the descriptor, which holds the lock."""
+    while True:
+        make_private_directory(draft)
+        lock = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.fchmod(lock, DIRECTORY_MODE)
+            if _is_at(lock, draft):
+                return lock
+        except BlockingIOError:
+            os.close(lock)
+            text = "another process is writing it"
+            raise BlockingIOError(errno.EAGAIN, text, str(path)) from None
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)  # its process has removed it meanwhile
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def whole_directory(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Opens a draft that becomes the directory ``path`` when it is complete and flushed.
+
+    An empty directory may be there, and with ``replace`` any other.
+    """
+    with draft_directory(path) as draft:
+        yield draft
+        for place, _, names in os.walk(draft):
+            _flush_all(Path(place), names)
+        if replace and path.exists():
+            shutil.rmtree(path)
+        elif path.exists():
+            path.rmdir()
+        draft.rename(path)
+        flush_directory(path.parent)
+
+
+def _flush_all(directory: Path, names: list[str]) -> None:
+    for name in names:
+        with (directory / name).open("rb") as file:
+            flush(file.fileno())
+    flush_directory(directory)
 
 
 def open_log(path: Path) -> BinaryIO:

@@ -19,7 +19,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 from mqis.admin.backup import restoring_backup
 from mqis.admin.backup.backup_file import Archive
-from mqis.admin.backup.manifest import BackupError
 from mqis.admin.backup.restored_journal import LSN_JUMP
 from mqis.admin.backup.restoring_backup import RestoreRequest, plan_restore, restore
 from mqis.admin.backup.taking_backup import take_backup
@@ -31,6 +30,7 @@ from mqis.server.directory_server import DirectoryServer
 from mqis.server.restoremark import mark_of
 from mqis.storage.copying import copy_rows
 from mqis.storage.sqlite import SqliteStore
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from tests import waiting
 from tests.disks import small_disk
@@ -206,7 +206,7 @@ def contents(home: Path) -> dict[str, bytes]:
 def test_what_is_there_is_not_overwritten(alone: Path, tmp_path: Path) -> None:
     archive = backed_up(alone, tmp_path / "b")
     before = contents(alone)
-    with pytest.raises(BackupError, match=r"these files exist already: .*--force moves"):
+    with pytest.raises(MqisError, match=r"these files exist already: .*--force moves"):
         plan_restore(archive, RestoreRequest(alone / "mqis.toml"))
     assert contents(alone) == before
     restore(plan_restore(archive, RestoreRequest(alone / "mqis.toml", force=True)))
@@ -238,7 +238,7 @@ def test_the_present_signing_key_stays_and_a_spoiled_one_goes(alone: Path, tmp_p
 
 def test_a_store_that_a_server_has_open_is_left_alone(alone: Path, tmp_path: Path) -> None:
     archive = backed_up(alone, tmp_path / "b")
-    with closing(open_store(str(alone / "d.db"))), pytest.raises(BackupError, match="stop it"):
+    with closing(open_store(str(alone / "d.db"))), pytest.raises(MqisError, match="stop it"):
         plan_restore(archive, RestoreRequest(alone / "mqis.toml", force=True))
 
 
@@ -251,12 +251,10 @@ def test_a_damaged_backup_is_not_used(alone: Path, tmp_path: Path, where: float)
     data[at] ^= 0x10
     archive.write_bytes(data)
     new = tmp_path / "new" / "mqis.toml"
-    with pytest.raises(
-        BackupError, match=r"b: (this backup is damaged or incomplete|the manifest)"
-    ):
+    with pytest.raises(MqisError, match=r"b: (this backup is damaged or incomplete|the manifest)"):
         plan_restore(archive, RestoreRequest(new))
     archive.write_bytes(data[: len(data) // 2])
-    with pytest.raises(BackupError, match="this backup is damaged or incomplete"):
+    with pytest.raises(MqisError, match="this backup is damaged or incomplete"):
         plan_restore(archive, RestoreRequest(new))
     assert not new.parent.exists()
 
@@ -266,7 +264,7 @@ def test_a_damaged_store_makes_no_backup(alone: Path, tmp_path: Path) -> None:
         database.execute(
             "UPDATE objects SET path_key=x'00' WHERE rowid=(SELECT max(rowid) FROM objects)"
         )
-    with pytest.raises(BackupError, match=r"store is damaged .*'mqis store check' lists all"):
+    with pytest.raises(MqisError, match=r"store is damaged .*'mqis store check' lists all"):
         backed_up(alone, tmp_path / "b")
     assert not (tmp_path / "b").exists()
 
@@ -275,7 +273,7 @@ def test_a_backup_of_another_server_is_refused(alone: Path, tmp_path: Path) -> N
     archive = backed_up(alone, tmp_path / "b")
     other = override(load(alone / "mqis.toml"), {"server": {"name": "x"}}, "test")
     (tmp_path / "o.toml").write_text(default_toml(other))
-    with pytest.raises(BackupError, match=r"is of pec1 \(pec\), but the configuration is of x"):
+    with pytest.raises(MqisError, match=r"is of pec1 \(pec\), but the configuration is of x"):
         plan_restore(archive, RestoreRequest(tmp_path / "o.toml", store_only=True))
 
 
@@ -287,7 +285,7 @@ def test_a_backup_does_not_choose_files_elsewhere(alone: Path, tmp_path: Path, w
     (alone / "mqis.toml").write_text(default_toml(config))
     archive = backed_up(alone, tmp_path / "b")
     new = tmp_path / "new" / "mqis.toml"
-    with pytest.raises(BackupError, match=r"puts .*/pec1/d\.db outside"):
+    with pytest.raises(MqisError, match=r"puts .*/pec1/d\.db outside"):
         plan_restore(archive, RestoreRequest(new, force=True))
     plan_restore(archive, RestoreRequest(new, force=True, outside=True))
 
@@ -302,10 +300,10 @@ def test_no_room_leaves_neither_half_a_backup_nor_half_a_server(
     disk.mkdir()
     archive = backed_up(alone, tmp_path / "b")
     with small_disk(disk, "64k"):
-        with pytest.raises((BackupError, StorageError), match="cannot be"):
+        with pytest.raises((MqisError, StorageError), match="cannot be"):
             backed_up(alone, disk / "b")
         assert list(disk.iterdir()) == []
-        with pytest.raises(BackupError, match=r"it unpacks to .* bytes, and .* free; free some"):
+        with pytest.raises(MqisError, match=r"it unpacks to .* bytes, and .* free; free some"):
             restore(plan_restore(archive, RestoreRequest(disk / "home" / "mqis.toml")))
         assert list(disk.iterdir()) == []
 
@@ -322,11 +320,11 @@ def test_a_failure_in_the_middle_of_a_restore_undoes_it(
         nonlocal moves
         moves += 1
         if moves == 6:
-            raise BackupError("no more")
+            raise MqisError("no more")
         move(*arguments)
 
     monkeypatch.setattr(restoring_backup, "_move", failing)
-    with pytest.raises(BackupError, match="no more"):
+    with pytest.raises(MqisError, match="no more"):
         restore(plan)
     assert contents(alone) == before
 
@@ -433,7 +431,7 @@ def test_postgresql_is_backed_up_and_put_back(
     manifest = Archive(archive).manifest
     assert (manifest.kind, manifest.objects["machine"]) == ("postgresql", 1)
     new = tmp_path / "new" / "mqis.toml"
-    with pytest.raises(BackupError, match="holds a directory already"):
+    with pytest.raises(MqisError, match="holds a directory already"):
         restore(plan_restore(archive, RestoreRequest(new)))
     assert list(new.parent.iterdir()) == []
 

@@ -14,27 +14,39 @@ import mqis
 PACKAGE = Path(mqis.__file__).parent
 
 # What each layer may import besides itself. Add a line before adding a package.
-_BELOW = {"runtime", "storage", "places", "files", "extras", "protocol", "findings", "wire"}
+_BELOW = {
+    "runtime",
+    "storage",
+    "places",
+    "files",
+    "extras",
+    "protocol",
+    "findings",
+    "wire",
+    "texts",
+}
 LAYERS: dict[str, set[str]] = {
-    "wire": set(),
+    "texts": set(),
+    "wire": {"texts"},
     "findings": {"wire"},
-    "protocol": {"wire", "findings"},
+    "protocol": {"wire", "findings", "texts"},
+    "pages": {"texts"},
     "files": set(),
     "extras": {"wire"},
     "places": {"files", "wire"},
-    "runtime": {"wire", "protocol", "files"},
-    "storage": {"wire", "findings", "protocol", "files", "places"},
+    "runtime": {"wire", "protocol", "files", "texts"},
+    "storage": {"wire", "findings", "protocol", "files", "places", "texts"},
     "sim": {"wire", "protocol", "storage"},
     "testing": {"wire", "protocol", "runtime"},
     "client": {"wire", "protocol", "files", "runtime"},
-    "config": {"storage", "places", "files", "extras", "protocol", "wire"},
+    "config": {"storage", "places", "files", "extras", "protocol", "wire", "texts"},
     "server": {"config"} | _BELOW,
     "admin": {"server", "config"} | _BELOW,
     "enterprise": {"admin", "server", "config"} | _BELOW,
-    "views": {"enterprise", "server", "config"} | _BELOW,
+    "views": {"pages", "enterprise", "server", "config"} | _BELOW,
     "lab": _BELOW,
-    "web": {"views", "config", "client", "runtime"},
-    "pipeline": {"wire", "findings", "protocol", "files", "places"},
+    "web": {"views", "config", "client", "runtime", "pages", "texts"},
+    "pipeline": {"wire", "findings", "protocol", "files", "places", "pages", "texts"},
     "cli": {"web", "pipeline", "sim", "lab", "views", "enterprise", "admin", "server", "config"}
     | {"client"}
     | _BELOW,

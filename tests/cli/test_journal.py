@@ -99,7 +99,7 @@ def test_tail_shows_what_happened(directory: Path) -> None:
     assert head.split() == ["lsn", "time", "state", "what", "seq", "peer", "object"]
     assert first.split() == [
         "1",
-        "2000-01-01T12:00:00.000000",
+        "2000-01-01T12:00:00.000000Z",
         "local",
         "create",
         "queue",

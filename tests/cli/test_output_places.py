@@ -11,8 +11,9 @@ import pytest
 
 from mqis.admin.backup import backup_file, taking_backup
 from mqis.admin.backup.backup_file import Archive
-from mqis.admin.backup.manifest import BackupError, Manifest
+from mqis.admin.backup.manifest import Manifest
 from mqis.config.stores import open_store
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 from tests.cli.commands import process, run
 from tests.server.enterprises import Site
@@ -60,7 +61,7 @@ def test_a_backup_that_exists_is_replaced_by_force_alone(home: Path, tmp_path: P
     other = founded(tmp_path / "two", "psc2")
     earlier = backup(other, tmp_path / "earlier")
     before = earlier.read_bytes()
-    with pytest.raises(BackupError, match=r"earlier: this backup exists already.* --force"):
+    with pytest.raises(MqisError, match=r"earlier: this backup exists already.* --force"):
         backup(home, earlier)
     assert earlier.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["earlier", "pec1", "two"]
@@ -78,7 +79,7 @@ def test_no_backup_replaces_a_file_of_the_server(
         with live.read() as view:
             assert view.find(ObjectType.MACHINE, "pec1") is not None
         before = {path.name: path.read_bytes() for path in home.iterdir()}
-        with pytest.raises(BackupError, match="not an intact backup") as refused:
+        with pytest.raises(MqisError, match="not an intact backup") as refused:
             backup(home, home / name, *options)
         assert "--force" not in str(refused.value)
         assert "name another file or a directory" in str(refused.value)
@@ -91,7 +92,7 @@ def test_half_a_backup_and_a_link_to_a_store_are_not_replaced(home: Path, tmp_pa
     (tmp_path / "link").symlink_to(home / "d.db")
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
     for name in ("b", "link", "nowhere"):
-        with pytest.raises(BackupError, match="not an intact backup"):
+        with pytest.raises(MqisError, match="not an intact backup"):
             backup(home, tmp_path / name, "--force")
     assert (tmp_path / "b").read_bytes() == whole[:100]
     assert (tmp_path / "link").is_symlink()
@@ -101,7 +102,7 @@ def test_half_a_backup_and_a_link_to_a_store_are_not_replaced(home: Path, tmp_pa
 def test_a_backup_replaces_no_earlier_backup(home: Path, tmp_path: Path) -> None:
     first = backup(home, tmp_path / "b").read_bytes()
     other = founded(tmp_path / "two", "psc2")
-    with pytest.raises(BackupError, match="exists already"):
+    with pytest.raises(MqisError, match="exists already"):
         backup(other, tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == first
 
@@ -130,7 +131,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
             raise PermissionError(1, "Operation not permitted")
 
         monkeypatch.setattr(os, "link", refused)
-    with pytest.raises(BackupError, match="exists already"):
+    with pytest.raises(MqisError, match="exists already"):
         backup(home, target, *options)
     assert target.read_text() == "mine"
     monkeypatch.setattr(taking_backup, "write_archive", write)
@@ -141,7 +142,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
 def test_a_pipe_or_device_is_no_place_for_a_backup(home: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for options in ([], ["--force"]):
-        with pytest.raises(BackupError, match="neither a file nor a directory"):
+        with pytest.raises(MqisError, match="neither a file nor a directory"):
             backup(home, tmp_path / "pipe", *options)
     assert (tmp_path / "pipe").is_fifo()
 

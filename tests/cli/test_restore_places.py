@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mqis.admin.backup.manifest import BackupError
 from mqis.config.file import load
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
+from mqis.wire.errors import MqisError
 from tests.cli.commands import run
 from tests.server.enterprises import Site
 
@@ -43,7 +43,7 @@ def contents(home: Path) -> dict[str, bytes]:
 
 def refusal(*arguments: str | Path) -> str:
     done = run("restore", *arguments)
-    assert isinstance(done.exception, BackupError), done.output
+    assert isinstance(done.exception, MqisError), done.output
     return str(done.exception)
 
 

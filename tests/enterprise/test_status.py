@@ -10,7 +10,7 @@ from mqis.enterprise.collect import Since, compare
 from mqis.enterprise.polling import Polled
 from mqis.enterprise.roster import Roster, RosterEntry
 from mqis.enterprise.states import ProcessState, Supervised
-from mqis.enterprise.status import EnterpriseStatus, Lag, MemberState, duration
+from mqis.enterprise.status import EnterpriseStatus, Lag, MemberState
 from mqis.server.monitoring.status import NeighbourStatus, PartitionStatus, ServerStatus
 
 P = "00000000-0000-0000-0000-000000000000"
@@ -183,10 +183,3 @@ def test_programs_find_the_keys_of_earlier_versions() -> None:
     assert (down["up"], down["state"], down["partitions"]) == (False, "down", [])
     replica = {"id", "name", "authority", "state", "last_seq", "purged_seq", "behind", "behind_s"}
     assert replica <= up["partitions"][0].keys()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(-3, "0 s"), (59, "59 s"), (180, "3 min"), (7200, "2 h"), (1e6, "12 d")]
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from mqis.admin.backup.manifest import BackupError, Content, FileEntry, Manifest
+from mqis.admin.backup.manifest import Content, FileEntry, Manifest
 from mqis.config.file import ConfigError
 from mqis.config.stores import open_store
 from mqis.pipeline.outputs import write_output
@@ -200,7 +200,7 @@ def refusal(backup: Path) -> str:
     """The error of 'mqis restore', which must leave no files behind."""
     home = backup.parent / "home"
     error = run("restore", backup, "--config", home / "mqis.toml").exception
-    assert isinstance(error, BackupError), error
+    assert isinstance(error, MqisError), error
     assert not home.exists()
     return str(error)
 

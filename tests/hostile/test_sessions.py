@@ -17,8 +17,8 @@ import pytest
 from impacket.dcerpc.v5.rpcrt import RPC_C_AUTHN_LEVEL_PKT_INTEGRITY, DCERPC_v5, DCERPCException
 
 from mqis.client.directory import DirectoryClient
-from mqis.client.remote import LogonError, RemoteUser, connect
-from mqis.client.servers import ServerAddress
+from mqis.client.remote import RemoteUser, connect
+from mqis.client.servers import LogonRefusedError, ServerAddress
 from mqis.config.stores import open_store
 from mqis.files import write_whole
 from mqis.lab import demo
@@ -339,7 +339,7 @@ def test_an_accounts_file_that_is_damaged_ends_no_logon_and_makes_none(tmp_path:
             path.write_bytes(b"not TOML")
             watched.server._accounts.look()
             assert await label(alice) == "secret"
-            with pytest.raises(LogonError):
+            with pytest.raises(LogonRefusedError):
                 await watched.logged_on("carol")
             path.write_bytes(whole)
             watched.server._accounts.look()

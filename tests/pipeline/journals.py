@@ -20,6 +20,14 @@ def journal_files(journals: str) -> list[SegmentFile]:
 
 def _segment(row: dict[str, Any]) -> SegmentFile:
     header, _ = segment_header(row["header"])
-    about: tuple[Any, ...] = row["file"], row["size"], row["server"], Guid(row["server_id"])
-    digests = {name: row[name] for name in ("digest", "snapshot_digest")}
-    return SegmentFile(*about, row["number"], row["first_lsn"], header, **digests)
+    return SegmentFile(
+        row["file"],
+        row["size"],
+        row["server"],
+        Guid(row["server_id"]),
+        row["number"],
+        row["first_lsn"],
+        header,
+        row["digest"],
+        row["snapshot_digest"],
+    )

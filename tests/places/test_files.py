@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from mqis.places import (
-    MissingError,
     Place,
     PlaceError,
     RemoteAddress,
@@ -71,7 +70,7 @@ def test_a_file_is_replaced_as_a_whole(place: Place, source: Path) -> None:
 
 
 def test_a_missing_file_is_an_error_of_its_own(place: Place) -> None:
-    with pytest.raises(MissingError, match="no such file"):
+    with pytest.raises(PlaceError, match="no such file"):
         open_at(place / "none")
 
 

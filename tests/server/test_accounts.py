@@ -16,7 +16,7 @@ from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, nt_hash
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.authentication.initiator import PyspnegoInitiator
-from mqis.server.accounts import AccountsError, AccountsFile
+from mqis.server.accounts import AccountsFile
 from mqis.wire.security.sid import ADMINISTRATORS, USERS, Sid
 from tests.runtime.authentication.pairs import connect
 
@@ -74,35 +74,35 @@ def test_two_files_have_two_authorities(tmp_path: Path) -> None:
 def test_duplicates_are_refused_and_change_nothing(file: AccountsFile) -> None:
     file.add("alice", "pw", domain="LAB", sid=GIVEN)
     before = file.path.read_bytes()
-    with pytest.raises(AccountsError, match=r"LAB\\alice exists already"):
+    with pytest.raises(ConfigError, match=r"LAB\\alice exists already"):
         file.add("ALICE", "other", domain="lab")
-    with pytest.raises(AccountsError, match="is the SID of"):
+    with pytest.raises(ConfigError, match="is the SID of"):
         file.add("bob", "pw", sid=GIVEN)
     assert file.path.read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "a\\b", "a@b", "a:b", "a\nb", "a\0", " a", 'a"b'])
 def test_names_that_cannot_be(file: AccountsFile, name: str) -> None:
-    with pytest.raises(AccountsError):
+    with pytest.raises(ConfigError):
         file.add(name, "pw")
-    with pytest.raises(AccountsError):
+    with pytest.raises(ConfigError):
         file.add("fine", "pw", domain=(name.strip() or "x") + "\\")
     assert not file.path.exists()
 
 
 def test_an_empty_password_is_none(file: AccountsFile) -> None:
-    with pytest.raises(AccountsError, match="password"):
+    with pytest.raises(ConfigError, match="password"):
         file.add("alice", "")
 
 
 def test_remove(file: AccountsFile) -> None:
     alice = file.add("alice", "pw", domain="LAB")
     bob = file.add("bob", "pw")
-    with pytest.raises(AccountsError, match="no account alice"):
+    with pytest.raises(ConfigError, match="no account alice"):
         file.remove("alice")
     assert file.remove("ALICE", "lab") == alice
     assert file.accounts() == (bob,)
-    with pytest.raises(AccountsError, match=r"no account LAB\\alice"):
+    with pytest.raises(ConfigError, match=r"no account LAB\\alice"):
         file.remove("alice", "LAB")
 
 
@@ -131,7 +131,7 @@ def test_a_file_that_others_may_read_is_refused(file: AccountsFile, bits: int) -
         lambda: file.add("bob", "pw"),
         lambda: file.remove("alice"),
     ):
-        with pytest.raises(AccountsError, match=rf"mode {bits:04o}.*chmod 600"):
+        with pytest.raises(ConfigError, match=rf"mode {bits:04o}.*chmod 600"):
             use()
     assert file.path.read_bytes() == before
     file.path.chmod(0o600)
@@ -159,7 +159,7 @@ def test_a_failed_write_leaves_the_old_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(AccountsError, match="No space left"):
+    with pytest.raises(ConfigError, match="No space left"):
         file.add("bob", "pw")
     assert file.path.read_bytes() == before
     assert len(list(file.path.parent.iterdir())) == 1
@@ -182,7 +182,7 @@ def test_a_missing_file_says_what_makes_one(file: AccountsFile) -> None:
 
 
 def test_a_missing_directory(tmp_path: Path) -> None:
-    with pytest.raises(AccountsError, match="No such file or directory"):
+    with pytest.raises(ConfigError, match="No such file or directory"):
         AccountsFile(tmp_path / "nowhere" / "accounts.toml").add("alice", "pw")
 
 
@@ -228,7 +228,7 @@ HEAD = 'domain_sid = "S-1-5-21-1-2-3"\n'
 def test_a_file_that_says_nonsense(file: AccountsFile, content: str, reason: str) -> None:
     file.path.write_text(content, encoding="utf-8")
     file.path.chmod(0o600)
-    with pytest.raises(AccountsError, match=reason) as caught:
+    with pytest.raises(ConfigError, match=reason) as caught:
         file.accounts()
     assert str(file.path) in str(caught.value)
 
@@ -237,7 +237,7 @@ def test_a_file_that_says_nonsense(file: AccountsFile, content: str, reason: str
 def test_a_hash_is_not_shown_even_if_it_is_wrong(file: AccountsFile, value: str) -> None:
     file.path.write_text(HEAD + ENTRY.replace('"' + "ab" * 16 + '"', value), encoding="utf-8")
     file.path.chmod(0o600)
-    with pytest.raises(AccountsError, match=r"account 1: .*(hash|hexadecimal)") as caught:
+    with pytest.raises(ConfigError, match=r"account 1: .*(hash|hexadecimal)") as caught:
         file.accounts()
     assert value.strip('"') * 2 not in str(caught.value) * 2
 

@@ -15,7 +15,7 @@ from mqis.config.file import ConfigError, override
 from mqis.config.sections import Config
 from mqis.protocol.discovery.announced import queue_manager_of
 from mqis.protocol.errors import DirectoryError
-from mqis.server.directory_server import DirectoryServer, ServeError
+from mqis.server.directory_server import DirectoryServer
 from mqis.server.pass_through import open_directory
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.wire.hresult import HResult
@@ -126,7 +126,7 @@ def test_a_store_of_our_own_takes_no_directory(tmp_path: Path) -> None:
     async def test(estate: Estate, config: Config) -> None:
         for url in ("memory:", f"sqlite:{tmp_path}/mqis.db"):
             own = override(config, {"store": {"url": url}}, "test")
-            with pytest.raises(ServeError, match=r"no enterprise|no store"):
+            with pytest.raises(ConfigError, match=r"no enterprise|no store"):
                 await DirectoryServer(own).__aenter__()
         assert estate.server.connections == 0
 

@@ -20,7 +20,7 @@ from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.server import discovery_responder
-from mqis.server.directory_server import DirectoryServer, ServeError
+from mqis.server.directory_server import DirectoryServer
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
@@ -183,7 +183,7 @@ def test_a_port_that_is_taken(config: Config) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.82.1", 0))
         port = taken.getsockname()[1]
-        with pytest.raises(ServeError, match=rf"at UDP 127\.0\.82\.1:{port}: .* in use; choose"):
+        with pytest.raises(ConfigError, match=rf"at UDP 127\.0\.82\.1:{port}: .* in use; choose"):
             serving(changed(config, "discovery", port=port), work)
 
 

@@ -13,7 +13,7 @@ from mqis.config.file import load
 from mqis.findings import Gravity
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.node.signer import MachineKey, SigningKeyError, read_public_key
+from mqis.runtime.node.signer import MachineKey, read_public_key
 from mqis.server.directory_server import DirectoryServer
 from mqis.storage.journal.journal_files import segments
 from mqis.storage.sqlite import SqliteStore
@@ -157,5 +157,5 @@ def test_a_file_that_is_no_key(tmp_path: Path, content: bytes | None, reason: st
     file = tmp_path / "key"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(SigningKeyError, match=reason):
+    with pytest.raises(MqisError, match=reason):
         read_public_key(file)

@@ -83,7 +83,10 @@ def test_what_passed_before_it_fired_leaves_no_trace() -> None:
         (
             replace(GOOD, counters={"archive_lag_s": 3700.0, "archive_waiting": 2.0}),
             "MqisArchiveBehind",
-            "a: 2 files of the journal wait for the archive, the oldest for 1 h; its log says why",
+            (
+                "a: 2 files of the journal wait for the archive, the oldest for 62 min; its log "
+                "says why"
+            ),
         ),
     ],
 )

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mqis.views.presentation.periods import PeriodError, parse_period
+from mqis.views.presentation.periods import parse_period
+from mqis.wire.errors import MqisError
 
 
 def us(text: str) -> int:
@@ -35,5 +36,5 @@ def test_a_period_is_as_long_as_it_is_written(
     "text", ["", "..", "yesterday", "2026-13-01", "14:05", "2026-03-02..2026-03-01", "9999-12-31"]
 )
 def test_what_is_no_period(text: str) -> None:
-    with pytest.raises(PeriodError):
+    with pytest.raises(MqisError):
         parse_period(text)

@@ -145,7 +145,7 @@ def test_a_chart_is_told_in_words() -> None:
     assert (found["lag"].now, found["lag"].top, found["lag"].tone) == ("3", "10", Tone.LATE)
     assert found["changes"].text.startswith("Now 0.5 a second; at most 0.5")
     assert (found["waiting"].now, found["sessions"].now) == ("4", "2")
-    assert (found["lag"].begin, found["lag"].end) == ("11:56:00", "12:01:00")
+    assert (found["lag"].begin, found["lag"].end) == ("11:56:00 UTC", "12:01:00 UTC")
     alone = charts(history, "a")
     assert alone["lag"].text == "Now 0 changes behind; never more in the last 5 min."
     assert alone["waiting"].now == "0"
@@ -192,7 +192,7 @@ def test_the_table_is_short_and_has_the_newest_first() -> None:
         filled(*(taken(10 * n, server("b", n)) for n in range(200))).samples(), EVERY_S
     )
     assert 10 <= len(page.rows) <= 12
-    assert page.rows[0][:2] == ("12:33:10", "199")
+    assert page.rows[0][:2] == ("12:33:10 UTC", "199")
     assert chart_page((), EVERY_S).charts == ()
 
 

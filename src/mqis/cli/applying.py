@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from mqis.cli.output import cell, confirm, console, counted, print_json, print_warning, say, table
+from mqis.cli.output import cell, confirm, console, print_json, print_warning, say, table
 from mqis.config.nodes import FILE, NodePlace, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
@@ -34,6 +34,7 @@ from mqis.enterprise.setup import administrator
 from mqis.enterprise.states import ProcessState, load_states
 from mqis.protocol.directory.object_sources import Source, StoreSource
 from mqis.protocol.directory.objects import name_key
+from mqis.texts import counted
 from mqis.wire.errors import MqisError
 
 _STYLES = {Action.ADD: "green", Action.CHANGE: "yellow", Action.REMOVE: "red"}

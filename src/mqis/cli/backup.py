@@ -18,10 +18,11 @@ from mqis.admin.backup.restoring_backup import restore as put_back
 from mqis.admin.backup.taking_backup import Taken, take_backup
 from mqis.cli.failures import FAILED, described
 from mqis.cli.options import ConfigOption, JsonOption, OptionalRunOption, run_here
-from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
+from mqis.cli.output import cell, console, print_error, print_json, say, table
 from mqis.config.file import DEFAULT_NAME, load
 from mqis.config.nodes import Nodes, load_nodes, supervised_place
 from mqis.enterprise.rotating import learn_keys
+from mqis.texts import counted
 from mqis.wire.errors import MqisError
 
 

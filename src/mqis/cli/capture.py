@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from json import dumps, loads
 from pathlib import Path
 from typing import Annotated
@@ -14,21 +13,13 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from mqis.cli.capture_input import STDIN, mapped_capture
 from mqis.cli.options import JsonOption
-from mqis.cli.output import (
-    cell,
-    console,
-    counted,
-    error_console,
-    plain,
-    print_json,
-    say,
-    table,
-)
+from mqis.cli.output import cell, console, error_console, plain, print_json, say, table
 from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.conversations import Conversation, Summary
 from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
 from mqis.protocol.capture.registry import PROTOCOLS
 from mqis.protocol.capture.row import DecodedRow
+from mqis.texts import counted, iso_moment
 from mqis.wire.errors import MqisError
 from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.pcap.captured import Captured
@@ -240,8 +231,7 @@ def _endpoint(address: str, port: int) -> str:
 def _time(time_ns: int | None) -> str:
     if time_ns is None:
         return ""
-    moment = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ns // 1000 % 1_000_000:06}"
+    return iso_moment(time_ns // 1000)[:-1]
 
 
 def as_json(row: DecodedRow, path: Path) -> dict[str, object]:

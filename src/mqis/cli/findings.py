@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqis.cli.output import cell, console, counted, print_warning, say, table
+from mqis.cli.output import cell, console, print_warning, say, table
 from mqis.findings import CheckReport, Finding, Gravity, worst
 from mqis.protocol.activedirectory.estate.findings import ldif_of
 from mqis.protocol.hygiene.checks import finding_row
+from mqis.texts import and_more, counted
 
 if TYPE_CHECKING:
     from mqis.storage.journal.checking import JournalCheck
@@ -71,7 +72,7 @@ def _show_check(check: str, found: list[Finding], limit: int) -> None:
         shown.add_row(cell(one.where), cell(one.detail), cell(one.todo))
     console().print(shown)
     if len(found) > limit:
-        say(f"and {len(found) - limit} more: --limit {len(found)}", "dim")
+        say(f"{and_more(len(found) - limit)}: --limit {len(found)}", "dim")
 
 
 def check_json(report: CheckReport) -> dict[str, object]:

@@ -9,9 +9,10 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from mqis.cli.options import JsonOption, make_writable
-from mqis.cli.output import counted, error_console, print_json, say
+from mqis.cli.output import error_console, print_json, say
 from mqis.lab.generate import GeneratePlan
 from mqis.lab.generate import generate as make
+from mqis.texts import counted
 
 _COLUMNS = (
     TextColumn("generating"),

@@ -18,7 +18,7 @@ from rich.tree import Tree
 from mqis.cli.decode import grow
 from mqis.cli.journal_check import JournalArgument, KeysOption, check, key
 from mqis.cli.options import JsonOption
-from mqis.cli.output import cell, console, counted, print_json, say
+from mqis.cli.output import cell, console, print_json, say
 from mqis.places import parse_place
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.signer import read_public_key
@@ -26,7 +26,8 @@ from mqis.storage.archive import Archiver, archived_journals, restore_journal
 from mqis.storage.archive.restoring_journals import ArchivedJournal
 from mqis.storage.journal.checking import server_id_of
 from mqis.storage.journal.journal_reader import Follower, records
-from mqis.views.presentation.records import everything, moment, record_summary, what
+from mqis.texts import counted, iso_moment
+from mqis.views.presentation.records import everything, record_summary, what
 from mqis.wire.journal import Corrupt, Whole
 
 # --- ``mqis journal archive`` and ``mqis journal restore``: journals in an archive ----------------
@@ -168,7 +169,7 @@ def _line(entry: Whole) -> str:
     object_id = str(record.object_id) if record.object_id else ""
     details = [object_id, f"({record.reason})" if record.reason else ""]
     return (
-        f"{entry.lsn:>10}  {moment(record.time_us):26}  {record.state.name.lower():12}  "
+        f"{entry.lsn:>10}  {iso_moment(record.time_us):27}  {record.state.name.lower():12}  "
         f"{what(record):22}  {record.seq}  {record.peer:16}  {' '.join(filter(None, details))}"
     ).rstrip()
 

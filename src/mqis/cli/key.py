@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mqis.cli.options import DEFAULT_RUN, ConfigOption, JsonOption, RunOption
-from mqis.cli.output import cell, console, counted, print_json, say, table
+from mqis.cli.output import cell, console, print_json, say, table
 from mqis.config.file import load
 from mqis.config.nodes import load_nodes
 from mqis.enterprise.rotating import (
@@ -25,6 +25,7 @@ from mqis.enterprise.rotating import (
 )
 from mqis.runtime.node.keyring import KeyStage
 from mqis.server.identity import server_name
+from mqis.texts import counted, moment, some
 
 app = typer.Typer(help="List and rotate the signing keys of servers.", no_args_is_help=True)
 
@@ -67,7 +68,7 @@ def list_(
     if json:
         print_json([_as_json(held) for held in found])
         return
-    shown = table("server", "key", "signs since (UTC)", "days", "rotation")
+    shown = table("server", "key", "signs since", "days", "rotation")
     for column in shown.columns[:4]:
         column.no_wrap = True
     for held in found:
@@ -82,7 +83,7 @@ def _row(held: HeldKey) -> tuple[str, ...]:
     own = held.own
     if own is None:
         return held.server, "?", "", "", held.problem
-    since = time.strftime("%Y-%m-%d %H:%M", time.gmtime(own.made))
+    since = moment(own.made, to_minute=True)
     days = str(int((time.time() - own.made) // 86400))
     stage = "" if own.stage == KeyStage.STEADY.value else own.stage
     return held.server, own.signs_with[:_SHORT_KEY], since, days, stage
@@ -90,9 +91,8 @@ def _row(held: HeldKey) -> tuple[str, ...]:
 
 def _differing(names: Sequence[str]) -> str:
     """The number of servers that accept something else than the key, and the first names."""
-    accept = "1 server accepts" if len(names) == 1 else f"{len(names)} servers accept"
-    more = ", ..." if len(names) > _MOST_NAMES else ""
-    return f"{accept} other keys: {', '.join(names[:_MOST_NAMES])}{more}"
+    accept = counted(len(names), "server accepts", "servers accept")
+    return f"{accept} other keys: {some(names, _MOST_NAMES)}"
 
 
 def _as_json(held: HeldKey) -> dict[str, object]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any, Final
@@ -14,11 +14,12 @@ import typer
 
 from mqis import __version__
 from mqis.cli.options import JsonOption
-from mqis.cli.output import counted, print_json, say
+from mqis.cli.output import print_json, say
 from mqis.cli.parameters import choices
 from mqis.cli.registry import COMMAND_GROUPS, COMMANDS
 from mqis.files import write_whole
 from mqis.protocol.errors import StorageError
+from mqis.texts import counted, day
 
 
 def man(
@@ -105,9 +106,9 @@ def _page(command: Any, words: tuple[str, ...], summary: str) -> str:
 def _title(words: tuple[str, ...]) -> list[str]:
     """The date is that of the build: of SOURCE_DATE_EPOCH, so that builds can be repeated."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
+    made = day(int(epoch) if epoch.isdigit() else time.time())
     name = escaped("-".join(words).upper())
-    return [f'.TH "{name}" 1 "{moment:%Y-%m-%d}" "mqis {escaped(__version__)}" "mqis manual"']
+    return [f'.TH "{name}" 1 "{made}" "mqis {escaped(__version__)}" "mqis manual"']
 
 
 def _name(words: tuple[str, ...], summary: str) -> list[str]:

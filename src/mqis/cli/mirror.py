@@ -25,12 +25,13 @@ from mqis.cli.options import (
     spread,
     store_url,
 )
-from mqis.cli.output import counted, print_error, print_json, say
+from mqis.cli.output import print_error, print_json, say
 from mqis.cli.store import counts_of
 from mqis.config.stores import file_of
 from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, read_cursor
 from mqis.protocol.activedirectory.mirror.leftout import LeftOut, read_left_out
 from mqis.protocol.activedirectory.mirror.stating import position_of, state_of
+from mqis.texts import and_more, counted
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 
@@ -173,7 +174,7 @@ def _list(lines: Iterable[str]) -> None:
     for line in held[:_MOST_LINES]:
         say(line, "yellow")
     if len(held) > _MOST_LINES:
-        say(f"... and {len(held) - _MOST_LINES} more; --json has all", "yellow")
+        say(f"{and_more(len(held) - _MOST_LINES)}; --json has all", "yellow")
 
 
 def _as_json(result: MirrorRound) -> dict[str, object]:

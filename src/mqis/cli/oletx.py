@@ -20,6 +20,7 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.oletx.application_connection import Message, OleTxConnection
 from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import MAPPER_PORT, Address, MapperResolver
+from mqis.texts import duration
 
 app = typer.Typer(
     help="Connections between transaction managers: MS-CMP over MS-CMPO.",
@@ -282,10 +283,10 @@ async def _ping(
         rank, version = link.session.rank.name.lower(), link.session.version
         levels = f"{version.level_one}.{version.level_two}.{version.level_three}"
         ms = round(took * 1000, 1)
-        text = f"session with {partner} in {ms:.1f} ms: {rank} here, versions {levels}"
+        text = f"session with {partner} in {duration(ms / 1000)}: {rank} here, versions {levels}"
         show("session", text, partner=str(partner), ms=ms, rank=rank, versions=levels)
         for number in range(1, count + 1):
             ms = round(await endpoint.ping(partner) * 1000, 2)
-            show("ping", f"PING {number}: {ms:.2f} ms", number=number, ms=ms)
+            show("ping", f"PING {number}: {duration(ms / 1000)}", number=number, ms=ms)
             if number < count:
                 await asyncio.sleep(every_s)

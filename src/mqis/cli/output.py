@@ -63,10 +63,6 @@ def say(text: str, style: str = "") -> None:
     console().print(cell(text, style), soft_wrap=True)
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def print_json(value: object) -> None:
     """Prints one JSON document in ASCII, with the keys in the order given."""
     print(json.dumps(value, indent=2))

@@ -11,8 +11,9 @@ import typer
 from mqis.cli.findings import notes_json, show_notes
 from mqis.cli.ldap_login import LdapLogonOptions
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, opened, spread, store_url
-from mqis.cli.output import counted, print_json, say
+from mqis.cli.output import print_json, say
 from mqis.cli.transfer import progress_bar
+from mqis.texts import counted
 
 if TYPE_CHECKING:
     from mqis.admin.activedirectory.connecting import ConnectingOptions

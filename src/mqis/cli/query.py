@@ -21,11 +21,12 @@ from mqis.cli.options import (
     spread,
     store_url,
 )
-from mqis.cli.output import cell, console, counted, print_json, say, table
+from mqis.cli.output import cell, console, print_json, say, table
 from mqis.protocol.directory.export_format import value_to_json
 from mqis.protocol.directory.lookup_query import Order, SortKey
 from mqis.protocol.directory.object_sources import Record, ReferenceNames, Source, StoreSource
 from mqis.protocol.directory.objects import NAME_PROPERTY
+from mqis.texts import counted
 from mqis.views.presentation.properties import (
     LISTED,
     PropertyError,

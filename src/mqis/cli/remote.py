@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from mqis.cli.credentials import Login
-from mqis.client.remote import TIMEOUT_S, LogonError, Remote, RemoteUser, connect
+from mqis.client.remote import TIMEOUT_S, Remote, RemoteUser, connect
 from mqis.client.servers import ServerAddress
-from mqis.wire.errors import MqisError
 
 
 def addresses(login: Login) -> list[ServerAddress]:
@@ -36,10 +35,7 @@ def connected(
     if login.name is not None:
         user = RemoteUser(login.name, login.domain, login.auth_type, login.level, login.verify)
     with asyncio.Runner() as runner:
-        try:
-            client = runner.run(connect(servers, user, secret, timeout_s))
-        except LogonError as error:
-            raise MqisError(str(error)) from error
+        client = runner.run(connect(servers, user, secret, timeout_s))
         try:
             yield Remote(runner, client)
         finally:

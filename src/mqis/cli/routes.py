@@ -8,11 +8,12 @@ import typer
 
 from mqis.cli.login import OptionalLogonOptions
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, spread
-from mqis.cli.output import cell, console, counted, print_error, print_json, say, table
+from mqis.cli.output import cell, console, print_error, print_json, say, table
 from mqis.cli.route import DirectoryOption
 from mqis.cli.routed import read_directory
 from mqis.extras import GRAPHS
 from mqis.protocol.routing.snapshot import Snapshot
+from mqis.texts import and_more, counted, some
 from mqis.wire.errors import MqisError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _all(snapshot: Snapshot, limit: int, json: bool) -> None:
         shown.add_row(*map(cell, texts))
     console().print(shown)
     if len(found) > limit:
-        say(f"and {len(found) - limit:,} more: --limit {len(found)}", "dim")
+        say(f"{and_more(len(found) - limit)}: --limit {len(found)}", "dim")
 
 
 def _stuck(snapshot: Snapshot, limit: int, json: bool) -> None:
@@ -93,8 +94,8 @@ def _stuck(snapshot: Snapshot, limit: int, json: bool) -> None:
         if names := untold(snapshot):
             say(
                 "cannot tell: gates that links name are not replicated; unless this is the copy of "
-                f"the enterprise's authority (PEC), {_first(names)} may have one that only the PEC "
-                "knows",
+                f"the enterprise's authority (PEC), {some(names, _NAMED)} may have one that "
+                "only the PEC knows",
                 "yellow",
             )
     if sites or machines:
@@ -115,17 +116,12 @@ def _show(
     say(f"{pairs:,} of {every} without a route" if pairs else f"a route for all {every}", style)
     for one in sites[:limit]:
         say(f"{counted(len(one.pairs), 'pair')}: {words.reason(one.breakage)}", "red")
-        say(f"  {_first(words.pairs(one.pairs))}")
+        say(f"  {some(words.pairs(one.pairs), _NAMED)}")
         say(f"  what to do: {words.advice(one.breakage)}")
     for group in machines[:limit]:
         cannot = "cannot send to other sites" if group.sending else "gets nothing from other sites"
-        named = _first(words.machines(group.machines))
+        named = some(words.machines(group.machines), _NAMED)
         count = counted(len(group.machines), "machine")
         say(f"{count} {cannot}: {words.reason(group.breakage)}", "red")
         say(f"  {named}")
         say(f"  what to do: {words.advice(group.breakage)}")
-
-
-def _first(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
-    return ", ".join(names[:_NAMED]) + more

@@ -18,6 +18,7 @@ from mqis.lab.sending import QUEUE, Journey, SendingEnterprise
 from mqis.protocol.queueing.queued_message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import Explanation, ObjectNames, explain
 from mqis.protocol.routing.snapshot import Snapshot
+from mqis.texts import counted, duration
 from mqis.views.routes.finding import find_links
 from mqis.views.routes.route_text import blame
 from mqis.wire.guid import Guid
@@ -93,9 +94,8 @@ def _show(
 ) -> None:
     names = ObjectNames(snapshot)
     ends = f"{names.machine(journey.source)} to {names.machine(journey.destination)}"
-    ms = round(1000 * journey.seconds)
-    hops = len(journey.passings)
-    arrived = f"arrived after {hops} hop{'' if hops == 1 else 's'}, {ms} ms"
+    hops = counted(len(journey.passings), "hop")
+    arrived = f"arrived after {hops}, {duration(journey.seconds)}"
     say(f"{ends}: {arrived if journey.failure is None else 'did not arrive'}", "bold")
     say(f"  as {_format_name(queue)}", "dim")
     for link in removed:
@@ -112,10 +112,8 @@ def _show(
     for number, (real, expected) in enumerate(zip_longest(travelled, explained), 1):
         way = "" if real is None else f"{real[0]} -> {real[1]}"
         style = "" if way == expected else "red"
-        counted = "" if real is None else str(real[2])
-        shown.add_row(
-            cell(str(number)), cell(counted), cell(way, style), cell(expected or "", style)
-        )
+        cost = "" if real is None else str(real[2])
+        shown.add_row(cell(str(number)), cell(cost), cell(way, style), cell(expected or "", style))
     if shown.row_count:
         console().print(shown)
     _say_outcome(journey, found, names)

@@ -8,9 +8,9 @@ import typer
 
 from mqis.cli.login import LogonOptions, connected
 from mqis.cli.options import JsonOption, spread
-from mqis.cli.output import cell, console, counted, print_json, say, table
+from mqis.cli.output import cell, console, print_json, say, table
 from mqis.protocol.sessions import SessionEntry, SessionsReply
-from mqis.views.presentation.records import moment
+from mqis.texts import and_more, iso_moment, moment
 
 
 @spread
@@ -44,15 +44,15 @@ def sessions(
 
 
 def _show(found: SessionsReply) -> None:
-    made = table("id", "address", "account", "level", "since (UTC)", "calls", "handles", "")
+    made = table("id", "address", "account", "level", "since", "calls", "handles", "")
     for one in found.sessions:
-        texts = (str(one.id), one.address, one.account, one.level, moment(one.since_us)[:19])
+        texts = (str(one.id), one.address, one.account, one.level, moment(one.since_us / 1e6))
         numbers = (f"{one.calls:,}", f"{one.handles:,}")
         made.add_row(*(cell(text) for text in texts), *numbers, "this one" if one.own else "")
     console().print(made)
     left_out = found.total - len(found.sessions)
     if left_out:
-        say(f"and {counted(left_out, 'session')} more", "dim")
+        say(and_more(left_out, "session"), "dim")
 
 
 def _as_json(one: SessionEntry) -> dict[str, object]:
@@ -61,7 +61,7 @@ def _as_json(one: SessionEntry) -> dict[str, object]:
         "address": one.address,
         "account": one.account,
         "level": one.level,
-        "since": f"{moment(one.since_us)}Z",
+        "since": iso_moment(one.since_us),
         "calls": one.calls,
         "handles": one.handles,
         "own": one.own,

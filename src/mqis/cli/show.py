@@ -10,10 +10,11 @@ import typer
 
 from mqis.cli.findings import STYLES
 from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption, ServerArgument
-from mqis.cli.output import cell, console, counted, plain, print_json, say, table
+from mqis.cli.output import cell, console, plain, print_json, say, table
 from mqis.config.nodes import load_nodes
 from mqis.enterprise.collect import Collector
 from mqis.enterprise.status import Lag, number_text
+from mqis.texts import and_more
 from mqis.views.console.servers import ServerPage, server_page
 from mqis.views.tracing.serverlog import LogLine, last_lines
 
@@ -92,7 +93,7 @@ def _print_neighbours(found: ServerPage) -> None:
 
 def _rest(number: int, noun: str) -> None:
     if number:
-        say(f"and {counted(number, noun)} more: --json has them all", "dim")
+        say(f"{and_more(number, noun)}: --json has them all", "dim")
 
 
 def _as_json(found: ServerPage, log: list[LogLine]) -> dict[str, object]:

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mqis import __version__
 from mqis.cli.options import JsonOption, make_writable
-from mqis.cli.output import cell, console, counted, error_console, print_error, print_json, table
+from mqis.cli.output import cell, console, error_console, print_error, print_json, table
 from mqis.cli.version import commit
 from mqis.sim.coverage import missing
 from mqis.sim.mutations import MUTATIONS
@@ -31,6 +31,7 @@ from mqis.sim.runner import (
     scenario_of,
 )
 from mqis.sim.worlds import WORLDS, WorldName, world_of
+from mqis.texts import counted, duration
 
 _TAIL = 40
 _SEEDS, _MOST = 20, 100
@@ -205,7 +206,7 @@ def _one(seed: int, options: Options, *, trace: bool, json: bool) -> None:
 def _facts(result: RunResult) -> str:
     return (
         f"{result.simulated_s:.0f} simulated seconds, {result.messages} messages, agreement "
-        f"{result.healed_s:.0f} s after the last fault, digest {result.digest}"
+        f"{duration(result.healed_s)} after the last fault, digest {result.digest}"
     )
 
 
@@ -310,8 +311,8 @@ def _show(summary: _Summary, world: WorldName) -> None:
     out.print(cell(f"never happened: {', '.join(unseen) or 'nothing'}"), soft_wrap=True)
     out.print(
         cell(
-            f"{counted(summary.results, 'seed')} in {summary.seconds:.1f} s "
-            f"({median(summary.each):.2f} s of processor time per seed, median), "
+            f"{counted(summary.results, 'seed')} in {duration(summary.seconds)} "
+            f"({duration(median(summary.each))} of processor time per seed, median), "
             f"{summary.messages} messages, agreement after {median(summary.healed):.0f} simulated "
             f"seconds (median), {counted(len(summary.failed), 'violation')}"
         ),

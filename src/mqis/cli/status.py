@@ -24,11 +24,11 @@ from mqis.enterprise.status import (
     MatrixRow,
     MemberState,
     MemberStatus,
-    duration,
     number_text,
 )
 from mqis.findings import Gravity
 from mqis.server.monitoring.verdict import FindingKind
+from mqis.texts import counted, duration
 
 #: The columns of the table of servers, and the order in which they are left out for lack of room.
 _COLUMNS = (
@@ -124,7 +124,8 @@ def as_tables(
     ]
     archives = [cell(text, "yellow") for text in (s.late_archive for s in listed) if text]
     rest = len(members) - len(listed)
-    more = [cell(f"{rest:,} more servers are up and in step: --all shows them")] if rest else []
+    others = counted(rest, "more server is", "more servers are")
+    more = [cell(f"{others} up and in step: --all shows them")] if rest else []
     tables = [_servers(listed, found.taken, width)] if listed else []
     shown: list[RenderableType] = [title, summary, *todo[:_MOST_SERVERS], ""]
     shown += [*tables, *away, *archives, *more, ""]

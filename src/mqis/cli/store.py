@@ -6,10 +6,11 @@ import typer
 
 from mqis.cli.findings import show_faults
 from mqis.cli.options import ConfigOption, JsonOption, StoreOption, claimed, opened, store_url
-from mqis.cli.output import counted, print_json, say
+from mqis.cli.output import print_json, say
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ports import Store
 from mqis.storage.schema import VERSION
+from mqis.texts import counted
 
 app = typer.Typer(help="Check or upgrade a store.", no_args_is_help=True)
 

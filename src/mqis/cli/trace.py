@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption
 from mqis.cli.output import cell, console, error_console, print_json, say, table
 from mqis.config.nodes import load_nodes
+from mqis.texts import iso_moment
 from mqis.views.tracing.change_timeline import ChangeTrace
 from mqis.views.tracing.change_timeline import trace as follow
 
@@ -45,7 +45,7 @@ def _show(found: ChangeTrace) -> None:
         if value is not None:
             say(f"{label:8} {value}")
     first = found.steps[0].time
-    say(f"{'began':8} {datetime.fromtimestamp(first, UTC).isoformat(timespec='milliseconds')}")
+    say(f"{'began':8} {iso_moment(int(first * 1e6), 3)}")
     made = table("ms", "server", "from", "event", "")
     for step in found.steps:
         details = ", ".join(f"{key} {value}" for key, value in step.details.items())

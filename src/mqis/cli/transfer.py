@@ -38,10 +38,11 @@ from mqis.cli.options import (
     spread,
     store_url,
 )
-from mqis.cli.output import counted, error_console, print_json, print_warning, say
+from mqis.cli.output import error_console, print_json, print_warning, say
 from mqis.config.claims import StoreInUse
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ports import Store, View
+from mqis.texts import counted
 
 # --- The options of ``mqis export --ldif`` --------------------------------------------------------
 

@@ -15,16 +15,15 @@ from mqis.cli.output import (
     cell,
     confirm,
     console,
-    counted,
     print_error,
     print_json,
     say,
     table,
 )
 from mqis.protocol.undeletion.messages import EntryState, UndeleteEntry, UndeleteRequest
+from mqis.texts import and_more, counted, iso_moment, moment
 from mqis.views.deletion.undelete_steps import UndeleteOutcome, UndeletePlan, carry_out, make_plan
 from mqis.views.presentation.periods import parse_period
-from mqis.views.presentation.records import moment
 
 #: The most rows of the plan on a terminal; --json has all.
 _MOST_ROWS = 50
@@ -132,13 +131,13 @@ def _show(plan: UndeletePlan) -> None:
     numbers = Counter(entry.type for entry in plan.ready)
     parts = [counted(number, kind) for kind, number in numbers.items()]
     say(f"to bring back: {', '.join(parts) or 'nothing'}", "bold")
-    rows = table("type", "object", "deleted (UTC)", "by", "authority", "")
+    rows = table("type", "object", "deleted", "by", "authority", "")
     for entry in plan.entries[:_MOST_ROWS]:
         texts = (entry.type, entry.path or entry.id, _time(entry), entry.by, entry.authority)
         rows.add_row(*(cell(text) for text in texts), _remark(entry))
     console().print(rows)
     if len(plan.entries) > _MOST_ROWS:
-        say(f"and {len(plan.entries) - _MOST_ROWS} more (--json has all)", "dim")
+        say(f"{and_more(len(plan.entries) - _MOST_ROWS)} (--json has all)", "dim")
     for entry in plan.conflicts:
         say(f"conflict: {entry.type} {entry.path or entry.id}: {entry.reason}", "yellow")
     for entry in plan.ready:
@@ -153,7 +152,7 @@ def _remark(entry: UndeleteEntry) -> str:
 
 
 def _time(entry: UndeleteEntry) -> str:
-    return moment(entry.time_us)[:19]
+    return moment(entry.time_us / 1e6)
 
 
 def _tell(plan: UndeletePlan, outcome: UndeleteOutcome) -> None:
@@ -176,7 +175,7 @@ def _as_json(
                 "type": entry.type,
                 "id": entry.id,
                 "path": entry.path,
-                "deleted": moment(entry.time_us),
+                "deleted": iso_moment(entry.time_us),
                 "by": entry.by,
                 "authority": entry.authority,
                 "power": entry.power,

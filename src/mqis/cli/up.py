@@ -34,7 +34,6 @@ from mqis.cli.output import (
     YesOption,
     cell,
     console,
-    counted,
     error_console,
     print_json,
     say,
@@ -53,6 +52,7 @@ from mqis.enterprise.plan import DEFAULT_NAME, RunPlan, load_plan
 from mqis.enterprise.setup import password_of
 from mqis.enterprise.states import ProcessState, load_states
 from mqis.files import open_log
+from mqis.texts import counted, duration
 
 LOG = "supervisor.log"
 _LOOK_S = 0.1
@@ -226,7 +226,7 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
     failed = _failed(what.run)
     total = counted(len(nodes.nodes), "server")  # last: scripts wait for this line
     servers = f"{len(nodes.nodes) - len(failed)} of {total}" if failed else total
-    say(f"{plan.enterprise.name} is up: {servers} ready after {seconds:.1f} s, in {what.run}")
+    say(f"{plan.enterprise.name} is up: {servers} ready after {duration(seconds)}, in {what.run}")
     sys.stdout.flush()
 
 

@@ -19,7 +19,6 @@ from mqis.protocol.sessions import SessionsReply, SessionsRequest, SessionVerb
 from mqis.protocol.undeletion.messages import UndeleteReply, UndeleteRequest
 from mqis.runtime.authentication.credentials import LogonCredentials
 from mqis.runtime.rpc.rpc_client import Credentials
-from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import prop
@@ -32,10 +31,6 @@ from mqis.wire.propvariant import PropVariant, VarType
 T = TypeVar("T")
 
 _EQ = 4
-
-
-class LogonError(MqisError):
-    """The server refused the user's logon."""
 
 
 #: The seconds that a call may take.
@@ -91,11 +86,13 @@ async def _connect_to(
     except LogonRefusedError as error:
         cause = error.__cause__
         assert isinstance(cause, Exception)
-        raise LogonError(str(LogonRefusedError.by(server, cause, user))) from error
+        raise LogonRefusedError.by(server, cause, user) from error
     except DirectoryError as error:
         if error.hresult != HResult.MQDS_E_CANT_INIT_SERVER_AUTH:
             raise
-        raise LogonError(f"{server}: {error}; --no-verify connects without signatures") from error
+        raise LogonRefusedError(
+            f"{server}: {error}; --no-verify connects without signatures"
+        ) from error
 
 
 class Runner(Protocol):

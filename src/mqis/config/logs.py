@@ -18,11 +18,11 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TextIO
 
 from mqis.config.sections import LogFormat, LogSection
+from mqis.texts import iso_moment
 
 
 def details(**values: object) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _time(record: logging.LogRecord) -> str:
 @lru_cache(maxsize=2)
 def _second(unix: int) -> str:
     """Formats a second; cached, as most lines of a busy server share it with the line before."""
-    return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return iso_moment(unix * 1_000_000, 0)[:-1]
 
 
 def _level(record: logging.LogRecord) -> str:

@@ -10,17 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from mqis.config.file import ConfigError
 from mqis.files import OTHERS
-from mqis.wire.errors import MqisError
 
 LDAP_PASSWORD_FILE: Final = "MQIS_LDAP_PASSWORD_FILE"
 LDAP_PASSWORD: Final = "MQIS_LDAP_PASSWORD"
 #: A file that is longer holds no password.
 _LONGEST: Final = 4096
-
-
-class PasswordError(MqisError):
-    """There is no password, it cannot be read, or others can read it too."""
 
 
 def read_password_file(path: Path) -> str:
@@ -29,13 +25,13 @@ def read_password_file(path: Path) -> str:
         with path.open(encoding="utf-8-sig") as opened:
             # Of the open file: its name may lead to another one a moment later.
             if os.fstat(opened.fileno()).st_mode & OTHERS:
-                raise PasswordError(f"{path}: others may read this password; chmod 600 {path}")
+                raise ConfigError(f"{path}: others may read this password; chmod 600 {path}")
             line = first_line(opened.read(_LONGEST))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise PasswordError(f"{path}: the password cannot be read: {reason}") from error
+        raise ConfigError(f"{path}: the password cannot be read: {reason}") from error
     if not line:
-        raise PasswordError(f"{path}: the first line must be the password, but is empty")
+        raise ConfigError(f"{path}: the first line must be the password, but is empty")
     return line
 
 
@@ -55,7 +51,7 @@ def find_ldap_password(
         return read_password_file(Path(path))
     if LDAP_PASSWORD in environment:
         return environment[LDAP_PASSWORD]
-    raise PasswordError(
+    raise ConfigError(
         f"no password for {user}: put it into a file that {option} or {LDAP_PASSWORD_FILE} names, "
         f"or into {LDAP_PASSWORD}"
     )

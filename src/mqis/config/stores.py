@@ -18,13 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 from mqis.extras import POSTGRES
-from mqis.protocol.ldap.urls import (
-    ACCOUNT_PLACE,
-    LdapUrl,
-    LdapUrlError,
-    holds_account,
-    without_account,
-)
+from mqis.protocol.ldap.urls import ACCOUNT_PLACE, LdapUrl, holds_account, without_account
 from mqis.wire.errors import MqisError
 
 if TYPE_CHECKING:  # slow, and many commands name a store without opening it
@@ -88,7 +82,7 @@ def directory_urls(url: str) -> tuple[LdapUrl, ...]:
         return ()
     try:
         return tuple(LdapUrl.parse(word) for word in url.split())
-    except LdapUrlError as error:
+    except MqisError as error:
         if holds_account(url):  # also of a password with a space in it
             raise StoreUrlError(f"{without_account(url)}: {ACCOUNT_PLACE}") from None
         raise StoreUrlError(str(error)) from error

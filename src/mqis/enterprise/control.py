@@ -23,6 +23,7 @@ from mqis.config.processlocks import holder
 from mqis.enterprise.follow import let_follow
 from mqis.enterprise.states import load_states
 from mqis.enterprise.supervisor import Supervisor
+from mqis.texts import duration
 from mqis.wire.errors import MqisError
 
 LOCK = "lock"
@@ -133,8 +134,8 @@ def ask(run: Path, what: str, server: str = "", **more: object) -> dict[str, Any
                 line = file.readline()
         except TimeoutError:
             raise NodesError(
-                f"{what} {server}: not done after {patience_s:.0f} s; the supervisor goes on with "
-                "it, and 'mqis status' shows it"
+                f"{what} {server}: not done after {duration(patience_s)}; the supervisor goes on "
+                "with it, and 'mqis status' shows it"
             ) from None
         except OSError as error:
             raise NodesError(f"{known.control}: the supervisor does not answer: {error}") from error

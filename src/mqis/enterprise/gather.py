@@ -19,7 +19,7 @@ from mqis.admin.transfer import export_file
 from mqis.config.nodes import NodePlace, NodesError, load_nodes
 from mqis.config.stores import open_store
 from mqis.enterprise.launch import make_run_directory
-from mqis.files import make_private_directory
+from mqis.files import make_private_directory, whole_directory
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import NumberedOutbox, Store
 from mqis.storage.journal.checking import copied_lsn
@@ -54,19 +54,16 @@ def gather(run: Path) -> Gathered:
     nodes = load_nodes(run)
     make_run_directory(run)
     final = run / GATHERED
-    draft = run / f".{GATHERED}.{os.getpid()}"
     try:
-        problems = [*_exports(nodes.nodes, draft / "exports")]
-        problems += _journals(nodes.nodes, draft / "journals")
-        read = tuple(node.name for node in nodes if (_export_of(node, draft / "exports")).exists())
-        if not read:
-            raise NodesError(f"{run}: no server's directory can be read: {'; '.join(problems)}")
-        shutil.rmtree(final, ignore_errors=True)
-        draft.rename(final)
+        with whole_directory(final, replace=True) as draft:
+            exports = draft / "exports"
+            problems = [*_exports(nodes.nodes, exports)]
+            problems += _journals(nodes.nodes, draft / "journals")
+            read = tuple(node.name for node in nodes if _export_of(node, exports).exists())
+            if not read:
+                raise NodesError(f"{run}: no server's directory can be read: {'; '.join(problems)}")
     except OSError as error:
         raise NodesError(f"{run}: cannot be gathered: {error}") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     journals = final / "journals"
     kept = journals if any(journals.glob("*/*.mqj")) else None
     return Gathered(nodes.enterprise, final / "exports", kept, read, tuple(problems))

@@ -57,6 +57,7 @@ from mqis.enterprise.setup import (
 from mqis.enterprise.supervisor import Child, Patience, Supervisor
 from mqis.files import make_private_directory
 from mqis.protocol.errors import DirectoryError
+from mqis.texts import file_stamp
 from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 
@@ -312,7 +313,7 @@ class RunningEnterprise:
         place = self.nodes.named(server)
         await self.supervisor.stop(place.name)
         home = Path(place.home)
-        removed = f"{home.name}.removed-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+        removed = f"{home.name}.removed-{file_stamp(time.time())}"
         with suppress(FileNotFoundError):  # its disk was lost
             home.rename(home.with_name(removed))
         left = tuple(node for node in self.nodes if node.name != place.name)

@@ -18,7 +18,7 @@ from typing import Protocol
 from mqis.admin.join import Directory, Wanted, join
 from mqis.config.file import ConfigError
 from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
-from mqis.config.passwords import PasswordError, read_password_file
+from mqis.config.passwords import read_password_file
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.difference import Action, Step
@@ -109,7 +109,7 @@ def _given_password(account: AccountPlan, base: Path) -> str | None:
 def _password_in(path: Path) -> str:
     try:
         return read_password_file(path)
-    except PasswordError as error:
+    except ConfigError as error:
         raise ConfigError(str(error)) from error
 
 

@@ -17,11 +17,11 @@ from mqis.server.monitoring.replicas import (
     Distance,
     Lag,
     ReplicaStatus,
-    duration,
     number_text,
 )
 from mqis.server.monitoring.status import NeighbourStatus
-from mqis.server.monitoring.verdict import Absence, HealthVerdict, judge, partition_order, some
+from mqis.server.monitoring.verdict import Absence, HealthVerdict, judge, partition_order
+from mqis.texts import duration, some
 
 __all__ = [
     "WAITING_WORDS",

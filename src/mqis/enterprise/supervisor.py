@@ -30,6 +30,8 @@ from mqis.config.nodes import NodePlace, Nodes, NodesError, save_nodes
 from mqis.config.processlocks import ProcessLock
 from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 from mqis.files import open_log
+from mqis.protocol.backoff import pause_after
+from mqis.texts import duration
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ class Patience:
     grace_s: float = GRACE_S
 
     def pause(self, deaths: int) -> float:
-        return min(self.longest_s, self.pause_s * 2.0 ** max(0, deaths - 1))
+        return pause_after(deaths, self.pause_s, self.longest_s)
 
 
 @dataclass(slots=True)
@@ -283,7 +285,8 @@ class Supervisor:
                     await self._news.wait_for(settled)
             except TimeoutError:
                 late = [c.place.name for c in wanted if c.state is not ProcessState.READY]
-                raise NodesError(f"not ready after {timeout_s:.0f} s: {', '.join(late)}") from None
+                waited = duration(timeout_s or 0.0)
+                raise NodesError(f"not ready after {waited}: {', '.join(late)}") from None
 
     async def close(self) -> None:
         """Stops backups, then primary controllers, then the PEC; no server can start any more."""
@@ -334,7 +337,7 @@ class Supervisor:
             pause = 0.0 if child.forgiven else patience.pause(child.deaths)
             child.forgiven = False
             self._enter(child, ProcessState.PAUSING, reason)
-            self._say(f"{ending}; starting it again{f' in {pause:.1f} s' if pause else ''}")
+            self._say(f"{ending}; starting it again{f' in {duration(pause)}' if pause else ''}")
             child.hurry.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from mqis.files import whole_file
 from mqis.places.address import RemoteAddress, holds_credential, is_remote, parse_place
-from mqis.places.errors import MissingError, PlaceError, explained_at
+from mqis.places.errors import PlaceError, explained_at
 from mqis.places.remote import (
     listed_below,
     open_in_store,
@@ -21,7 +21,6 @@ from mqis.places.remote import (
 )
 
 __all__ = [
-    "MissingError",
     "Place",
     "PlaceError",
     "RemoteAddress",

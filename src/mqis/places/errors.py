@@ -17,10 +17,6 @@ class PlaceError(MqisError, OSError):
     """
 
 
-class MissingError(PlaceError):
-    """There is no such file."""
-
-
 #: Variables whose values must never be printed.
 _SECRET_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID")
 _SHORTEST_SECRET = 4
@@ -74,7 +70,7 @@ def explained_at(place: object, secrets: Sequence[str] = ()) -> Iterator[None]:
     except FileNotFoundError as error:
         if _NO_BUCKET.search(str(error)) or _CREDENTIALS.search(str(error)):
             raise PlaceError(f"{place}: {reason_of(error, secrets)}") from None
-        raise MissingError(f"{place}: there is no such file or directory") from None
+        raise PlaceError(f"{place}: there is no such file or directory") from None
     except (OSError, ValueError, NotImplementedError) as error:  # ArrowInvalid is a ValueError
         # Without the cause: its text may have what must not be printed.
         raise PlaceError(f"{place}: {reason_of(error, secrets)}") from None

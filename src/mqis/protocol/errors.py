@@ -37,25 +37,24 @@ class ChangedMeanwhile(DirectoryError):
 class StorageError(MqisError):
     """A store fails: full or read-only disk, wrong version, damage."""
 
+    #: What to do, if that is the same for all errors of the class.
+    ADVICE: ClassVar[str] = ""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        #: The message without the advice.
+        self.detail = super().__str__()
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}; {self.ADVICE}" if self.ADVICE else text
+
 
 class StoreUnavailable(StorageError):
     """A store that is known to be unreachable or damaged, so that it was not accessed at all."""
 
 
-class _AdvisedError(StorageError):
-    """``detail`` is the message without the advice."""
-
-    ADVICE: ClassVar[str]
-
-    @property
-    def detail(self) -> str:
-        return super().__str__()
-
-    def __str__(self) -> str:
-        return f"{self.detail}; {self.ADVICE}"
-
-
-class MissingStore(_AdvisedError):
+class MissingStore(StorageError):
     """A file is missing or empty, or a database has no tables: it was never a store, or lost it."""
 
     ADVICE = (
@@ -64,7 +63,7 @@ class MissingStore(_AdvisedError):
     )
 
 
-class DamagedStore(_AdvisedError):
+class DamagedStore(StorageError):
     """A store is damaged."""
 
     ADVICE = "'mqis store check' lists what is damaged, 'mqis restore' puts a backup back"

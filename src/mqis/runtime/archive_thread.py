@@ -11,6 +11,7 @@ from collections.abc import Callable
 from threading import Event, Thread
 from typing import Protocol
 
+from mqis.protocol.backoff import pause_after
 from mqis.protocol.errors import StorageError
 
 #: Seconds between two looks, and from a failure to the first and to the last retries.
@@ -46,7 +47,7 @@ class ArchiveThread:
         self._retry_s = retry_s
         self._pause_s = 0.0
         self._closing = Event()
-        self.failed = False
+        self._failures = 0
         self._thread = Thread(target=self._work, name="mqis-archive", daemon=True)
         self._thread.start()
 
@@ -54,6 +55,10 @@ class ArchiveThread:
         """Stops after the file that is being copied; the next start copies the rest."""
         self._closing.set()
         self._thread.join(CLOSE_S)
+
+    @property
+    def failed(self) -> bool:
+        return self._failures > 0
 
     def _work(self) -> None:
         while not self._closing.wait(self._pause_s):
@@ -66,14 +71,13 @@ class ArchiveThread:
                 self._succeed()
 
     def _fail(self, error: StorageError) -> None:
-        retry = self._pause_s * 2 if self.failed else self._retry_s
-        self._pause_s = min(retry, LONGEST_RETRY_S)
-        if not self.failed:
-            self.failed = True
+        self._failures += 1
+        self._pause_s = pause_after(self._failures, self._retry_s, LONGEST_RETRY_S)
+        if self._failures == 1:
             self._report(error)
 
     def _succeed(self) -> None:
         self._pause_s = self._look_s
         if self.failed:
-            self.failed = False
+            self._failures = 0
             self._report(None)

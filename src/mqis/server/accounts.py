@@ -42,10 +42,6 @@ _KEYS = {"domain", "name", "sid", "groups", "nt_hash"}
 _FORBIDDEN = frozenset('"/\\[]:;|=,+*?<>@')
 
 
-class AccountsError(ConfigError):
-    """The accounts file cannot be used, or does not hold the account."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Content:
     """The content of the file."""
@@ -87,7 +83,7 @@ class AccountsFile:
         return self._index.find(domain, name)
 
     def look(self) -> None:
-        """Reads the file if it has changed; raises ``AccountsError`` if it cannot be used."""
+        """Reads the file if it has changed; raises ``ConfigError`` if it cannot be used."""
         self._refresh()
 
     def add(
@@ -103,7 +99,7 @@ class AccountsFile:
         _check_name("name", name, _FORBIDDEN)
         _check_name("domain", domain, frozenset("\\/@"))
         if not name or not password:
-            raise AccountsError(f"an account needs a {'password' if name else 'name'}")
+            raise ConfigError(f"an account needs a {'password' if name else 'name'}")
         with self._exclusive():
             content = self._read() if self.path.exists() else _Content.empty()
             own = content.domain_sid.sub_authorities
@@ -115,7 +111,7 @@ class AccountsFile:
             account = Account(domain, name, sid, nt_hash(password), frozenset(groups))
             problem = _conflict(content.accounts, account)
             if problem:
-                raise AccountsError(f"{self.path}: {problem}")
+                raise ConfigError(f"{self.path}: {problem}")
             self._write(replace(content, accounts=(*content.accounts, account)))
         return account
 
@@ -129,7 +125,7 @@ class AccountsFile:
     ) -> Account:
         """Changes the password or the groups of an account, which keeps its SID."""
         if password == "":
-            raise AccountsError("an account needs a password")
+            raise ConfigError("an account needs a password")
         with self._exclusive():
             content = self._read()
             old = self._known(content, name, domain)
@@ -154,7 +150,7 @@ class AccountsFile:
             if account_key(account.domain, account.name) == key:
                 return account
         wanted = f"{domain}\\{name}" if domain else name
-        raise AccountsError(f"{self.path}: there is no account {wanted}")
+        raise ConfigError(f"{self.path}: there is no account {wanted}")
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -181,27 +177,27 @@ class AccountsFile:
         except OSError as error:
             raise self._unreadable(error) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise AccountsError(f"{self.path}: this file is not valid TOML: {error}") from None
+            raise ConfigError(f"{self.path}: this file is not valid TOML: {error}") from None
         try:
             return _parse(content)
         except ValueError as error:
-            raise AccountsError(f"{self.path}: {error}") from None
+            raise ConfigError(f"{self.path}: {error}") from None
 
-    def _unreadable(self, error: OSError) -> AccountsError:
+    def _unreadable(self, error: OSError) -> ConfigError:
         hint = "; 'mqis account add' makes it" if isinstance(error, FileNotFoundError) else ""
-        return AccountsError(f"{self.path}: cannot be read: {error.strerror or error}{hint}")
+        return ConfigError(f"{self.path}: cannot be read: {error.strerror or error}{hint}")
 
     def _check_private(self, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise AccountsError(f"{self.path}: this is not a regular file")
+            raise ConfigError(f"{self.path}: this is not a regular file")
         mode = stat.S_IMODE(status.st_mode)
         if mode & 0o077:
-            raise AccountsError(
+            raise ConfigError(
                 f"{self.path}: this file holds password hashes and has mode {mode:04o}, so others "
                 f"may use them; run: chmod 600 {self.path}"
             )
         if os.geteuid() not in (0, status.st_uid) and status.st_uid != 0:
-            raise AccountsError(
+            raise ConfigError(
                 f"{self.path}: this file belongs to another user (uid {status.st_uid})"
             )
 
@@ -216,7 +212,7 @@ class AccountsFile:
         try:
             directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            raise AccountsError(f"{self.path.parent}: {error.strerror or error}") from error
+            raise ConfigError(f"{self.path.parent}: {error.strerror or error}") from error
         try:
             fcntl.flock(directory, fcntl.LOCK_EX)
             yield
@@ -229,14 +225,14 @@ class AccountsFile:
             write_whole(self.path, _format(content), MODE)
         except OSError as error:
             reason = error.strerror or error
-            raise AccountsError(f"{self.path}: cannot be written: {reason}") from error
+            raise ConfigError(f"{self.path}: cannot be written: {reason}") from error
 
 
 def _check_name(what: str, text: str, forbidden: frozenset[str]) -> None:
     bad = sorted({c for c in text if c in forbidden or not c.isprintable()})
     if bad or text != text.strip():
         wrong = f"cannot hold {' '.join(map(repr, bad))}" if bad else "has blanks around it"
-        raise AccountsError(f"the {what} {text!r} {wrong}")
+        raise ConfigError(f"the {what} {text!r} {wrong}")
 
 
 def _conflict(accounts: Iterable[Account], new: Account) -> str | None:

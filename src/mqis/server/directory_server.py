@@ -63,7 +63,6 @@ from mqis.server.undeletion.undelete_service import Undeletion
 from mqis.storage.database import DatabaseStore
 from mqis.storage.row_conversion import remember
 from mqis.storage.sqlite import SqliteStore
-from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
@@ -84,10 +83,6 @@ _ANNOTATIONS = {
     dscomm.SYNTAX: "Message Queuing - directory service",
     dscomm2.SYNTAX: "Message Queuing - directory service, second interface",
 }
-
-
-class ServeError(MqisError):
-    """A server cannot start; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +317,7 @@ class DirectoryServer:
         except MissingStore as error:
             role, name = self.config.server.role, server_name(self.config)
             ways = ways_back(role, name, self._config_file)
-            raise ServeError(f"{error.detail}; {ways}") from error
+            raise ConfigError(f"{error.detail}; {ways}") from error
         if isinstance(store, SqliteStore):
             store.cache_at_most(section.remembered)
         if isinstance(store, DatabaseStore):
@@ -335,7 +330,7 @@ class DirectoryServer:
         try:
             return await start_monitoring(section, sources, self._stack)
         except OSError as error:
-            raise ServeError(_why_no_monitoring(error, section.listen, section.port)) from error
+            raise ConfigError(_why_no_monitoring(error, section.listen, section.port)) from error
 
     async def _replicate(self, sources: Sources) -> ReplicationService:
         """Starts replication; a new server waits here until it has a directory."""
@@ -376,7 +371,7 @@ class DirectoryServer:
                 section, sources.store, place.server, place.site.id
             )
         except OSError as error:
-            raise ServeError(_why_no_discovery(error, section.listen, section.port)) from error
+            raise ConfigError(_why_no_discovery(error, section.listen, section.port)) from error
         self._stack.push_async_callback(responder.close)
         sources.discovery = responder.server
         return port
@@ -442,7 +437,7 @@ class DirectoryServer:
         try:
             bound = await server.listen(address, port)
         except OSError as error:
-            raise ServeError(_bind_failure(error, address, port, key)) from error
+            raise ConfigError(_bind_failure(error, address, port, key)) from error
         self._stack.push_async_callback(server.close, self._grace_s)
         return bound
 
@@ -536,7 +531,7 @@ def find_place(config: Config, store: Store) -> ServerPosition:
         if root is None or not view.count(ObjectType.SITE):
             lacking = "enterprise" if root is None else "site"
             where = file_of(config.store.url) or without_passwords(config.store.url)
-            raise ServeError(
+            raise ConfigError(
                 f"{where}: this store holds no {lacking}, so there is no directory to serve; "
                 "'mqis import FILE' imports one, 'mqis tour' makes an example"
             )

@@ -18,6 +18,7 @@ from math import inf
 from pathlib import Path
 from time import monotonic
 
+from mqis.config.file import ConfigError
 from mqis.config.logs import details
 from mqis.protocol.authentication import (
     NOWHERE,
@@ -34,7 +35,8 @@ from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account
 from mqis.runtime.authentication.spnego_context import ProviderContext
 from mqis.runtime.peers import computer_of, is_loopback
-from mqis.server.accounts import AccountsError, AccountsFile
+from mqis.server.accounts import AccountsFile
+from mqis.texts import duration
 
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
@@ -60,7 +62,7 @@ class LiveAccounts:
         self._unusable = False
 
     def use(self, path: Path) -> None:
-        """Switches to another file; raises ``AccountsError`` if it is damaged or not private."""
+        """Switches to another file; raises ``ConfigError`` if it is damaged or not private."""
         file = AccountsFile(path)
         if file.path.exists():
             log.info("accounts", extra=details(file=file.path, number=len(file.accounts())))
@@ -81,7 +83,7 @@ class LiveAccounts:
         """
         try:
             self._file.look()
-        except AccountsError as error:
+        except ConfigError as error:
             if not self._unusable:
                 log.error("the accounts are those that were read last: %s", error)
             self._unusable = True
@@ -94,7 +96,7 @@ class LiveAccounts:
     def find(self, domain: str, name: str) -> Account | None:
         try:
             return self._file.find(domain, name)
-        except AccountsError as error:
+        except ConfigError as error:
             log.error("nobody can log on: %s", error)
             return None
 
@@ -202,7 +204,7 @@ class _Attempt:
 
     def _check(self, wait_s: float) -> None:
         if wait_s > 0:
-            raise _MustWait(f"too many failed logons, wait {wait_s:.0f} s")
+            raise _MustWait(f"too many failed logons, wait {duration(wait_s)}")
 
     def failed(self, error: AuthenticationError) -> None:
         if isinstance(error, _MustWait):

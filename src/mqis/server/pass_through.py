@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mqis.config.file import ConfigError
-from mqis.config.passwords import PasswordError, find_ldap_password
+from mqis.config.passwords import find_ldap_password
 from mqis.config.sections import Config, ConfiguredRole, StoreSection
 from mqis.config.stores import directory_urls
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
@@ -42,7 +42,7 @@ def ldap_settings(section: StoreSection, environment: Mapping[str, str]) -> Ldap
             if section.user and not by_tickets
             else None
         )
-    except PasswordError as error:
+    except ConfigError as error:
         raise ConfigError(f"store.user: {error}") from error
     method = BindMethod.SIMPLE if section.simple else BindMethod.AUTOMATIC
     if by_tickets:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from mqis.protocol.backoff import pause_after
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import DirectoryObject
@@ -64,7 +65,7 @@ async def publish(
     It retries while the authority is recovering or does not answer, and while this copy of the
     directory does not yet show that this server was promoted; at once when there is ``news``.
     """
-    pause_s = _PAUSE_S
+    attempts = 0
     while True:
         wrong: list[Correction] = []
         settled = False
@@ -79,7 +80,7 @@ async def publish(
                 await driver.change(partial(Correction.make, correction))
             except (DirectoryError, StorageError) as error:
                 settled = False
-                if pause_s == _PAUSE_S:
+                if not attempts:
                     log.warning(
                         "this machine's key or role cannot be published in the directory yet: %s",
                         error,
@@ -88,10 +89,10 @@ async def publish(
                 _log_correction(correction, me)
         if settled:
             return
+        attempts += 1
         with suppress(TimeoutError):
-            async with asyncio.timeout(pause_s):
+            async with asyncio.timeout(pause_after(attempts, _PAUSE_S, _MAX_PAUSE_S)):
                 await news.wait()
-        pause_s = min(2 * pause_s, _MAX_PAUSE_S)
 
 
 def _log_correction(correction: Correction, me: Server) -> None:

@@ -43,7 +43,7 @@ from mqis.runtime.node.keyring import KeyRing, KeyStage, ServerKey
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.notifier import ChangeNotifier
 from mqis.runtime.node.server_routes import ServerRouting
-from mqis.runtime.node.signer import MachineSigner, SigningKeyError
+from mqis.runtime.node.signer import MachineSigner
 from mqis.runtime.peers import is_loopback
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.hosts import HostResolver
@@ -181,7 +181,7 @@ class ReplicationService:
         """Reads the key file again; returns whether it is the next step of a rotation."""
         try:
             ring = KeyRing.open(key.path, create=False)
-        except SigningKeyError as error:
+        except MqisError as error:
             log.error("the key file was changed and cannot be used; the old key signs: %s", error)
             return False
         if not ring.succeeds(key.ring):

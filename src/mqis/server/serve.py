@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mqis.config import logs
+from mqis.config.file import ConfigError
 from mqis.config.logs import details
 from mqis.config.sections import Config
-from mqis.server.directory_server import DirectoryServer, Ready, ServeError
+from mqis.server.directory_server import DirectoryServer, Ready
 from mqis.wire.errors import MqisError
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def serve(
             server = DirectoryServer(config, restored=restored, config_file=config_file)
             runner.run(_Process(server, read, on_ready).run())
         except asyncio.CancelledError:
-            raise ServeError(
+            raise ConfigError(
                 "stopped at once by a second signal: running calls may not have been answered"
             ) from None
 

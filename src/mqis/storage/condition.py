@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from mqis.protocol.errors import DamagedStore, StoreUnavailable
+from mqis.texts import clock, duration
 
 #: The advice about damage. The server goes on read-only, so there is time for it.
 _REPAIR = f"nothing more is written to it. Stop the server; {DamagedStore.ADVICE}"
@@ -54,10 +55,10 @@ class StoreCondition:
     def trouble(self) -> str | None:
         """The trouble in words that anybody may read; None if there is none."""
         if self.outage is not None:
-            at = time.strftime("%H:%M:%S UTC", time.gmtime(self.outage.since))
+            at = clock(self.outage.since)
             return f"the store does not answer since {at}: {self.outage.reason}"
         if self.damage is not None:
-            at = time.strftime("%H:%M:%S UTC", time.gmtime(self.damage.since))
+            at = clock(self.damage.since)
             return f"the store is {self.damage.reason} (found at {at}): {_REPAIR}"
         return None
 
@@ -103,9 +104,9 @@ class StoreCondition:
             outage, self.outage = self.outage, None
         if outage is None:
             return
-        seconds = round(time.time() - outage.since, 1)
+        lasted = duration(time.time() - outage.since)
         if outage.confirmed:
-            detail = f"after {seconds} s; calls refused since the start: {self.refused}"
+            detail = f"after {lasted}; calls refused since the start: {self.refused}"
             self.report(f"the store answers again, {detail}")
         else:
             self.report(f"the store was slow: {outage.reason}")

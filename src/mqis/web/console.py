@@ -15,12 +15,12 @@ from time import time
 from typing import Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from mqis.pages import environment
 from mqis.views.console import tones
 from mqis.views.console.alerts import FILE as ALERTS_FILE
 from mqis.views.console.alerts import AlertLog
@@ -90,17 +90,10 @@ class Console:
         self.live = Live(
             self._news, settings.live_every_s, settings.most_live, settings.most_live_per_address
         )
-        self._templates = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._templates = environment(HERE / "templates")
         self._templates.globals["query"] = _query
         self._templates.globals["static"] = self.assets.address
         self._templates.globals["tones"] = tones
-        self._templates.filters["thousands"] = lambda number: f"{number:,}"
         self._templates.filters["sequence"] = number_text
 
     async def close(self) -> None:

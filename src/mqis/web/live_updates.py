@@ -20,10 +20,6 @@ _BEAT_S = 5.0
 Events = Mapping[str, str]
 
 
-class TooManyListeners(Exception):
-    """The maximum number of browsers listens already."""
-
-
 class Live:
     """The event stream; calls ``poll`` in a thread, as that waits for servers."""
 
@@ -41,12 +37,12 @@ class Live:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
-    def join(self, address: str) -> asyncio.Event:
-        """Reserves a place, which ``stream`` releases; ``TooManyListeners`` if there is none."""
+    def join(self, address: str) -> asyncio.Event | None:
+        """Reserves a place, which ``stream`` releases; None if too many browsers listen already."""
         if self._closed or len(self._listeners) >= self._most:
-            raise TooManyListeners
+            return None
         if list(self._listeners.values()).count(address) >= self._most_per_address:
-            raise TooManyListeners
+            return None
         woken = asyncio.Event()
         self._listeners[woken] = address
         if self._task is None or self._task.done():

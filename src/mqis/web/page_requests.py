@@ -16,7 +16,7 @@ from mqis.views.console.places import ServerPlace
 from mqis.views.console.shown_errors import MqisError
 from mqis.views.console.visitor_rights import AccountNames
 from mqis.web.console import Console, Visitor
-from mqis.web.request_guard import TooLarge, body_of
+from mqis.web.request_guard import body_of
 
 #: The limits of a form: its fields, and the characters of a field.
 _MOST_FIELDS = 50
@@ -145,13 +145,13 @@ async def form_of(
     request: Request, console: Console, visitor: Visitor
 ) -> dict[str, str] | Response:
     """Returns the fields of a form, or an error page if it is invalid or not from this session."""
+    body = await body_of(request)
+    if body is None:
+        return console.error(request, 413, "Too large", "The form is too large.")
     try:
-        body = await body_of(request)
         fields = parse_qsl(
             body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS
         )
-    except TooLarge:
-        return console.error(request, 413, "Too large", "The form is too large.")
     except ValueError:
         text = "The request is not a form of the console."
         return console.error(request, 400, "Bad request", text)

@@ -141,15 +141,11 @@ class _Headers:
         await self._send(message)
 
 
-class TooLarge(Exception):
-    """A request's body is larger than ``MOST_BODY``."""
-
-
-async def body_of(request: Request) -> bytes:
-    """Reads a request's body; limits its size without trusting the announced length."""
+async def body_of(request: Request) -> bytes | None:
+    """Reads a request's body; None if it is too large, whatever length was announced."""
     data = bytearray()
     async for chunk in request.stream():
         data += chunk
         if len(data) > MOST_BODY:
-            raise TooLarge
+            return None
     return bytes(data)

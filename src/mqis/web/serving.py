@@ -24,7 +24,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
-from mqis.views.console.shown_errors import MqisError, fault_of
+from mqis.texts import duration
+from mqis.views.console.shown_errors import fault_of
 from mqis.web.connections import Bounds, bounded
 from mqis.web.console import Console
 from mqis.web.console_settings import ConsoleSettings
@@ -43,6 +44,7 @@ from mqis.web.pages import (
 )
 from mqis.web.request_guard import RequestGuard
 from mqis.web.token_admission import PARAMETER, Admission
+from mqis.wire.errors import MqisError
 
 _GRACE_S = 3
 _START_S = 30.0
@@ -103,7 +105,7 @@ def running_console(settings: ConsoleSettings) -> Iterator[str]:
         thread.start()
         try:
             if not ready.wait(_START_S):
-                raise MqisError(f"the console did not start within {_START_S:.0f} s")
+                raise MqisError(f"the console did not start within {duration(_START_S)}")
             yield opened.url
         finally:
             server.should_exit = True

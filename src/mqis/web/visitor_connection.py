@@ -9,13 +9,13 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from mqis.client.directory import DirectoryClient
-from mqis.client.remote import LogonError, Remote, RemoteUser, connect
-from mqis.client.servers import ServerAddress
+from mqis.client.remote import Remote, RemoteUser, connect
+from mqis.client.servers import LogonRefusedError, ServerAddress
 from mqis.views.console.places import PlacesError, ServerPlace
 from mqis.views.console.visitor_rights import Proof
 from mqis.views.presentation.users import split_user
 
-__all__ = ["LogonError", "Visitors", "log_on"]
+__all__ = ["LogonRefusedError", "Visitors", "log_on"]
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Visitors:
 
 
 async def log_on(place: ServerPlace, name: str, password: str, *, verify: bool) -> Visitors:
-    """Logs on; raises ``LogonError`` if the server refuses, ``NoServerError`` if it is down."""
+    """Logs on; ``LogonRefusedError`` if the server refuses, ``NoServerError`` if it is down."""
     if place.rpc is None:
         raise PlacesError(
             f"cannot log in at {place.name}: the console only has files of it, not its address"

@@ -17,7 +17,7 @@ from mqis.admin.activedirectory.writing import publish_store
 from mqis.protocol.ldap.errors import LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
-from mqis.runtime.ldap import channelbinding
+from mqis.runtime.ldap import settings
 from mqis.runtime.ldap.ldap_logon import BindMethod
 from mqis.storage.memory_store import MemoryStore
 from mqis.wire.errors import MqisError
@@ -180,7 +180,7 @@ def test_nobody_asks_without_a_logon_and_no_password_is_sent_in_clear(tmp_path: 
 def test_a_logon_without_channel_binding_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(channelbinding, "channel_binding", lambda _certificate: b"another server's")
+    monkeypatch.setattr(settings, "channel_binding", lambda _certificate: b"another server's")
 
     async def test(_server: StrictDomain, options: ConnectingOptions) -> None:
         with pytest.raises((MqisError, LdapError), match="80090346"):

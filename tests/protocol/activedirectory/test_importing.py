@@ -6,7 +6,6 @@ import pytest
 
 from mqis.protocol.activedirectory.importing import (
     NO_SITE,
-    UnknownClass,
     as_new,
     gates_of_link,
     gates_of_sites,
@@ -19,7 +18,7 @@ from mqis.protocol.activedirectory.importing import (
 )
 from mqis.protocol.activedirectory.reading import kept_of, read_object, shown_in
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.ldap.entry import LdapEntry
+from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
@@ -66,9 +65,9 @@ def test_a_user_with_certificates_is_an_object_and_a_computer_never() -> None:
 
 
 def test_unknown_classes_are_refused() -> None:
-    with pytest.raises(UnknownClass, match="'msmqtopic' is no class"):
+    with pytest.raises(BadAttribute, match="'msmqtopic' is no class"):
         type_of(entry(MACHINE, "mSMQTopic"))
-    with pytest.raises(UnknownClass, match="objectClass: is missing"):
+    with pytest.raises(BadAttribute, match="objectClass: is missing"):
         type_of(LdapEntry("CN=x", ()))
 
 

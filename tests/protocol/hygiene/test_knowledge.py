@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.hygiene.checks import Check
-from mqis.protocol.hygiene.knowledge import Knowledge, PartitionCopy, listed
+from mqis.protocol.hygiene.knowledge import Knowledge, PartitionCopy
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -41,7 +41,3 @@ def test_a_copy_that_is_not_complete() -> None:
     assert any("it lacks objects of PSC, site Delft" in text for text in texts)
     assert any("whether Berlin, Paris have a gate" in text for text in texts)
     assert any("1 of 2 partitions are copies of a replica" in text for text in texts)
-
-
-def test_many_names() -> None:
-    assert listed([str(n) for n in range(7)]) == "0, 1, 2, 3, 4 and 2 more"

@@ -8,7 +8,7 @@ import pytest
 
 from mqis.protocol.ldap.errors import (
     LdapConnectionLost,
-    LdapOverflow,
+    LdapError,
     LdapRefused,
     LdapViolation,
 )
@@ -255,7 +255,7 @@ def test_an_operation_that_nobody_reads_fails_at_last(finished: bool) -> None:
         client.receive(answer(number, SearchDone()))
     client.receive(answer(third if finished else number, ENTRY))
     assert sent(client) == ([] if finished else [Abandon(number)])
-    with pytest.raises(LdapOverflow, match="were not read in time"):
+    with pytest.raises(LdapError, match="were not read in time"):
         client.take(number)
     client.receive(answer(other, DeleteResponse()))
     assert client.take(other) is not None

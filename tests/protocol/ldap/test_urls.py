@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.ldap.ports import entry_name
-from mqis.protocol.ldap.urls import MAXIMUM_URL, LdapUrl, LdapUrlError, holds_account
+from mqis.protocol.ldap.urls import MAXIMUM_URL, LdapUrl, holds_account
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.filters import Equality
@@ -60,7 +61,7 @@ def test_urls(text: str, url: LdapUrl, shown: str | None) -> None:
     ],
 )
 def test_what_is_no_url(text: str, reason: str) -> None:
-    with pytest.raises(LdapUrlError, match=reason):
+    with pytest.raises(MqisError, match=reason):
         LdapUrl.parse(text)
 
 
@@ -69,7 +70,7 @@ def test_any_text_is_a_url_or_one_error(text: str) -> None:
     for whole in (text, "ldap://" + text, "ldap://h/" + text):
         try:
             LdapUrl.parse(whole)
-        except LdapUrlError:
+        except MqisError:
             continue
 
 
@@ -104,7 +105,7 @@ def test_the_longest_url() -> None:
 )
 def test_an_account_in_a_url_is_refused_and_not_repeated(text: str) -> None:
     assert holds_account(text)
-    with pytest.raises(LdapUrlError) as refused:
+    with pytest.raises(MqisError) as refused:
         LdapUrl.parse(text)
     assert "12345" not in str(refused.value)
     assert "secret" not in str(refused.value)

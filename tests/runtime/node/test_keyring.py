@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mqis.runtime.node.keyring import KeyRing, KeyStage
-from mqis.runtime.node.signer import MachineKey, SigningKeyError
+from mqis.runtime.node.signer import MachineKey
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.keys import RsaPublicKey
 
 
@@ -77,13 +78,13 @@ def test_files_that_no_rotation_has_written(tmp_path: Path) -> None:
     path = tmp_path / "signing.key"
     path.write_text(MachineKey.generate().pem() + MachineKey.generate().pem())
     path.chmod(0o600)
-    with pytest.raises(SigningKeyError, match="holds several keys"):
+    with pytest.raises(MqisError, match="holds several keys"):
         KeyRing.open(path)
     path.write_text("made: yesterday\n" + MachineKey.generate().pem())
     assert KeyRing.open(path).made == pytest.approx(path.stat().st_mtime)
     path.write_text("rubbish")
-    with pytest.raises(SigningKeyError, match="no private key"):
+    with pytest.raises(MqisError, match="no private key"):
         KeyRing.open(path)
     path.chmod(0o644)
-    with pytest.raises(SigningKeyError, match="others may read"):
+    with pytest.raises(MqisError, match="others may read"):
         KeyRing.open(path)

@@ -20,9 +20,10 @@ from mqis.protocol.queueing.signing import SigningPolicy, Verdict
 from mqis.protocol.security.rsa import sign_md5
 from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.node.members import Members, Seed
-from mqis.runtime.node.signer import MachineKey, MachineSigner, SigningKeyError
+from mqis.runtime.node.signer import MachineKey, MachineSigner
 from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint
 from mqis.storage.memory_store import MemoryStore
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.keys import PublicKey, PublicKeys, RsaPublicKey, key_list
@@ -225,16 +226,16 @@ class TestKeys:
         path = tmp_path / "signing.key"
         MachineKey.open(path)
         path.chmod(0o644)
-        with pytest.raises(SigningKeyError, match="others may read this private key; chmod 600"):
+        with pytest.raises(MqisError, match="others may read this private key; chmod 600"):
             MachineKey.open(path)
 
     def test_what_is_no_key(self, tmp_path: Path) -> None:
         path = tmp_path / "signing.key"
         path.write_bytes(b"nonsense")
         path.chmod(0o600)
-        with pytest.raises(SigningKeyError, match="is no private key"):
+        with pytest.raises(MqisError, match="is no private key"):
             MachineKey.open(path)
-        with pytest.raises(SigningKeyError, match="cannot be read"):
+        with pytest.raises(MqisError, match="cannot be read"):
             MachineKey.open(tmp_path / "none.key", create=False)
 
     def test_new_keys_are_not_short(self) -> None:

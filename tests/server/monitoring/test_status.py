@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mqis.server.directory_server import DirectoryServer, ServeError
+from mqis.config.file import ConfigError
+from mqis.server.directory_server import DirectoryServer
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
 from mqis.testing.ports import free_ports
 from mqis.wire.seqnum import SequenceNumber
@@ -168,7 +169,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         async with DirectoryServer(config, grace_s=1) as server:
             port = server.ready.monitoring_port
             taken = with_values(other, monitoring={"port": port})
-            with pytest.raises(ServeError, match=r"monitoring\.port"):
+            with pytest.raises(ConfigError, match=r"monitoring\.port"):
                 await DirectoryServer(taken, grace_s=1).start()
 
     asyncio.run(run())

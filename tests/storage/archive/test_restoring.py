@@ -94,7 +94,7 @@ def test_a_changed_archive_is_refused(
     with pytest.raises(StorageError, match=reason):
         restored(archive, tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    assert not list(tmp_path.glob("*.restoring"))
+    assert not list(tmp_path.glob(".*.part"))
 
 
 @pytest.mark.req("SEC-13-01")

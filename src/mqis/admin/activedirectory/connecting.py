@@ -21,11 +21,11 @@ from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapError, LdapViolation
 from mqis.protocol.ldap.ports import LdapQuery
-from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.ldap.domain_controllers import DomainControllers
 from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
-from mqis.runtime.ldap.settings import LdapSettings, TlsError, TlsSettings
+from mqis.runtime.ldap.settings import LdapSettings, TlsSettings
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.codes import SearchScope
 
@@ -77,18 +77,16 @@ async def connect(
 ) -> tuple[LdapDirectoryClient, RootEntry]:
     """Connects, logs on and reads the root; every failure is an ``MqisError``."""
     where = ", ".join(options.urls)
-    try:
-        client = LdapDirectoryClient(DomainControllers(settings_of(options, environment)))
-    except LdapUrlError as error:
-        raise MqisError(str(error)) from error
+    client = LdapDirectoryClient(DomainControllers(settings_of(options, environment)))
     try:
         return client, await read_root(client)
-    except (LdapError, TlsError, LdapUrlError) as error:
+    except MqisError as error:
         await client.close()
-        raise explained(error) from error
-    except ProtocolError as error:
-        await client.close()
-        raise MqisError(f"{where}: {error}") from error
+        if isinstance(error, LdapError):
+            raise explained(error) from error
+        if isinstance(error, ProtocolError):
+            raise MqisError(f"{where}: {error}") from error
+        raise
 
 
 async def read_root(client: LdapDirectoryClient) -> RootEntry:

@@ -16,10 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from tarfile import TarError
 from typing import IO
 
-from mqis.admin.backup.manifest import BackupError, Content, FileEntry, Manifest
-from mqis.admin.backup.unpacking import Unpacker, UnpackError
+from mqis.admin.backup.manifest import Content, FileEntry, Manifest
+from mqis.admin.backup.unpacking import Unpacker
+from mqis.wire.errors import MqisError
 
 MODE = 0o600
 _MANIFEST, _DIGEST = "manifest.json", "manifest.sha256"
@@ -33,18 +35,18 @@ _MAX_SIZES: dict[str, int] = {
     Content.KEY: 1 << 20,
     Content.KEYTAB: 16 << 20,
 }
-_DAMAGE = (UnpackError, tarfile.TarError, EOFError, zlib.error)
+_DAMAGE = (tarfile.TarError, EOFError, zlib.error)
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turns an ``OSError`` of writing into a ``BackupError``."""
+    """Turns an ``OSError`` of writing into an ``MqisError``."""
     try:
         yield
     except OSError as error:
         hint = "; free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         reason = error.strerror or error
-        raise BackupError(f"{path}: cannot be written: {reason}{hint}") from error
+        raise MqisError(f"{path}: cannot be written: {reason}{hint}") from error
 
 
 def digest_of(path: Path) -> FileEntry:
@@ -102,7 +104,7 @@ class Archive:
                 else:
                     small[entry.name] = b"".join(checked)
             if files.next() is not None:
-                raise UnpackError("it holds more than its manifest lists")
+                raise TarError("it holds more than its manifest lists")
             files.end()
         return small
 
@@ -120,8 +122,8 @@ class Archive:
             raise self._damaged("the manifest was changed")
         try:
             manifest = Manifest.from_bytes(data)
-        except BackupError as error:
-            raise BackupError(f"{self.path}: {error}") from error
+        except MqisError as error:
+            raise MqisError(f"{self.path}: {error}") from error
         names = [entry.name for entry in manifest.files]
         if len(set(names)) != len(names) or not set(names) <= set(Content):
             raise self._damaged(f"its manifest lists the files {', '.join(names)}")
@@ -131,15 +133,15 @@ class Archive:
         return manifest
 
     def _entries(self, files: Unpacker) -> Iterator[FileEntry]:
-        """Yields the files in the order of the manifest; raises UnpackError for any other."""
+        """Yields the files in the order of the manifest; raises TarError for any other."""
         for name in (_MANIFEST, _DIGEST):
             _small(files, name)
         for entry in self.manifest.files:
             member = files.next()
             if member is None or member.name != entry.name:
-                raise UnpackError(f"{entry.name} is missing")
+                raise TarError(f"{entry.name} is missing")
             if member.size != entry.size:
-                raise UnpackError(f"{entry.name} has another size than its manifest says")
+                raise TarError(f"{entry.name} has another size than its manifest says")
             yield entry
 
     @contextmanager
@@ -152,10 +154,10 @@ class Archive:
         except OSError as error:
             if error.errno is None:  # gzip's
                 raise self._damaged(str(error)) from error
-            raise BackupError(f"{self.path}: {error.strerror}") from error
+            raise MqisError(f"{self.path}: {error.strerror}") from error
 
-    def _damaged(self, reason: str) -> BackupError:
-        return BackupError(
+    def _damaged(self, reason: str) -> MqisError:
+        return MqisError(
             f"{self.path}: this backup is damaged or incomplete: {reason}; use another one"
         )
 
@@ -163,18 +165,18 @@ class Archive:
 def _small(files: Unpacker, name: str) -> bytes:
     member = files.next()
     if member is None or member.name != name or member.size > _MAX_MANIFEST:
-        raise UnpackError(f"{name} is not at its place in the file")
+        raise TarError(f"{name} is not at its place in the file")
     return b"".join(files.blocks())
 
 
 def _checked(entry: FileEntry, files: Unpacker) -> Iterator[bytes]:
-    """Yields the blocks of one file; raises UnpackError at the end if the digest is wrong."""
+    """Yields the blocks of one file; raises TarError at the end if the digest is wrong."""
     sha = hashlib.sha256()
     for block in files.blocks():
         sha.update(block)
         yield block
     if sha.hexdigest() != entry.sha256:
-        raise UnpackError(f"{entry.name} was changed: its digest is wrong")
+        raise TarError(f"{entry.name} was changed: its digest is wrong")
 
 
 def _write(target: Path, blocks: Iterable[bytes]) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mqis.admin.backup.backup_file import Archive, explained
-from mqis.admin.backup.manifest import BackupError, Manifest
+from mqis.admin.backup.manifest import Manifest
 from mqis.admin.backup.taking_backup import SUFFIX
 from mqis.protocol.directory.objects import name_key
+from mqis.wire.errors import MqisError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def _stored(path: Path, *, verify: bool) -> StoredBackup:
         archive = Archive(path)
         if verify:
             archive.verify()
-    except BackupError as error:
+    except MqisError as error:
         return StoredBackup(path, size, None, str(error).removeprefix(f"{path}: "))
     return StoredBackup(path, size, archive.manifest)
 

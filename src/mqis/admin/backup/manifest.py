@@ -18,10 +18,6 @@ T = TypeVar("T", bound="DataclassInstance")
 FORMAT, VERSION = "mqis backup", 1
 
 
-class BackupError(MqisError):
-    """A backup cannot be taken or used; the message says why and what to do."""
-
-
 class Content(StrEnum):
     """The files that a backup may hold, by their names in it."""
 
@@ -122,4 +118,4 @@ class Manifest:
             )
             return _typed(cls(**values))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise BackupError(f"the manifest cannot be read: {error}") from error
+            raise MqisError(f"the manifest cannot be read: {error}") from error

@@ -8,7 +8,6 @@ the directory as it is now.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from time import time
 
@@ -37,21 +36,14 @@ def last_lsn(directory: Path | None) -> int:
         return 0
 
 
-def draft_of(directory: Path) -> Path:
-    return directory.with_name(f".{directory.name}.restoring")
-
-
-def begin_journal(store: DatabaseStore, directory: Path | None, seen: int) -> Path | None:
-    """Skips numbers; returns the draft of a new journal, or None if the server keeps none."""
+def begin_journal(store: DatabaseStore, directory: Path | None, seen: int) -> None:
+    """Skips numbers, and begins a new journal in a directory, unless the server keeps none."""
     with store.writing() as rows:
         known = outbox.last_lsn(rows)
         last = max(max(known, seen) + LSN_JUMP, int(time()) << _CLOCK_SHIFT)
         outbox.restart_outbox(rows, last)
     if directory is None:
-        return None
-    draft = draft_of(directory)
-    shutil.rmtree(draft, ignore_errors=True)
-    make_private_directory(draft)
+        return
+    make_private_directory(directory)
     with store.read() as view:
-        write_snapshot(view, draft, last)
-    return draft
+        write_snapshot(view, directory, last)

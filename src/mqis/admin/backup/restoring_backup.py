@@ -12,32 +12,33 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 import tomllib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 
 from mqis.admin.backup.backup_file import Archive, explained
-from mqis.admin.backup.manifest import BackupError, Content, Manifest
-from mqis.admin.backup.restored_journal import begin_journal, draft_of, last_lsn
+from mqis.admin.backup.manifest import Content, Manifest
+from mqis.admin.backup.restored_journal import begin_journal, last_lsn
 from mqis.admin.backup.taking_backup import numbers_of
 from mqis.config.claims import claimed_file, claimed_store
 from mqis.config.file import DEFAULT_NAME, ConfigError, load, parse, relative
 from mqis.config.nodes import ACCOUNTS, NodePlace, load_nodes, supervised_place
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import StoreUrlError, file_of
-from mqis.files import flush_directory, make_private_directory
+from mqis.files import draft_directory, flush_directory, make_private_directory
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.keyring import KeyRing
-from mqis.runtime.node.signer import SigningKeyError
 from mqis.server.identity import server_name
 from mqis.server.restoremark import put_mark
 from mqis.storage.copying import copy_rows, is_empty
 from mqis.storage.database import DatabaseStore
 from mqis.storage.sqlite import SqliteStore, is_in_use
+from mqis.texts import file_stamp
+from mqis.wire.errors import MqisError
 
 #: Suffixes of the files of an SQLite store.
 _COMPANIONS = ("", "-wal", "-shm")
@@ -116,7 +117,7 @@ def plan_restore(archive: Path, request: RestoreRequest) -> RestorePlan:
     occupied = tuple(path for path in written if path.exists())
     _refuse_another_server(opened, config, request)
     _refuse(config, request, files, occupied, shared=shared)
-    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    stamp = file_stamp(time.time())
     return RestorePlan(opened, config, request, files, occupied, stamp, place, kept, kept_key)
 
 
@@ -127,7 +128,7 @@ def _present_key(files: dict[Content, Path]) -> Path | None:
         return None
     try:
         KeyRing.open(path, create=False)
-    except SigningKeyError:
+    except MqisError:
         return None
     return path
 
@@ -138,7 +139,7 @@ def _require_room(archive: Archive, home: Path) -> None:
     needed = sum(entry.size for entry in archive.manifest.files)
     free = shutil.disk_usage(there).free
     if needed > free:
-        raise BackupError(
+        raise MqisError(
             f"{archive.path}: not enough space to restore: it unpacks to {needed:,} bytes, and "
             f"{there} has {free:,} free; free some space, or choose another place with --config"
         )
@@ -150,7 +151,7 @@ def _configuration(archive: Archive, small: dict[str, bytes], request: RestoreRe
     try:
         content = tomllib.loads(small[Content.CONFIG].decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BackupError(f"{archive.path}: its {Content.CONFIG} is not TOML: {error}") from error
+        raise MqisError(f"{archive.path}: its {Content.CONFIG} is not TOML: {error}") from error
     return relative(parse(content, f"{archive.path}: {Content.CONFIG}"), request.config)
 
 
@@ -184,7 +185,7 @@ def _refuse_another_server(archive: Archive, config: Config, request: RestoreReq
     manifest = archive.manifest
     archived = (manifest.server.lower(), manifest.role)
     if archived != (server_name(config).lower(), config.server.role.value):
-        raise BackupError(
+        raise MqisError(
             f"{archive.path}: this backup is of {manifest.server} ({manifest.role}), but the "
             f"configuration is of {server_name(config)} ({config.server.role.value}); to rebuild "
             "a server from another one's copy, use mqis promote --rebuild"
@@ -198,7 +199,7 @@ def _refuse_another_server(archive: Archive, config: Config, request: RestoreReq
     if run is not None and any(n.name.lower() == manifest.server.lower() for n in load_nodes(run)):
         force = " --force" if request.force else ""
         way = f"mqis restore {file} --run {quote(str(run))}{force}"
-    raise BackupError(
+    raise MqisError(
         f"{archive.path}: this backup is of {manifest.server}, but {request.config} is the place "
         f"of {there}; run: {way}"
     )
@@ -226,15 +227,15 @@ def _refuse(
     plain = [path for path in plain if path not in allowed]
     outside = [path for path in plain if not path.is_relative_to(_plain(home))]
     if outside and not request.outside and not request.store_only:
-        raise BackupError(
+        raise MqisError(
             f"the configuration in the backup puts {_listed(outside)} outside {home}; if you trust "
             "it, allow that with --allow-outside"
         )
     store = files.get(Content.STORE)
     if store is not None and store.exists() and is_in_use(store):
-        raise BackupError(f"{store}: a server has this store open; stop it first")
+        raise MqisError(f"{store}: a server has this store open; stop it first")
     if occupied and not request.force:
-        raise BackupError(
+        raise MqisError(
             f"these files exist already: {_listed(occupied)}; --force moves them aside and goes on"
         )
 
@@ -257,9 +258,9 @@ def restore(plan: RestorePlan) -> Restored:
         make_private_directory(home)
     store = plan.files.get(Content.STORE)
     claim = nullcontext() if store is None else claimed_file(store)
-    with _alone(home), claim, _drafts(plan, home) as drafts:
+    with _alone(home), claim, _drafts(plan, home) as drafts, _journal_draft(plan) as journal:
         plan.archive.extract({str(content): path for content, path in drafts.items()})
-        journal = _prepare(plan, drafts[Content.STORE])
+        _prepare(plan, drafts[Content.STORE], journal)
         done = Restored(plan)
         try:
             _exchange(plan, drafts, journal, done)
@@ -277,9 +278,7 @@ def _alone(home: Path) -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as error:
-        raise BackupError(
-            f"{home}: another process is restoring here; wait until it ends"
-        ) from error
+        raise MqisError(f"{home}: another process is restoring here; wait until it ends") from error
     finally:
         os.close(lock)
 
@@ -297,19 +296,28 @@ def _drafts(plan: RestorePlan, home: Path) -> Iterator[dict[Content, Path]]:
                     Path(f"{path}{companion}").unlink(missing_ok=True)
         yield drafts
     finally:
-        if plan.journal is not None:
-            shutil.rmtree(draft_of(plan.journal), ignore_errors=True)
         for path in drafts.values():
             for companion in _COMPANIONS:
                 with suppress(OSError):
                     Path(f"{path}{companion}").unlink(missing_ok=True)
 
 
+@contextmanager
+def _journal_draft(plan: RestorePlan) -> Iterator[Path | None]:
+    """The directory in which the new journal begins; None if the server keeps none."""
+    with ExitStack() as held:
+        draft = None
+        if plan.journal is not None:
+            with explained(plan.journal):
+                draft = held.enter_context(draft_directory(plan.journal))
+        yield draft
+
+
 def _draft(path: Path) -> Path:
     return path.with_name(f".{path.name}.restoring")
 
 
-def _prepare(plan: RestorePlan, draft: Path) -> Path | None:
+def _prepare(plan: RestorePlan, draft: Path, journal: Path | None) -> None:
     """Checks the unpacked store, marks it as restored, and begins a new journal."""
     manifest = plan.manifest
     with closing(SqliteStore(draft, create=False)) as store:
@@ -320,13 +328,13 @@ def _prepare(plan: RestorePlan, draft: Path) -> Path | None:
         if not faults and [(p.id, p.last_seq, p.purged_seq) for p in numbers] != expected:
             faults = ["its sequence numbers are not those of the manifest"]
         if faults:
-            raise BackupError(f"{plan.archive.path}: its store is damaged: {faults[0]}")
+            raise MqisError(f"{plan.archive.path}: its store is damaged: {faults[0]}")
         if (
             plan.config.server.role is not ConfiguredRole.NONE
         ):  # else there are no other servers to ask
             with store.write() as tx:
                 put_mark(tx, f"backup of {manifest.server}, {manifest.created}")
-        return begin_journal(store, plan.journal, last_lsn(plan.journal))
+        begin_journal(store, journal, last_lsn(plan.journal))
 
 
 def _exchange(
@@ -371,14 +379,14 @@ def _into_database(plan: RestorePlan, draft: Path) -> None:
         claimed_store(url, create=True) as target,
     ):
         if not isinstance(target, DatabaseStore):
-            raise BackupError("a store in memory cannot be restored: set another store.url")
+            raise MqisError("a store in memory cannot be restored: set another store.url")
         try:
             copy_rows(source, target, replace=plan.request.force)
         except StorageError:
             with target.reading() as rows:
                 taken = not plan.request.force and not is_empty(rows)
             if taken:
-                raise BackupError(
+                raise MqisError(
                     "the database holds a directory already; --force replaces it permanently"
                 ) from None
             raise

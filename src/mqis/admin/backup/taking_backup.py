@@ -7,11 +7,9 @@ new one: only ``force`` replaces a file that exists, and only if that is a backu
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, count
@@ -21,7 +19,6 @@ from mqis import __version__
 from mqis.admin.backup.backup_file import MODE, Archive, digest_of, explained, write_archive
 from mqis.admin.backup.manifest import (
     SECRETS,
-    BackupError,
     Content,
     Manifest,
     PartitionEntry,
@@ -29,7 +26,7 @@ from mqis.admin.backup.manifest import (
 from mqis.config.file import ConfigError
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store, without_passwords
-from mqis.files import flush_directory, make_private_directory
+from mqis.files import draft_directory, flush_directory, make_private_directory
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownership import enterprise
@@ -41,6 +38,8 @@ from mqis.storage.database import DatabaseStore
 from mqis.storage.outbox import last_lsn
 from mqis.storage.schema import VERSION
 from mqis.storage.sqlite import SqliteStore
+from mqis.texts import file_stamp
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 
 SUFFIX = ".mqisbackup"
@@ -67,7 +66,7 @@ def take_backup(
 ) -> Taken:
     """Writes a backup to the file or directory ``to``; without ``config_file``, store only."""
     now = datetime.now(UTC)
-    target = _place(to, f"{server_name(config)}-{now:%Y%m%dT%H%M%SZ}")
+    target = _place(to, f"{server_name(config)}-{file_stamp(now.timestamp())}")
     _refuse_occupied(target, force=force)
     with _staging(target) as staging:
         files = _gather(config, staging, config_file, secrets=secrets)
@@ -106,16 +105,16 @@ def _refuse_occupied(target: Path, *, force: bool) -> None:
     if not os.path.lexists(target):
         return
     if target.exists() and not target.is_file():
-        raise BackupError(f"{target}: is neither a file nor a directory; name another place")
+        raise MqisError(f"{target}: is neither a file nor a directory; name another place")
     try:
         Archive(target)
-    except BackupError as error:
-        raise BackupError(
+    except MqisError as error:
+        raise MqisError(
             f"{target}: this file exists already and is not an intact backup, so nothing replaces "
             "it; name another file or a directory"
         ) from error
     if not force:
-        raise BackupError(
+        raise MqisError(
             f"{target}: this backup exists already; name another file or a directory, or replace "
             "it with --force"
         )
@@ -139,21 +138,10 @@ def _publish(draft: Path, target: Path, *, force: bool) -> None:
 @contextmanager
 def _staging(target: Path) -> Iterator[Path]:
     """A staging directory beside the target; files of an interrupted backup are deleted."""
-    staging = target.with_name(f".{target.name}.part")
-    with explained(target):
-        staging.mkdir(mode=0o700, exist_ok=True)
-        lock = os.open(staging, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise BackupError(f"{target}: another process is writing this backup") from error
-        for left in staging.iterdir():
-            left.unlink()
+    with ExitStack() as held:
+        with explained(target):
+            staging = held.enter_context(draft_directory(target))
         yield staging
-    finally:
-        os.close(lock)
-        shutil.rmtree(staging, ignore_errors=True)
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -193,13 +181,13 @@ def copy_of_store(url: str, path: Path) -> None:
     """Makes a consistent, checked copy of a store that may be in use."""
     with closing(open_store(url)) as store:
         if not isinstance(store, DatabaseStore):
-            raise BackupError("a store in memory cannot be backed up: use a file or a database")
+            raise MqisError("a store in memory cannot be backed up: use a file or a database")
         copy_to_file(store, path)
     path.chmod(MODE)
     with closing(SqliteStore(path, create=False)) as copy:
         faults = copy.check()
     if faults:
-        raise BackupError(
+        raise MqisError(
             f"the store is damaged and cannot be backed up: {faults[0]}; 'mqis store check' lists "
             "all faults, and an older backup may be intact"
         )
@@ -209,7 +197,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BackupError(f"{path}: cannot be read: {error.strerror}") from error
+        raise MqisError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 # --- manifest -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import os
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from tarfile import TarError
 from typing import IO
 
 _RECORD = 512
@@ -24,10 +25,6 @@ MAX_RATIO, FREE_BYTES = 200, 64 << 20
 _MAX_EXTENDED = 4096
 #: Two empty records end a tar file, which is then filled up to 10,240 bytes.
 _MAX_PADDING = 1 << 16
-
-
-class UnpackError(Exception):
-    """The archive is not one that ``mqis backup`` wrote; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class Unpacker:
         if header is None:
             return None
         if header.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
-            raise UnpackError(f"{header.name!r} in it is not a plain file")
+            raise TarError(f"{header.name!r} in it is not a plain file")
         self._expect(header.size if size is None else size)
         return ArchiveMember(header.name, self._left)
 
@@ -71,10 +68,10 @@ class Unpacker:
             yield block
 
     def end(self) -> None:
-        """Reads to the end, which checks gzip's checksum; ``UnpackError`` if there is more data."""
+        """Reads to the end, which checks gzip's checksum; ``TarError`` if there is more data."""
         rest = self._packed.read(_MAX_PADDING + 1)
         if len(rest) > _MAX_PADDING or rest.strip(b"\0"):
-            raise UnpackError("it holds more than its manifest lists")
+            raise TarError("it holds more than its manifest lists")
 
     def _header(self) -> tarfile.TarInfo | None:
         try:
@@ -87,7 +84,7 @@ class Unpacker:
     def _extended(self, header: tarfile.TarInfo) -> int | None:
         """The size of the next file from an extended header; None if it has none."""
         if not 0 <= header.size <= _MAX_EXTENDED:
-            raise UnpackError("it has an extended header that is too long")
+            raise TarError("it has an extended header that is too long")
         self._expect(header.size)
         text = b"".join(self.blocks())
         self._skip_padding()
@@ -99,7 +96,7 @@ class Unpacker:
 
     def _expect(self, size: int) -> None:
         if size < 0:
-            raise UnpackError("a file in it has a negative size")
+            raise TarError("a file in it has a negative size")
         self._left, self._padding = size, -size % _RECORD
 
     def _skip_padding(self) -> None:
@@ -109,8 +106,8 @@ class Unpacker:
     def _read(self, size: int) -> bytes:
         self._budget -= size
         if self._budget < 0:
-            raise UnpackError(f"it unpacks to more than {MAX_RATIO} times its size")
+            raise TarError(f"it unpacks to more than {MAX_RATIO} times its size")
         data = self._packed.read(size)
         if len(data) != size:
-            raise UnpackError("it ends too early")
+            raise TarError("it ends too early")
         return data

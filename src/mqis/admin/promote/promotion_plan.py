@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -24,6 +24,7 @@ from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.ports import Store, View
 from mqis.server.hosts import HostResolver
 from mqis.storage.sqlite import is_in_use
+from mqis.texts import file_stamp
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -161,7 +162,7 @@ def primaries_of(view: View, *without: str) -> list[str]:
 
 def rewrite(path: Path, config: Config) -> Path | None:
     """Replaces a configuration; returns the path under which the old one is kept."""
-    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    stamp = file_stamp(time.time())
     kept = path.with_name(f"{path.name}.before-{stamp}") if path.exists() else None
     try:
         if kept is not None:

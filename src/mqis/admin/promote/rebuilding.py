@@ -11,7 +11,6 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from mqis.admin.backup.restored_journal import begin_journal
@@ -32,7 +31,7 @@ from mqis.config.file import DEFAULT_NAME, default_toml, load, override, read
 from mqis.config.nodes import ACCOUNTS, supervised_place
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store
-from mqis.files import flush_directory, write_whole
+from mqis.files import whole_directory, write_whole
 from mqis.protocol.directory.objects import DirectoryObject, PurgeState, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import View
@@ -75,21 +74,13 @@ class Rebuilding:
     values: dict[str, dict[str, Any]]
 
     def carry_out(self) -> None:
-        """Writes everything into a draft directory, which is renamed at the end."""
+        """Writes the directory, whole or not at all."""
         to = self.request.to.absolute()
-        draft = to.with_name(f".{to.name}.part")
-        rmtree(draft, ignore_errors=True)
         try:
-            draft.mkdir(parents=True, mode=0o700)
-            self._fill(draft)
-            if to.exists():
-                to.rmdir()  # it is empty, as the plan has checked
-            draft.rename(to)
-            flush_directory(to.parent)
+            with whole_directory(to) as draft:
+                self._fill(draft)
         except OSError as error:
             raise MqisError(f"{to}: cannot be written: {error.strerror or error}") from error
-        finally:
-            rmtree(draft, ignore_errors=True)
 
     def _fill(self, home: Path) -> None:
         here, request = load(self.file), self.request
@@ -98,11 +89,9 @@ class Rebuilding:
             with store.writing() as rows:
                 forget_server(rows)
             journal = self.values["replication"]["journal"]
-            made = begin_journal(store, home / journal if journal else None, 0)
+            begin_journal(store, home / journal if journal else None, 0)
             with store.write() as tx:
                 put_mark(tx, f"the copy of {server_name(here)}")
-        if made is not None:
-            made.rename(home / journal)
         if request.key is not None:
             write_whole(home / _KEY, request.key.read_bytes())
         key = MachineKey.open(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from mqis.cli.options import JsonOption, spread
-from mqis.cli.output import cell, counted, error_console, print_json, say
+from mqis.cli.output import cell, error_console, print_json, say
 from mqis.cli.pipeline.everything import everything, say_everything
 from mqis.cli.pipeline.gathering import gathered, journals_of
 from mqis.cli.pipeline.init import init
@@ -35,6 +35,7 @@ from mqis.cli.pipeline.report import REPORT, write_report
 from mqis.cli.pipeline.report import report as report_command
 from mqis.cli.pipeline.show import show
 from mqis.cli.pipeline.sql import sql
+from mqis.texts import counted, parse_moment
 from mqis.wire.guid import Guid
 
 app = typer.Typer(no_args_is_help=True)
@@ -350,10 +351,10 @@ def _point(at: str, partition: str) -> tuple[Guid | None, datetime | None, int |
                     "a sequence number belongs to a partition: name it with --partition"
                 )
             return chosen, None, int(at, 16 if len(at) == 16 else 10)
-        time = datetime.fromisoformat(at)
+        time = parse_moment(at)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    return chosen, time if time.tzinfo else time.replace(tzinfo=UTC), None
+    return chosen, time, None
 
 
 @app.command()

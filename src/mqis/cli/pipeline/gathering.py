@@ -7,10 +7,11 @@ from pathlib import Path
 
 import typer
 
-from mqis.cli.output import cell, counted, error_console
+from mqis.cli.output import cell, error_console
 from mqis.cli.pipeline.options import InputOptions
 from mqis.config.nodes import load_nodes
 from mqis.enterprise.gather import gather
+from mqis.texts import counted
 
 _NOTHING = "nothing to read: give --run (the directory of 'mqis up'), "
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mqis.cli.output import cell, console, counted, say, table
+from mqis.cli.output import cell, console, say, table
 from mqis.protocol.directory.types.property_words import property_word
+from mqis.texts import counted
 from mqis.wire.guid import Guid
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import mqis.lab
 from mqis.admin.activedirectory.exporting import LdifOptions, export_ldif
 from mqis.admin.activedirectory.ldif import import_ldif
 from mqis.admin.activedirectory.notes import TransferNotes
-from mqis.cli.output import counted
 from mqis.cli.tour.guide import Guide
 from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import Store
+from mqis.texts import counted
 from mqis.wire.mqds.objecttype import ObjectType
 
 #: An estate as ldapsearch shows it.

@@ -17,6 +17,7 @@ from mqis.cli.tour.reading import ShownPage, read_page
 from mqis.cli.tour.site import Tour
 from mqis.config.nodes import NodePlace
 from mqis.enterprise.status import MemberState
+from mqis.texts import duration
 
 
 @asynccontextmanager
@@ -58,7 +59,7 @@ async def read_console(guide: Guide, tour: Tour, url: str, seconds: float, *, on
         {server.name: 4 for server in tour.plan.servers},
     )
     guide.line("")
-    guide.line(f"The tour took {seconds:.0f} s; every line with a tick was checked.", "bold")
+    guide.line(f"The tour took {duration(seconds)}; every line with a tick was checked.", "bold")
     if not once:
         _invite(guide, tour, url)
         tour.staying = True

@@ -17,6 +17,7 @@ from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.discovery.responder import PORT
+from mqis.texts import duration
 from mqis.wire.hresult import name_of
 from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
@@ -151,15 +152,15 @@ async def _create_far_away(guide: Guide, tour: Tour) -> None:
     decided = (await tour.status(_AUTHORITY)).counters["changes_made"] - made_before
     guide.confirm_equal(
         f"{_AT} forwarded it, {_AUTHORITY} decided, and the client had its answer after "
-        f"{answered * 1000:.0f} ms: {made}",
+        f"{duration(answered)}: {made}",
         {"forwarded": forwarded, "decided": decided},
         {"forwarded": 1, "decided": 1},
     )
     shown = table(*readers)
-    shown.add_row(*(cell(f"{seconds * 1000:.0f} ms") for seconds in times))
+    shown.add_row(*(cell(duration(seconds)) for seconds in times))
     guide.show(shown)
     guide.confirm_equal(
-        f"all five have it {max(times) * 1000:.0f} ms after the client asked, with its label",
+        f"all five have it {duration(max(times))} after the client asked, with its label",
         read,
         dict.fromkeys(readers, (made, _LABEL)),
     )

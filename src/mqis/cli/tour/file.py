@@ -11,7 +11,7 @@ from shlex import quote
 from tempfile import TemporaryDirectory
 
 from mqis.admin.transfer import export_file, export_store, import_file
-from mqis.cli.output import counted, table
+from mqis.cli.output import table
 from mqis.cli.query import object_as_table, rows_as_table
 from mqis.cli.store import counts_of
 from mqis.cli.tour.activedirectory import from_ldif
@@ -28,6 +28,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.read_mapping import read_property
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
+from mqis.texts import counted
 from mqis.views.presentation.properties import find_property, parse_condition
 from mqis.views.presentation.rendering import shown
 from mqis.wire.mqds.objecttype import ObjectType

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
-from mqis.cli.output import counted
 from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.site import WAIT_S, Tour
 from mqis.client.directory import DirectoryClient
@@ -20,6 +19,7 @@ from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.server.monitoring.status import PartitionStatus
 from mqis.storage.journal.journal_reader import records
+from mqis.texts import counted, duration
 from mqis.wire.journal import RecordKind, RecordState
 from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
@@ -69,7 +69,7 @@ async def healing(guide: Guide, tour: Tour) -> Episode:
     berlin = await _purged(tour, last)
     purged = int(berlin.purged_seq, 16)
     made = (await tour.status(_PSC)).counters["changes_made"] - made
-    guide.confirm_equal(f"{2 * QUEUES} changes in {seconds:.1f} s", made, 2 * QUEUES)
+    guide.confirm_equal(f"{2 * QUEUES} changes in {duration(seconds)}", made, 2 * QUEUES)
     guide.confirm(
         f"{_PSC} keeps the last {DEFAULTS.purge_buffer:,} and has purged everything up to "
         f"{purged:x}",
@@ -85,7 +85,7 @@ async def healing(guide: Guide, tour: Tour) -> Episode:
         status = await tour.converged()
     healed = await tour.status(_AWAY)
     guide.confirm_equal(
-        f"{_AWAY} is back and agrees with all others after {monotonic() - began:.1f} s",
+        f"{_AWAY} is back and agrees with all others after {duration(monotonic() - began)}",
         status.findings,
         (),
     )

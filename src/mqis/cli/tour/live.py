@@ -44,6 +44,7 @@ from mqis.runtime.oletx.application_connection import OleTxConnection
 from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import MapperResolver
 from mqis.server.accounts import AccountsFile
+from mqis.texts import duration
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, name_of
@@ -125,7 +126,7 @@ async def _enterprise(guide: Guide, directory: Path) -> AsyncIterator[Tour]:
             guide.line(f"   {text}", "dim")
         _show_servers(guide, tour)
         guide.confirm_equal(
-            f"five processes serve after {monotonic() - began:.1f} s",
+            f"five processes serve after {duration(monotonic() - began)}",
             {child.state for child in enterprise.supervisor.children.values()},
             {ProcessState.READY},
         )

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from mqis.admin.transfer import export_file
-from mqis.cli.output import counted
 from mqis.cli.pipeline.report import write_report
 from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.healing import Episode
@@ -22,6 +21,7 @@ from mqis.config.stores import open_store
 from mqis.enterprise.plan import RunPlan
 from mqis.extras import PIPELINE
 from mqis.storage.journal.journal_reader import records
+from mqis.texts import counted, duration, moment
 from mqis.wire.errors import MqisError
 from mqis.wire.journal import RecordState
 
@@ -62,8 +62,8 @@ def pipeline(guide: Guide, tour: Tour, slip: UndoneSlip, episode: Episode) -> No
     passing = sum('"Passing by"' in line for line in _lines(found.rebuilt))
     left = sum('"Passing by"' in line for line in _lines(exports / "ber-dir1.jsonl"))
     guide.confirm_equal(
-        f"rebuilt as of {episode.moment:%H:%M:%S.%f}, before the deletes: {passing} queues that "
-        f"are deleted now, in {found.rebuilt.relative_to(tour.directory.absolute())}",
+        f"rebuilt as of {moment(episode.moment.timestamp())}, before the deletes: {passing} queues "
+        f"that are deleted now, in {found.rebuilt.relative_to(tour.directory.absolute())}",
         {"rebuilt": passing, "there now": left},
         {"rebuilt": episode.queues, "there now": 0},
     )
@@ -99,7 +99,7 @@ def _report(guide: Guide, tour: Tour, slip: UndoneSlip, episode: Episode, found:
     )
     slowest = max(number(row["95 % within, ms"]) for row in page.tables[_DELAYS])
     guide.confirm_equal(
-        f"its longest delay is that of its table: {delay}", delay, _duration(slowest)
+        f"its longest delay is that of its table: {delay}", delay, duration(slowest / 1000)
     )
     copies = full_copies(page)
     pair = episode.away, episode.source
@@ -149,12 +149,6 @@ def undone(changes: Iterable[tuple[str, str, int]]) -> int:
 
 def number(text: str) -> float:
     return float(text.replace(",", ""))
-
-
-def _duration(milliseconds: float) -> str:
-    from mqis.pipeline.report.wording import duration  # noqa: PLC0415
-
-    return duration(milliseconds)
 
 
 def _changes_made(journal: Path) -> int:

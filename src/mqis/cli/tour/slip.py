@@ -11,7 +11,6 @@ from time import monotonic
 
 from mqis.cli import remote
 from mqis.cli.credentials import Login
-from mqis.cli.output import counted
 from mqis.cli.tour.directory import MADE
 from mqis.cli.tour.guide import Guide
 from mqis.cli.tour.site import WAIT_S, Tour
@@ -20,6 +19,7 @@ from mqis.client.servers import ServerAddress
 from mqis.config.nodes import NodePlace
 from mqis.enterprise.setup import administrator
 from mqis.protocol.undeletion.messages import EntryState, UndeleteRequest, Verb
+from mqis.texts import counted, duration
 from mqis.views.deletion.carrying_out import carry_out as delete
 from mqis.views.deletion.delete_text import sections
 from mqis.views.deletion.plan import plan_delete
@@ -60,7 +60,7 @@ async def slip(guide: Guide, tour: Tour) -> UndoneSlip:
     restored = await asyncio.to_thread(_undelete, tour)
     await tour.converged()
     guide.confirm_equal(
-        f"{counted(restored, 'object')} brought back in {monotonic() - began:.1f} s, as new "
+        f"{counted(restored, 'object')} brought back in {duration(monotonic() - began)}, as new "
         "changes of the authority",
         restored,
         deleted,

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import chain
 from math import inf
 
 from mqis.findings import Finding
 from mqis.pipeline.evidence.findings import EvidenceKind, evidence
+from mqis.texts import duration, joined, some
 
 #: Clocks that differ less are considered equal.
 TOLERANCE_US = 60_000_000
@@ -159,11 +159,9 @@ def _disagreeing(server: str, own: Group, groups: Iterable[Group], count: int) -
 
 
 def _distance(offset_us: float) -> str:
-    span = timedelta(seconds=int(abs(offset_us)) // 1_000_000)
+    span = duration(abs(offset_us) / 1_000_000)
     return f"{span} {'ahead of' if offset_us > 0 else 'behind'}"
 
 
 def _names(servers: Sequence[str]) -> str:
-    if len(servers) > _NAMED:
-        return f"{', '.join(servers[:_NAMED])} and {len(servers) - _NAMED} more"
-    return " and ".join(filter(None, (", ".join(servers[:-1]), servers[-1])))
+    return some(servers, _NAMED) if len(servers) > _NAMED else joined(servers)

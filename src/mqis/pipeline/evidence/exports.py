@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mqis.findings import Finding
 from mqis.pipeline.evidence.findings import EvidenceKind, evidence
+from mqis.texts import counted
 from mqis.wire.guid import Guid
 
 
@@ -108,7 +109,7 @@ class DoubledLines:
 
     @property
     def finding(self) -> Finding:
-        lines = "1 line stands" if self.count == 1 else f"{self.count:,} lines stand"
+        lines = counted(self.count, "line stands", "lines stand")
         text = (
             f"{lines} there twice, the first at byte {self.first:,}, with the identifier "
             f"{Guid(self.id)}; the file was edited, and what comes first is used"

@@ -20,6 +20,7 @@ from mqis.pipeline.rebuilding.beginnings import Moment, PartitionSnapshot
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.trusted import ALTERED, explanations, used_input
 from mqis.protocol.journal.numbers import SKIPPED
+from mqis.texts import moment, parse_moment
 from mqis.wire.errors import MqisError
 
 
@@ -113,7 +114,7 @@ class RebuildCompleteness:
             ended = self._ended.get(past.owner)
             unproven = self._exported.get(past.partition) is None and self._is_beyond(past)
             if unproven and ended is not None:
-                warnings[f"the journal of {past.owner} ends at {ended:%Y-%m-%dT%H:%M:%SZ}"] = None
+                warnings[f"the journal of {past.owner} ends at {moment(ended.timestamp())}"] = None
         return list(warnings)
 
 
@@ -140,7 +141,7 @@ def _ends(tables: TableStore) -> dict[str, datetime]:
     """The times of the last records."""
     zone = F.date_format("ended", "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
     rows = tables.read("journals").filter("ended is not null").select("server", zone).collect()
-    return {row[0]: datetime.fromisoformat(row[1]) for row in rows}
+    return {row[0]: parse_moment(row[1]) for row in rows}
 
 
 def _last_damage(tables: TableStore) -> dict[str, int]:

@@ -13,7 +13,8 @@ from typing import TypeVar
 from mqis.findings import Finding, Gravity
 from mqis.pipeline.evidence.findings import FORGED
 from mqis.pipeline.report.content import ReportContent, Rows
-from mqis.pipeline.report.wording import ADVICE, CAUSES, DOUBTFUL, duration, number_of
+from mqis.pipeline.report.wording import ADVICE, CAUSES, DOUBTFUL
+from mqis.texts import agreeing, counted, duration
 
 _SENTENCES = 3
 #: A lag that people notice.
@@ -52,17 +53,17 @@ def _divergence(content: ReportContent) -> Found:
     if real := [row for row in rows if row["cause"] not in DOUBTFUL]:
         yield _differing(real)
     elif rows:
-        doubtful = number_of(len(rows), "difference")
+        doubtful = counted(len(rows), "difference")
         cause = _most(row["cause"] for row in rows)
         text = f"{doubtful} between servers cannot be judged: the change is {CAUSES[cause]}."
         yield Finding("divergence", Gravity.WARNING, text, ADVICE[cause])
     else:
-        text = f"All {number_of(content.servers, 'server')} hold the same directory."
+        text = f"All {counted(content.servers, 'server')} hold the same directory."
         yield Finding("divergence", Gravity.OK, text)
 
 
 def _differing(rows: Rows) -> Finding:
-    total = number_of(len(rows), "difference")
+    total = counted(len(rows), "difference")
     server, on_it = Counter(row["server"] for row in rows).most_common(1)[0]
     cause = _most(row["cause"] for row in rows)
     text = (
@@ -77,7 +78,7 @@ def _differing(rows: Rows) -> Finding:
 
 def _unreachable(content: ReportContent) -> Found:
     if content.cut_pairs:
-        pairs = number_of(content.cut_pairs, "pair")
+        pairs = counted(content.cut_pairs, "pair")
         yield Finding(
             "routes",
             Gravity.ERROR,
@@ -97,7 +98,7 @@ def _hygiene(content: ReportContent) -> Found:
         return
     check, count = Counter(row["check"] for row in rows).most_common(1)[0]
     example = next(row for row in rows if row["check"] == check)
-    total = number_of(content.count("hygiene"), "object needs", "objects need")
+    total = counted(content.count("hygiene"), "object needs", "objects need")
     name = example["path"] or f"{example['type']} {example['id']}"
     text = f"{total} attention; most often ({count:,}) {example['explanation']}."
     yield Finding("hygiene", Gravity.WARNING, text, f"start with {example['type']} {name}")
@@ -119,12 +120,12 @@ def _single_failures(content: ReportContent) -> Found:
         return
     worst = cutting[0]
     more = len(cutting) - 1
-    others = f"; {number_of(more, 'other failure')} would do the same" if more else ""
+    others = f"; {counted(more, 'other failure')} would do the same" if more else ""
     yield Finding(
         "what_if",
         Gravity.WARNING,
-        f"If {worst['kind']} {worst['name']} fails, {number_of(worst['cut_off'], 'pair')} of sites "
-        f"{'is' if worst['cut_off'] == 1 else 'are'} cut off{others}.",
+        f"If {worst['kind']} {worst['name']} fails, {counted(worst['cut_off'], 'pair')} of sites "
+        f"{agreeing(worst['cut_off'], 'is', 'are')} cut off{others}.",
         _SECOND.get(worst["kind"], _SECOND["link"]).format(name=worst["name"]),
     )
 
@@ -133,7 +134,7 @@ def _gaps(content: ReportContent) -> Found:
     rows = (row for row in content.tables.get("gaps", ()) if row["kind"] == "gap")
     if certain := [row for row in rows if row["certain"]]:
         server = _most(row["server"] for row in certain)
-        places = number_of(len(certain), "place")
+        places = counted(len(certain), "place")
         yield Finding(
             "gaps",
             Gravity.WARNING,
@@ -161,7 +162,7 @@ def _healed(content: ReportContent) -> Found:
                 "rounds",
                 Gravity.OK,
                 f"{server} missed changes that {source} had purged, and has copied everything "
-                f"since ({number_of(count, 'full synchronisation')}).",
+                f"since ({counted(count, 'full synchronisation')}).",
             )
 
 
@@ -171,7 +172,7 @@ def _lag(content: ReportContent) -> Found:
         return
     slowest = max(rows, key=lambda row: row["p95_ms"])
     way = f"from {slowest['origin']} to {slowest['server']}"
-    text = duration(slowest["p95_ms"])
+    text = duration(slowest["p95_ms"] / 1000)
     if slowest["p95_ms"] < _LONG_MS:
         fine = f"95 of 100 changes reach every server within {text} (longest: {way})."
         yield Finding("lag", Gravity.OK, fine)
@@ -187,11 +188,11 @@ def _lag(content: ReportContent) -> Found:
 def _input(content: ReportContent) -> Found:
     doubts = [row for row in content.tables.get("evidence", ()) if row["kind"] not in FORGED]
     unread = content.count("errors")
-    parts = [number_of(unread, "place") + " could not be read"] if unread else []
+    parts = [counted(unread, "place") + " could not be read"] if unread else []
     if doubts:
         kind = _most(row["kind"] for row in doubts).replace("_", " ")
         parts.append(
-            f"{number_of(len(doubts), 'journal or export', 'journals or exports')} are "
+            f"{counted(len(doubts), 'journal or export', 'journals or exports')} are "
             f"not complete or not in order (most often: {kind})"
         )
     if parts:

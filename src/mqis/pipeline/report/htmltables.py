@@ -1,13 +1,14 @@
-"""Rows as HTML tables, in words."""
+"""Rows as tables of the page, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from html import escape
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, ClassVar
 
 from mqis.pipeline.report.wording import heading, phrase
+from mqis.texts import microseconds, moment
 
 Rows = Sequence[Mapping[str, Any]]
 #: The rows of a table that are shown; a page with more cannot be read or printed.
@@ -26,25 +27,34 @@ _LONG = 50
 _HIDDEN = frozenset({"partition_id"})
 
 
-def html_table(name: str, rows: Rows, total: int = 0, *, unfolded: bool = False) -> str:
-    """A table of the first rows; ``total`` counts all of them, if there are more than given."""
-    if not rows:
-        return "<p class=good>None.</p>"
-    columns = [column for column in _columns(name, rows) if _says_something(rows, column)]
-    count = max(total, len(rows))
-    head = "".join(_th(column, rows[0][column]) for column in columns)
-    body = "".join(
-        f"<tr>{''.join(_td(phrase(column, row[column])) for column in columns)}</tr>"
-        for row in rows[:SHOWN]
-    )
-    left = count - min(len(rows), SHOWN)
-    more = f"<p class=note>{left:,} more rows are in the tables.</p>" if left > 0 else ""
-    is_open = unfolded or count <= _SHORT
-    return (
-        f"<details{' open' if is_open else ''}><summary>{count:,} "
-        f"{'row' if count == 1 else 'rows'}</summary><div class=wide><table><thead><tr>{head}</tr>"
-        f"</thead><tbody>{body}</tbody></table></div>{more}</details>"
-    )
+@dataclass(frozen=True, slots=True)
+class RowTable:
+    """The rows of a table that the page shows, in words."""
+
+    KIND: ClassVar[str] = "row_table"
+
+    #: (heading, is a number) of each column.
+    columns: tuple[tuple[str, bool], ...]
+    #: (text, mark) of each cell.
+    rows: tuple[tuple[tuple[str, str], ...], ...]
+    #: The number of all rows.
+    total: int
+    is_open: bool
+
+    @classmethod
+    def of(cls, name: str, rows: Rows, total: int = 0, *, unfolded: bool = False) -> RowTable:
+        """A table of the first rows; ``total`` counts all of them, if there are more."""
+        columns = [column for column in _columns(name, rows) if _says_something(rows, column)]
+        count = max(total, len(rows))
+        return cls(
+            tuple((heading(column), _is_number(rows[0][column])) for column in columns),
+            tuple(
+                tuple(_cell(phrase(column, row[column])) for column in columns)
+                for row in rows[:SHOWN]
+            ),
+            count,
+            unfolded or count <= _SHORT,
+        )
 
 
 def _columns(name: str, rows: Rows) -> list[str]:
@@ -57,15 +67,9 @@ def _says_something(rows: Rows, column: str) -> bool:
     return any(row[column] not in (None, "", [], 0) or row[column] is False for row in rows[:SHOWN])
 
 
-def _th(name: str, value: object) -> str:
-    mark = " class=number" if _is_number(value) else ""
-    return f"<th scope=col{mark}>{escape(heading(name))}</th>"
-
-
-def _td(value: object) -> str:
+def _cell(value: object) -> tuple[str, str]:
     text = text_of(value)
-    mark = " class=number" if _is_number(value) else " class=long" if len(text) > _LONG else ""
-    return f"<td{mark}>{escape(text)}</td>"
+    return text, "number" if _is_number(value) else "long" if len(text) > _LONG else ""
 
 
 def _is_number(value: object) -> bool:
@@ -80,13 +84,17 @@ def text_of(value: object) -> str:
     return str(value)
 
 
+def _in_utc(value: datetime) -> datetime:
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
 #: Conversions by type; the first match counts, as a boolean is an integer too.
 _TEXTS: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
     (type(None), lambda _: ""),
     (bool, lambda value: "yes" if value else "no"),
     (float, lambda value: f"{value:,.6g}"),
     (int, lambda value: f"{value:,}"),
-    (datetime, lambda value: f"{value:%Y-%m-%d %H:%M:%S}"),
+    (datetime, lambda value: moment(microseconds(_in_utc(value)) / 1e6)),
     (dict, lambda value: ", ".join(f"{key}: {text_of(item)}" for key, item in value.items())),
     ((list, tuple), lambda value: ", ".join(map(text_of, value))),
 )

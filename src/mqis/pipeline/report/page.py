@@ -7,19 +7,19 @@ its policy forbids scripts and all requests.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from datetime import datetime
-from html import escape
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from mqis.findings import Finding, Gravity
+from mqis.pages import rendered
 from mqis.pipeline.report.content import ReportContent
 from mqis.pipeline.report.findings import findings
-from mqis.pipeline.report.htmltables import html_table
-from mqis.pipeline.report.pictures import PICTURES
-from mqis.pipeline.report.style import STYLE
-from mqis.pipeline.report.wording import INVENTORY, TABLES, duration
+from mqis.pipeline.report.htmltables import RowTable
+from mqis.pipeline.report.pictures import PICTURES, Block, Remark
+from mqis.pipeline.report.wording import INVENTORY, TABLES
+from mqis.texts import agreeing, duration, minute
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _VERDICTS = {
     Gravity.ERROR: ("bad", "Action needed"),
     Gravity.WARNING: ("warn", "Needs attention"),
@@ -27,22 +27,52 @@ _VERDICTS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """A section of the page: its heading, and what stands below it."""
+
+    name: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def anchor(self) -> str:
+        return self.name.lower().replace(" ", "-")
+
+    @property
+    def is_table(self) -> bool:
+        return self.name in TABLES.values()
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictBlock:
+    """The verdict, and the findings that it is made of."""
+
+    KIND: ClassVar[str] = "verdict"
+
+    mark: str
+    word: str
+    #: (mark, sentence, what to do first) of each.
+    findings: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberCards:
+    """Numbers side by side: (name, value, mark)."""
+
+    KIND: ClassVar[str] = "cards"
+
+    cards: tuple[tuple[str, str, str], ...]
+
+
 def html_page(content: ReportContent, *, unfolded: bool = False) -> str:
     """The page; ``unfolded`` opens all tables, for paper."""
     sections = [*_sections(content, unfolded)]
-    links = "".join(_links([name for name, _ in sections]))
-    body = "".join(
-        f'<section id="{_anchor(name)}"{_mark(name)}><h2>{escape(name)}</h2>{text}</section>'
-        for name, text in sections
-    )
-    title = escape(title_of(content))
-    return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        f"<meta name=viewport content='width=device-width,initial-scale=1'>"
-        f"<link rel=icon href='data:,'><style>{STYLE}</style>"
-        f"<header><h1>{title}</h1><p class=note>{escape(_dates(content))}</p>"
-        f"<nav>{links}</nav></header><main>{body}</main></html>\n"
+    return rendered(
+        "report.html",
+        title=title_of(content),
+        dates=_dates(content),
+        links=[*_links(sections)],
+        sections=sections,
     )
 
 
@@ -51,74 +81,45 @@ def title_of(content: ReportContent) -> str:
 
 
 def headings(content: ReportContent) -> list[str]:
-    return [name for name, _ in _sections(content, False)]
+    return [section.name for section in _sections(content, False)]
 
 
 def _dates(content: ReportContent) -> str:
-    parts = [f"Report of {_moment(content.written)}"]
+    parts = [f"Report of {minute(content.written)}"]
     if content.began is not None and content.ended is not None:
-        parts.append(f"period {_moment(content.began)} to {_moment(content.ended)}")
+        parts.append(f"period {minute(content.began)} to {minute(content.ended)}")
     return ", ".join(parts) + " (UTC)."
 
 
-def _moment(moment: datetime) -> str:
-    return f"{moment.day} {moment:%B %Y, %H:%M}"
-
-
-def _anchor(name: str) -> str:
-    return name.lower().replace(" ", "-")
-
-
-def _sections(content: ReportContent, unfolded: bool) -> Iterator[tuple[str, str]]:
+def _sections(content: ReportContent, unfolded: bool) -> Iterator[ReportSection]:
     if sentences := findings(content):
-        yield "In short", _findings(sentences)
-    if cards := _cards(content):
-        yield "Inventory", cards
+        yield ReportSection("In short", (_verdict(sentences),))
+    if cards := tuple(_numbers(content)):
+        yield ReportSection("Inventory", (NumberCards(cards),))
     for name, draw in PICTURES:
-        if picture := draw(content):
-            yield name, picture
+        if blocks := draw(content):
+            yield ReportSection(name, tuple(blocks))
     for table, name in TABLES.items():
-        if table in content.tables:
-            rows, total = content.tables[table], content.count(table)
-            yield name, html_table(table, rows, total, unfolded=unfolded)
+        if rows := content.tables.get(table):
+            found = RowTable.of(table, rows, content.count(table), unfolded=unfolded)
+            yield ReportSection(name, (found,))
+        elif table in content.tables:
+            yield ReportSection(name, (Remark("None.", "good"),))
 
 
-def _mark(name: str) -> str:
-    return " class=rows" if name in TABLES.values() else ""
+def _links(sections: Sequence[ReportSection]) -> Iterator[tuple[str, str]]:
+    """Links to the sections, (name, anchor); one for all tables."""
+    yield from ((each.name, each.anchor) for each in sections if not each.is_table)
+    yield from [("Tables", each.anchor) for each in sections if each.is_table][:1]
 
 
-def _links(names: list[str]) -> Iterator[str]:
-    """Links to the sections; one for all tables."""
-    tables = [name for name in names if name in TABLES.values()]
-    for name in names:
-        if name not in tables:
-            yield f'<a href="#{_anchor(name)}">{escape(name)}</a>'
-    if tables:
-        yield f'<a href="#{_anchor(tables[0])}">Tables</a>'
-
-
-def _findings(made: list[Finding]) -> str:
-    mark, verdict = _VERDICTS[made[0].gravity]
-    items = "".join(_finding(finding) for finding in made)
-    return f"<p class='verdict {mark}'>{verdict}</p><ol class=findings>{items}</ol>"
-
-
-def _finding(finding: Finding) -> str:
-    mark, _ = _VERDICTS[finding.gravity]
-    first = f"<br><span class=first>First: {escape(finding.todo)}.</span>" * bool(finding.todo)
-    return f"<li class={mark}><b>{escape(finding.what)}</b>{first}</li>"
+def _verdict(made: Sequence[Finding]) -> VerdictBlock:
+    mark, word = _VERDICTS[made[0].gravity]
+    told = tuple((_VERDICTS[found.gravity][0], found.what, found.todo) for found in made)
+    return VerdictBlock(mark, word, told)
 
 
 # --- numbers --------------------------------------------------------------------------------------
-
-
-def _cards(content: ReportContent) -> str:
-    cards = (
-        f"<div class='card {mark}'><b>{escape(value)}</b><span>{escape(name)}</span></div>"
-        for name, value, mark in _numbers(content)
-    )
-    text = "".join(cards)
-    return f"<div class=cards>{text}</div>" if text else ""
 
 
 def _numbers(content: ReportContent) -> Iterator[tuple[str, str, str]]:
@@ -130,11 +131,11 @@ def _numbers(content: ReportContent) -> Iterator[tuple[str, str, str]]:
         held[row["type"]] += row["count"]
     for kind, plural in INVENTORY.items():
         if held[kind]:
-            yield kind if held[kind] == 1 else plural, f"{held[kind]:,}", ""
+            yield agreeing(held[kind], kind, plural), f"{held[kind]:,}", ""
     if content.changes is not None:
         yield "changes", f"{content.changes:,}", ""
     if lag := content.tables.get("lag"):
-        yield "longest delay (95 %)", duration(max(row["p95_ms"] for row in lag)), ""
+        yield "longest delay (95 %)", duration(max(row["p95_ms"] for row in lag) / 1000), ""
     for table, name in (
         ("divergence", "differences"),
         ("hygiene", "objects to look at"),

@@ -134,19 +134,3 @@ def phrase(column: str, value: object) -> object:
 
 def _delivery(match: re.Match[str]) -> str:
     return _CLASSES.get(int(match[1], 16), match[0])
-
-
-def number_of(count: int, noun: str, plural: str = "") -> str:
-    """A count with its noun: ``1 queue``, ``2,300 queues``."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
-def duration(milliseconds: float) -> str:
-    """A duration in the unit that people would choose."""
-    if milliseconds < 1000:
-        return f"{milliseconds:,.0f} ms"
-    seconds = milliseconds / 1000
-    for limit, size, unit in ((120, 1, "s"), (7200, 60, "minutes"), (172_800, 3600, "hours")):
-        if seconds < limit:
-            return f"{seconds / size:,.1f} {unit}"
-    return f"{seconds / 86_400:,.1f} days"

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from typing import Any
@@ -27,11 +26,11 @@ from pyspark.sql.types import StructType
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.sources import files
 from mqis.pipeline.sources.files import SourceFile
-from mqis.pipeline.sources.filters import plain
 from mqis.pipeline.workers import settle
 from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.decoder import CaptureDecoder, parse_network
 from mqis.protocol.capture.row import DecodedRow, file_error
+from mqis.texts import microseconds, parse_moment
 from mqis.wire.errors import MqisError
 from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.pcap.captured import Buffer
@@ -145,8 +144,7 @@ def _listed(options: Mapping[str, str], name: str) -> list[str]:
 def _time_ns(text: str | None) -> int | None:
     if text is None:
         return None
-    micros: int = plain(datetime.fromisoformat(text))
-    return micros * 1000
+    return microseconds(parse_moment(text)) * 1000
 
 
 # --- rows to Arrow --------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ import numpy.typing as npt
 from pyspark.sql import datasource
 from pyspark.sql.datasource import Filter
 
+from mqis.texts import microseconds
+
 Mask = npt.NDArray[np.bool_]
 #: Returns the values of the column with that name.
 Column = Callable[[str], npt.NDArray[Any]]
@@ -113,6 +115,5 @@ def plain(value: object) -> Any:
     """Converts times to microseconds since 1970; returns other values unchanged."""
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        since = aware - datetime(1970, 1, 1, tzinfo=UTC)
-        return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        return microseconds(aware)
     return bytes(value) if isinstance(value, bytearray) else value

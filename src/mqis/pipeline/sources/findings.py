@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import Any
 
 from mqis.pipeline import schemas
 from mqis.pipeline.sources.files import SourceFile, open_plain, paths_in, unreadable
+from mqis.texts import parse_moment
 from mqis.wire.errors import MqisError
 
 PATTERN = "*.json"
@@ -32,9 +32,7 @@ def _checked(file: SourceFile) -> tuple[Any, ...]:
     try:
         with open_plain(file) as opened:
             told = json.loads(opened.read())
-        moment = datetime.fromisoformat(told["checked"])
-        if moment.tzinfo is None:
-            raise ValueError(f"{told['checked']} has no time zone")
+        moment = parse_moment(told["checked"], zoned=True)
         unknown = [_text(limit["check"]) for limit in told["unknown"]]
         return str(file), moment, unknown, [_finding(one) for one in told["findings"]]
     except OSError as error:

@@ -13,7 +13,6 @@ place. With ``rows=changes`` a row is a change that a body has, decoded here, wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -39,6 +38,7 @@ from mqis.pipeline.sources.records import FIELDS, SegmentFault, SegmentRows
 from mqis.pipeline.sources.segments import Scan, scans
 from mqis.pipeline.sources.stream import JournalStreamReader
 from mqis.pipeline.workers import settle
+from mqis.texts import parse_moment
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 
@@ -149,10 +149,10 @@ def option_filters(options: Mapping[str, str]) -> list[Filter]:
             listed = (Guid.parse(text).raw for text in options["partition"].split(","))
             found.append(datasource.In(("partition",), tuple(listed)))
         if "since" in options:
-            since = datetime.fromisoformat(options["since"])
+            since = parse_moment(options["since"])
             found.append(datasource.GreaterThanOrEqual(("time",), since))
         if "until" in options:
-            found.append(datasource.LessThan(("time",), datetime.fromisoformat(options["until"])))
+            found.append(datasource.LessThan(("time",), parse_moment(options["until"])))
     except ValueError as error:
         raise MqisError(f"an option of mqis.journal is wrong: {error}") from None
     return found

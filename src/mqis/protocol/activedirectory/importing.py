@@ -50,18 +50,14 @@ _SILENT: Final = frozenset(
 )
 
 
-class UnknownClass(BadAttribute):
-    """An entry of Message Queuing whose class nobody knows."""
-
-
 def type_of(entry: LdapEntry) -> ObjectType | None:
     """Returns the type of object that an entry is; None if Message Queuing does not need it.
 
-    ``UnknownClass`` for a class whose name says that it is one of Message Queuing.
+    ``BadAttribute`` for a class whose name says that it is one of Message Queuing.
     """
     names = [value.lower().decode("ascii", "replace") for value in entry.values("objectClass")]
     if not names:
-        raise UnknownClass(
+        raise BadAttribute(
             entry.name, "objectClass", "is missing: ask for it as well, for it tells what this is"
         )
     found = next((_TYPES[name] for name in names if name in _TYPES), None)
@@ -69,7 +65,7 @@ def type_of(entry: LdapEntry) -> ObjectType | None:
         return found
     for name in names:
         if name.startswith("msmq") and name not in _OTHER_CLASSES:
-            raise UnknownClass(entry.name, "objectClass", f"{name!r} is no class of MS-MQDSSM")
+            raise BadAttribute(entry.name, "objectClass", f"{name!r} is no class of MS-MQDSSM")
     is_user = "user" in names and "computer" not in names
     return ObjectType.USER if is_user and is_certified(entry) else None
 

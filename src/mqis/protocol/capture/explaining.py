@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from mqis.protocol.capture.plain import field_names
 from mqis.protocol.capture.row import Meaning
+from mqis.texts import counted, some
 from mqis.wire.cmp.boxcar import BoxcarReader
 from mqis.wire.cmp.packet import PACKET_SIZE, MsgTag, Packet
 from mqis.wire.cmpo import ixnremote as oletx
@@ -37,10 +38,6 @@ class Explained(NamedTuple):
 Explain = Callable[[Any], Explained]
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _code_name(codes: type[IntEnum], number: int) -> str:
     try:
         return codes(number).name.lower()
@@ -65,11 +62,9 @@ def _directory(detail: dict[str, Any]) -> Iterator[str]:
     if kind or names:
         yield " ".join(kind + names)
     if "ids" in detail:
-        listed = detail["ids"]
-        more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
-        yield ", ".join(listed[:_LISTED]) + more
+        yield some(detail["ids"], _LISTED)
     elif "values" in detail:
-        yield _counted(len(detail["values"]), "value")
+        yield counted(len(detail["values"]), "value")
     if "port" in detail:
         yield f"port {detail['port']}"
     if "result" in detail:
@@ -121,7 +116,7 @@ def _boxcar(value: oletx.SendReceive) -> Explained:
     except WireError as error:
         return Explained("a boxcar", detail, error=f"in the boxcar: {error}")
     inner = tuple((PACKET_SIZE + len(packet.data), _packet(packet)) for packet in boxcar)
-    summary = f"{len(value.boxcar)} bytes with {_counted(len(inner), 'message')}"
+    summary = f"{len(value.boxcar)} bytes with {counted(len(inner), 'message')}"
     dropped = boxcar.remainder
     if dropped is None:
         return Explained(summary, detail, (), inner)
@@ -164,8 +159,7 @@ def mapper(value: Any, names: dict[SyntaxId, str]) -> Explained:
 
 def _towers(towers: Any, names: dict[SyntaxId, str]) -> str:
     texts = [_tower(tower.octets, names) for tower in towers if tower is not None]
-    more = f" and {len(texts) - _LISTED} more" if len(texts) > _LISTED else ""
-    return ", ".join(texts[:_LISTED]) + more
+    return some(texts, _LISTED)
 
 
 def _tower(octets: bytes, names: dict[SyntaxId, str]) -> str:

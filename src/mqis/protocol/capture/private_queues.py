@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from mqis.protocol.capture.plain import field_names
 from mqis.protocol.capture.row import Meaning
 from mqis.protocol.queueing.replication_queue import MQIS_QUEUE, MQIS_QUEUE_ID, NOTIFY_QUEUE
+from mqis.texts import some
 from mqis.wire.guid import Guid
 from mqis.wire.mqcn.notification import NOTIFY_QUEUE_ID, ChangeNotification
 from mqis.wire.mqcn.notification_message import decode_notification
-from mqis.wire.mqdsrp.describing import describe, few
+from mqis.wire.mqdsrp.describing import describe
 from mqis.wire.mqdsrp.messages import ChangePropagation, Message, SyncReply, decode_message
 from mqis.wire.seqnum import SequenceNumber
 
@@ -40,7 +41,7 @@ def notification(body: bytes) -> Meaning:
     message = decode_notification(body)
     if isinstance(message, ChangeNotification):
         changes = [f"{u.command.name.lower()} {u.path or u.guid}" for u in message.updates]
-        return Meaning("mqcn", "ChangeNotification", few(changes, _LISTED), message)
+        return Meaning("mqcn", "ChangeNotification", some(changes, _LISTED), message)
     summary = f"{message.event.name.lower().replace('_', ' ')} {message.guid}"
     return Meaning("mqcn", "NotificationBody", summary, message, machines=(message.server,))
 

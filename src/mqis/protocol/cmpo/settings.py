@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mqis.protocol.backoff import pause_after
+
 
 @dataclass(frozen=True, slots=True)
 class CmpoSettings:
@@ -31,4 +33,4 @@ class CmpoSettings:
 
     def pause_s(self, failures: int) -> float:
         """The back-off after this number of failures."""
-        return min(self.retry_s * (1 << min(failures - 1, 16)), self.longest_retry_s)
+        return pause_after(failures, self.retry_s, self.longest_retry_s)

@@ -9,6 +9,7 @@ from operator import attrgetter
 from mqis.findings import Finding, Subject
 from mqis.protocol.hygiene.checks import Check, finding
 from mqis.protocol.hygiene.claims import Claim, ClaimKind
+from mqis.texts import some
 
 #: The most other objects that a finding about duplicates names.
 _NAMED = 3
@@ -45,8 +46,7 @@ def _same_names(named: list[Claim]) -> Iterator[Finding]:
         return
     for claim in named:
         others = [id_ for id_ in ids if id_ != claim.id]
-        more = f" and {len(others) - _NAMED} more" * (len(others) > _NAMED)
-        yield _found(claim, Check.DUPLICATE_NAME, ", ".join(others[:_NAMED]) + more)
+        yield _found(claim, Check.DUPLICATE_NAME, some(others, _NAMED))
 
 
 def _found(claim: Claim, check: Check, detail: str) -> Finding:

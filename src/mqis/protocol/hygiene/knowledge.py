@@ -22,6 +22,7 @@ from mqis.protocol.directory.ownership import SITE_TYPES
 from mqis.protocol.hygiene.checks import Check
 from mqis.protocol.hygiene.claims import REFERENCES
 from mqis.protocol.replication.replicated import is_own
+from mqis.texts import agreeing, some
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -104,8 +105,8 @@ class Knowledge:
             yield Limit(
                 Check.NO_GATE.label,
                 "the gates that links name, and all sites of a machine but the first, are not "
-                f"replicated; so this copy cannot show whether {listed(untold_gates)} "
-                f"{'has' if len(untold_gates) == 1 else 'have'} a gate",
+                f"replicated; so this copy cannot show whether {some(untold_gates, 5)} "
+                f"{agreeing(len(untold_gates), 'has', 'have')} a gate",
                 "check the copy of the enterprise's authority (PEC)",
                 len(untold_gates),
             )
@@ -126,7 +127,7 @@ class Knowledge:
         if lacking:
             yield Limit(
                 "",
-                f"this copy is not complete: it lacks objects of {listed(sorted(lacking))}. A "
+                f"this copy is not complete: it lacks objects of {some(sorted(lacking), 5)}. A "
                 "reference to a missing object is no finding, because the object may exist there",
                 "check the copy of a server that is up to date",
                 sum(left_out.values()),
@@ -142,12 +143,6 @@ class Knowledge:
                 "sites of a machine but the first are not in them",
                 "check the copies of all authorities together: mqis check FILE FILE ...",
             )
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """The first names, and the number of the others."""
-    more = f" and {len(names) - most} more" * (len(names) > most)
-    return ", ".join(names[:most]) + more
 
 
 def knowledge_of(partitions: Iterable[Partition], objects: Iterable[DirectoryObject]) -> Knowledge:

@@ -12,6 +12,7 @@ from mqis.protocol.routing.explain import ObjectNames
 from mqis.protocol.routing.islands import islands
 from mqis.protocol.routing.model import Link, LinkFault, RoutingSite
 from mqis.protocol.routing.snapshot import Snapshot
+from mqis.texts import counted
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -103,8 +104,9 @@ class _TopologyRules:
             yield finding(Check.NO_GATE, _site(self._snapshot.sites[site]))
         for group in islands(self._snapshot, closed)[1:]:
             for site in group:
-                others = f"{len(group) - 1} other sites can be reached" if len(group) > 1 else ""
-                yield finding(Check.CUT_OFF, _site(self._snapshot.sites[site]), others)
+                others = len(group) - 1
+                detail = f"{counted(others, 'other site')} can be reached" if others else ""
+                yield finding(Check.CUT_OFF, _site(self._snapshot.sites[site]), detail)
 
     def has_no_gate(self, site: Guid) -> bool:
         """True if the site certainly has no gate."""

@@ -30,13 +30,5 @@ class LdapConnectionLost(LdapError):
     """The connection ended before the answer came; a change may have been made or not."""
 
 
-class LdapTimeout(LdapConnectionLost):
-    """The answer did not come in time; a change may have been made or not."""
-
-
-class LdapOverflow(LdapError):
-    """The answers to an operation were not read while they filled the memory set aside."""
-
-
 class LdapViolation(LdapError):
     """The server sent what LDAP does not allow at this moment."""

@@ -26,12 +26,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from mqis.protocol.ldap.errors import (
-    LdapConnectionLost,
-    LdapError,
-    LdapOverflow,
-    LdapViolation,
-)
+from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapViolation
 from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry, RenameEntry
 from mqis.wire.ldap.controls import LdapControl
 from mqis.wire.ldap.messages import MAXIMUM_ID, MAXIMUM_MESSAGE, LdapMessage, MessageStream
@@ -254,7 +249,7 @@ class LdapClient:
         if not largest.done:
             self.send(Abandon(number))
         self._buffered -= largest.size
-        largest.failure = LdapOverflow(
+        largest.failure = LdapError(
             f"{largest.size} bytes of answers to one request were not read in time; "
             "ask for fewer entries at once, or read them faster"
         )

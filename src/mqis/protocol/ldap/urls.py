@@ -45,10 +45,6 @@ ACCOUNT_PLACE: Final = (
 )
 
 
-class LdapUrlError(MqisError):
-    """A text is not the address of an LDAP server."""
-
-
 def holds_account(text: str) -> bool:
     """Returns whether an LDAP URL in ``text`` has a user before its host.
 
@@ -93,15 +89,13 @@ class LdapUrl:
         match = _URL.fullmatch(text.strip()) if len(text) <= MAXIMUM_URL else None
         shown = without_account(text)
         if shown != text and (match is None or holds_account(text)):
-            raise LdapUrlError(f"{shown[:80]}: {ACCOUNT_PLACE}")
+            raise MqisError(f"{shown[:80]}: {ACCOUNT_PLACE}")
         if match is None:
-            raise LdapUrlError(
-                f"{text[:80]!r} is not an LDAP URL, such as ldaps://dc1.corp.example"
-            )
+            raise MqisError(f"{text[:80]!r} is not an LDAP URL, such as ldaps://dc1.corp.example")
         tls = match["scheme"].lower() == "ldaps"
         port = int(match["port"] or (LDAPS_PORT if tls else LDAP_PORT))
         if not 0 < port < 65536:
-            raise LdapUrlError(f"{text}: {port} is not a port")
+            raise MqisError(f"{text}: {port} is not a port")
         base, _, query = (match["rest"] or "").partition("?")
         fields = [*query.split("?"), "", "", ""]
         return cls(
@@ -138,20 +132,18 @@ def _scope(text: str, url: str) -> SearchScope | None:
     try:
         return _SCOPES[text.lower()]
     except KeyError:
-        raise LdapUrlError(f"{url}: {text!r} is not a scope: base, one or sub") from None
+        raise MqisError(f"{url}: {text!r} is not a scope: base, one or sub") from None
 
 
 def _filter(text: str, url: str) -> Filter | None:
     try:
         return parse_filter(text) if text else None
     except WireError as error:
-        raise LdapUrlError(f"{url}: the filter is wrong: {error}") from None
+        raise MqisError(f"{url}: the filter is wrong: {error}") from None
 
 
 def _unquote(text: str, url: str) -> str:
     try:
         return _PERCENT.sub(lambda m: bytes.fromhex(m[1].decode()), text.encode()).decode()
     except ValueError:
-        raise LdapUrlError(
-            f"{url}: a percent sign is not followed by two digits of UTF-8"
-        ) from None
+        raise MqisError(f"{url}: a percent sign is not followed by two digits of UTF-8") from None

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from mqis.protocol.backoff import pause_after
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.outgoing import OutgoingQueue
 from mqis.protocol.queueing.queue_session import QueueSession
@@ -51,7 +52,7 @@ class Destination:
         self.connection = 0
         self.session: QueueSession | None = None
         self._limits = limits
-        self._delay = limits.retry_s
+        self._failures = 0
         #: The time at which connecting times out, or at which the next attempt is due.
         self._due: float | None = None
 
@@ -67,7 +68,7 @@ class Destination:
 
     def opened(self) -> None:
         """Resets the back-off after a session has opened."""
-        self._delay = self._limits.retry_s
+        self._failures = 0
 
     def failed(self, now: float) -> None:
         """Forgets the session; schedules a retry if there is something to send."""
@@ -76,12 +77,13 @@ class Destination:
         if not self.queue.messages:
             self.way, self._due = DeliveryWay.IDLE, None
             return
-        self.way, self._due = DeliveryWay.WAITING, now + self._delay
-        self._delay = min(2 * self._delay, self._limits.retry_max_s)
+        self._failures += 1
+        pause_s = pause_after(self._failures, self._limits.retry_s, self._limits.retry_max_s)
+        self.way, self._due = DeliveryWay.WAITING, now + pause_s
 
     def hurry(self, now: float) -> None:
         """Makes the next attempt due now, and resets the back-off."""
-        self._due, self._delay = now, self._limits.retry_s
+        self._due, self._failures = now, 0
 
     @property
     def disposable(self) -> bool:

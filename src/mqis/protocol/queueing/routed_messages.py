@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+from mqis.protocol.backoff import pause_after
 from mqis.protocol.queueing.destination import Destination
 from mqis.protocol.queueing.events import Event, Stranded
 from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Rejection, Relay, is_reserved
@@ -249,16 +250,18 @@ class Outages:
     def __init__(self, limits: QueueingLimits) -> None:
         self._limits = limits
         self._until: dict[Guid, float] = {}
-        self._delay: dict[Guid, float] = {}
+        self._failures: dict[Guid, int] = {}
 
     def failed(self, hop: Guid, now: float) -> None:
-        delay = self._delay.get(hop, self._limits.retry_s)
-        self._until[hop] = now + delay
-        self._delay[hop] = min(2 * delay, self._limits.retry_max_s)
+        self._failures[hop] = self._failures.get(hop, 0) + 1
+        limits = self._limits
+        self._until[hop] = now + pause_after(
+            self._failures[hop], limits.retry_s, limits.retry_max_s
+        )
 
     def works(self, hop: Guid) -> None:
         self._until.pop(hop, None)
-        self._delay.pop(hop, None)
+        self._failures.pop(hop, None)
 
     def is_out(self, hop: Guid, now: float) -> bool:
         return self._until.get(hop, now) > now

@@ -51,8 +51,8 @@ class Progress:
     asked: OpenSyncRequest | None = None
     #: Received, and not applied yet; ``asked`` is the request that it answers.
     held: HeldReply | None = None
-    #: How long the next unanswered request waits; an answer makes it short again.
-    delay_s: float = 0.0
+    #: Requests in a row without an answer: each waits longer for one than the one before.
+    requests: int = 0
     #: Between the parts of a reply: changes that come now wait for the last part (E54).
     in_round: bool = False
     #: Some parts of a reply are here, the last one is not (``rounds``, E73); this outlives a retry.

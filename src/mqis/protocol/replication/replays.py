@@ -18,6 +18,7 @@ import struct
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.replication.effects import Objection, RefusalReason
 from mqis.protocol.replication.work import Work
+from mqis.texts import duration
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.messages import ChangeRequest
 from mqis.wire.seqnum import SequenceNumber
@@ -82,7 +83,7 @@ def refusal(work: Work, request: ChangeRequest) -> Objection | None:
     if ahead_us > _ahead_us(work):
         return Objection(
             RefusalReason.CLOCK,
-            f"the clock of {requester} is {ahead_us // _US} seconds ahead of ours",
+            f"the clock of {requester} is {duration(ahead_us / _US)} ahead of ours",
         )
     if horizon is not None and stamp <= horizon:
         return Objection(

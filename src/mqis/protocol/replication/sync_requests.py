@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mqis.protocol.backoff import pause_after
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.protocol.replication.admission import authority_of, owns
 from mqis.protocol.replication.memory import HeldReply, OpenSyncRequest, Progress
@@ -29,11 +30,12 @@ def ask(work: Work, partition: Guid, *, again: bool = False) -> None:
     if progress.asked is not None and not progress.asked.probe and not again:
         return
     settings = work.settings
-    progress.delay_s = min(max(2 * progress.delay_s, settings.retry_s), settings.max_retry_s)
+    progress.requests += 1
+    delay_s = pause_after(progress.requests, settings.retry_s, settings.max_retry_s)
     begin = from_seq(state, progress)
     known = known_purged(state, progress, begin, progress.told_purged)
-    retry_at = work.now + progress.delay_s
-    progress.asked = OpenSyncRequest(machine, begin, retry_at, progress.delay_s, known)
+    retry_at = work.now + delay_s
+    progress.asked = OpenSyncRequest(machine, begin, retry_at, delay_s, known)
     if not _is_sent(work, state, progress):
         _send(work, state, progress.asked)
 
@@ -140,7 +142,7 @@ def from_seq(state: Partition, progress: Progress) -> SequenceNumber:
 def answered(progress: Progress) -> None:
     """A request has its reply: the next one is new and does not wait long."""
     progress.asked = None
-    progress.delay_s = 0.0
+    progress.requests = 0
 
 
 def repeat_due(work: Work) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from mqis.protocol.errors import ProtocolError
 from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.wire.rpc.interfaces import (
     KEEP_CONNECTION_ON_ORPHAN,
@@ -30,10 +31,6 @@ class PresentationContext:
     id: int
     interface: Interface
     transfer: SyntaxId
-
-
-class NegotiationError(Exception):
-    """The proposals contradict each other or what was agreed before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +57,11 @@ def negotiate(
     offered = _offered(proposals, interfaces)
     for element in proposals:
         if not element.transfers:
-            raise NegotiationError(f"context {element.context_id} names no transfer syntax")
+            raise ProtocolError(f"context {element.context_id} names no transfer syntax")
         bits = feature_bits(element.transfers[0])
         if bits is not None:
             if features is not None:
-                raise NegotiationError("features are negotiated twice")
+                raise ProtocolError("features are negotiated twice")
             features = bits & FEATURES
             results.append(ContextResult(ContextVerdict.NEGOTIATE_ACK, features))
             continue
@@ -74,7 +71,7 @@ def negotiate(
         interface = _serving(element, interfaces)
         twin = accepted.get(element.context_id)
         if twin is not None and twin.interface is not interface:
-            raise NegotiationError(f"context {element.context_id} is two interfaces")
+            raise ProtocolError(f"context {element.context_id} is two interfaces")
         if interface is None:
             results.append(_rejected(RejectReason.ABSTRACT_SYNTAX_NOT_SUPPORTED))
             continue
@@ -119,10 +116,10 @@ def _preferred(interface: Interface, offered: Collection[SyntaxId]) -> SyntaxId 
 def _check_unchanged(known: PresentationContext, element: ContextElement) -> None:
     """Raises if a context that is proposed again would change."""
     if not known.interface.offers(element.abstract):
-        raise NegotiationError(f"context {known.id} is bound to another interface")
+        raise ProtocolError(f"context {known.id} is bound to another interface")
     chosen = _preferred(known.interface, element.transfers)
     if chosen not in (None, known.transfer):
-        raise NegotiationError(f"context {known.id} is bound with another transfer syntax")
+        raise ProtocolError(f"context {known.id} is bound with another transfer syntax")
 
 
 def _rejected(reason: RejectReason) -> ContextResult:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from mqis.protocol.authentication import NOWHERE, Addresses, AuthLevel, AuthType
+from mqis.protocol.errors import ProtocolError
 from mqis.protocol.rpc.faults import FaultAnswer, FaultStatus, Nak
 from mqis.protocol.rpc.groups import AssociationGroup, Handle, Principal
 from mqis.protocol.rpc.negotiation import (
-    NegotiationError,
     PresentationContext,
     fragment_size,
     negotiate,
@@ -56,7 +56,7 @@ class Binding:
             raise Nak(NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
         try:
             agreed = negotiate(body.contexts, self._endpoint.interfaces, {})
-        except NegotiationError:
+        except ProtocolError:
             raise Nak(NakReason.NOT_SPECIFIED) from None
         if flags & PfcFlags.SUPPORT_HEADER_SIGN:
             self.security.header_signing = True
@@ -86,7 +86,7 @@ class Binding:
             raise FaultAnswer(FaultStatus.ACCESS_DENIED)
         try:
             agreed = negotiate(body.contexts, self._endpoint.interfaces, self.contexts)
-        except NegotiationError:
+        except ProtocolError:
             raise FaultAnswer(FaultStatus.PROTO_ERROR) from None
         contexts = self.contexts | {context.id: context for context in agreed.accepted}
         if len(contexts) > self._endpoint.limits.max_contexts:

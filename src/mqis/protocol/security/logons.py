@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from mqis.protocol.backoff import pause_after
+
 #: An account is under attack after this many times ``per_account`` failures at all addresses.
 _ATTACK = 4
-#: The exponent of a waiting time is capped here, long after ``wait_s`` is the smaller one.
-_MOST_DOUBLINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class _Table:
         count.failures += 1
         excess = count.failures - most
         if excess >= 0:
-            count.until = now + min(self._limits.wait_s, 2.0 ** min(excess, _MOST_DOUBLINGS))
+            count.until = now + pause_after(excess + 1, 1.0, self._limits.wait_s)
         return count
 
     def forget(self, key: str) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TypeVar
 
 from mqis.protocol.budget import HourlyBudget, UsedUp
@@ -21,6 +20,7 @@ from mqis.protocol.directory.ownchange import NotAuthority, OwnChange
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.budgets import Budgets
 from mqis.runtime.changelog import Origin
+from mqis.texts import moment
 from mqis.wire.hresult import HResult
 from mqis.wire.security.sid import Sid
 
@@ -93,8 +93,7 @@ class Spending:
 
 
 def _words(account: Sid, refused: UsedUp, what: str, key: str) -> str:
-    ends = datetime.fromtimestamp(refused.ends, UTC)
     return (
         f"{account} has used {refused.used:,} of the {refused.most:,} {what} that an hour allows "
-        f"(security.{key}); the next hour begins at {ends:%Y-%m-%d %H:%M:%S} UTC"
+        f"(security.{key}); the next hour begins at {moment(refused.ends)}"
     )

@@ -14,12 +14,13 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from mqis.protocol.ldap.errors import LdapConnectionLost, LdapRefused, LdapTimeout
-from mqis.protocol.ldap.urls import LdapUrl, LdapUrlError
+from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapRefused
+from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.ldap.ldap_connection import LdapConnection
 from mqis.runtime.ldap.ldap_logon import bind
-from mqis.runtime.ldap.settings import LdapSettings, TlsError, explain
+from mqis.runtime.ldap.settings import LdapSettings, explain
 from mqis.runtime.reasons import reason_of
+from mqis.wire.errors import MqisError
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.requests import START_TLS, ExtendedRequest
 from mqis.wire.ldap.responses import ExtendedResponse
@@ -44,13 +45,13 @@ async def locate_by_dns(name: str) -> list[LocatedServer]:
     try:
         from dns import asyncresolver, exception  # noqa: PLC0415  an extra
     except ImportError:
-        raise LdapUnreachable(
+        raise LdapConnectionLost(
             f"finding servers under {name} needs the extra mqis[dns]; or name a server in the URL"
         ) from None
     try:
         answer = await asyncresolver.resolve(name, "SRV", lifetime=10.0)
     except exception.DNSException as error:
-        raise LdapUnreachable(f"DNS has no servers under {name}: {error}") from error
+        raise LdapConnectionLost(f"DNS has no servers under {name}: {error}") from error
     return [
         LocatedServer(row.priority, row.weight, str(row.target).rstrip("."), row.port)
         for row in answer
@@ -62,7 +63,7 @@ class DomainControllers:
 
     def __init__(self, settings: LdapSettings, locate: Locator = locate_by_dns) -> None:
         if not settings.servers:
-            raise LdapUrlError("no directory server is given")
+            raise MqisError("no directory server is given")
         self.settings = settings
         self._locate = locate
         self._last: LdapUrl | None = None
@@ -82,7 +83,7 @@ class DomainControllers:
                 continue
             self._last = url
             return connection
-        raise LdapUnreachable("; ".join(failures) or "no directory server was found")
+        raise LdapConnectionLost("; ".join(failures) or "no directory server was found")
 
     async def _candidates(self) -> list[LdapUrl]:
         found: list[LdapUrl] = []
@@ -95,7 +96,7 @@ class DomainControllers:
 
     async def _located(self, url: LdapUrl) -> list[LdapUrl]:
         if not url.domain:
-            raise LdapUrlError(
+            raise MqisError(
                 f"{url}: it names neither a server nor a domain; write ldaps://dc1.corp.example or "
                 "ldaps:///DC=corp,DC=example"
             )
@@ -104,7 +105,7 @@ class DomainControllers:
         rows = [row for row in found if _is_inside(row.host, url.domain)]
         if not rows and found:
             others = ", ".join(sorted(row.host for row in found))[:200]
-            raise LdapUnreachable(
+            raise LdapConnectionLost(
                 f"DNS names servers outside {url.domain} as its domain controllers: {others}; if "
                 "that is right, name one of them in the URL"
             )
@@ -119,10 +120,6 @@ def _is_inside(host: str, domain: str) -> bool:
 
 
 # --- Opening a connection to one server: TCP, TLS, logon; each failure with its reason ------------
-
-
-class LdapUnreachable(LdapConnectionLost):
-    """No connection to a server; nothing was sent."""
 
 
 async def open_connection(url: LdapUrl, settings: LdapSettings) -> LdapConnection:
@@ -140,7 +137,7 @@ async def open_connection(url: LdapUrl, settings: LdapSettings) -> LdapConnectio
             connection.abort()
         if isinstance(error, TimeoutError):
             limit = settings.connect_timeout_s
-            raise LdapUnreachable(f"{url}: no connection within {limit:g} s") from None
+            raise LdapConnectionLost(f"{url}: no connection within {limit:g} s") from None
         raise
     return connection
 
@@ -162,8 +159,8 @@ async def _connect(url: LdapUrl, settings: LdapSettings) -> LdapConnection:
         if isinstance(error, TimeoutError):
             raise
         if url.tls and isinstance(error, ConnectionResetError | ConnectionAbortedError):
-            raise TlsError(f"{url}: the server ends the connection when TLS begins") from error
-        raise LdapUnreachable(f"{url}: no connection: {reason_of(error)}") from error
+            raise LdapError(f"{url}: the server ends the connection when TLS begins") from error
+        raise LdapConnectionLost(f"{url}: no connection: {reason_of(error)}") from error
 
 
 async def _start_tls(connection: LdapConnection, name: str, settings: LdapSettings) -> None:
@@ -176,5 +173,7 @@ async def _start_tls(connection: LdapConnection, name: str, settings: LdapSettin
         await connection.start_tls(settings.tls.context(), name)
     except ssl.SSLError as error:
         raise explain(error, connection.where, name) from error
-    except (ConnectionError, LdapTimeout) as error:
-        raise TlsError(f"{connection.where}: the server ends the connection in StartTLS") from error
+    except (ConnectionError, LdapConnectionLost) as error:
+        raise LdapError(
+            f"{connection.where}: the server ends the connection in StartTLS"
+        ) from error

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 from mqis.protocol.authentication import AuthenticationError
-from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapTimeout, LdapViolation
+from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapViolation
 from mqis.protocol.ldap.ldap_client import LdapClient, SecurityLayer
 from mqis.runtime.reasons import reason_of
 from mqis.wire.errors import WireError
@@ -214,7 +214,7 @@ class LdapConnection(asyncio.Protocol):
             async with asyncio.timeout(timeout_s):
                 yield self._waiting[number]
         except TimeoutError:
-            raise LdapTimeout(f"{self.where}: no answer within {timeout_s:g} s") from None
+            raise LdapConnectionLost(f"{self.where}: no answer within {timeout_s:g} s") from None
         finally:
             self._adjust_reading()
 

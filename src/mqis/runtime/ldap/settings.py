@@ -10,9 +10,9 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 
+from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.ldap.ldap_logon import LdapLogin
-from mqis.wire.errors import MqisError
 from mqis.wire.ldap.messages import MAXIMUM_MESSAGE
 
 # --- TLS towards directory servers: certificate checks, and plain reasons -------------------------
@@ -20,10 +20,6 @@ from mqis.wire.ldap.messages import MAXIMUM_MESSAGE
 #: Numbers of OpenSSL for X509_V_ERR_CERT_HAS_EXPIRED, ..._HOSTNAME_MISMATCH, ..._IP_ADDRESS_...
 _EXPIRED = 10
 _WRONG_NAME = (62, 64)
-
-
-class TlsError(MqisError):
-    """The server's certificate is not acceptable, or the settings for it are wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +40,25 @@ class TlsSettings:
             only_given.load_verify_locations(self.ca_file)
         except (OSError, ssl.SSLError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise TlsError(
+            raise LdapError(
                 f"{self.ca_file}: no certificates can be read from it: {reason}; give a PEM file"
             ) from error
         return only_given
 
 
-def explain(error: ssl.SSLError, where: str, name: str) -> TlsError:
+def explain(error: ssl.SSLError, where: str, name: str) -> LdapError:
     """Says in plain words why TLS failed, and what to do."""
     if not isinstance(error, ssl.SSLCertVerificationError):
         reason = error.reason or str(error)
-        return TlsError(f"{where}: no TLS: {reason}; does the server speak LDAPS on this port?")
+        return LdapError(f"{where}: no TLS: {reason}; does the server speak LDAPS on this port?")
     if error.verify_code == _EXPIRED:
-        return TlsError(f"{where}: the certificate of the server has expired; renew it there")
+        return LdapError(f"{where}: the certificate of the server has expired; renew it there")
     if error.verify_code in _WRONG_NAME:
-        return TlsError(
+        return LdapError(
             f"{where}: the certificate of the server is not for {name}; connect by a name that is "
             "in it, or give that name as the server's name"
         )
-    return TlsError(
+    return LdapError(
         f"{where}: the certificate of the server is not trusted ({error.verify_message}); give the "
         "certificate of the authority that issued it as the CA file"
     )

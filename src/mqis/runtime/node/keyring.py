@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
 from mqis.files import OTHERS, write_whole
-from mqis.runtime.node.signer import MachineKey, SigningKeyError, public_key_in
+from mqis.runtime.node.signer import MachineKey, public_key_in
+from mqis.texts import iso_moment, parse_moment
+from mqis.wire.errors import MqisError
 from mqis.wire.mqds.keys import RsaPublicKey
 from mqis.wire.security.keyinfo import key_id, key_pem
 
@@ -77,12 +78,10 @@ class KeyRing:
                 MachineKey.open(path)
             found = path.stat()
             if found.st_mode & OTHERS:
-                raise SigningKeyError(f"{path}: others may read this private key; chmod 600 {path}")
+                raise MqisError(f"{path}: others may read this private key; chmod 600 {path}")
             return cls._parsed(path, path.read_bytes(), found.st_mtime)
         except OSError as error:
-            raise SigningKeyError(
-                f"{path}: the signing key cannot be read: {error.strerror}"
-            ) from error
+            raise MqisError(f"{path}: the signing key cannot be read: {error.strerror}") from error
 
     @classmethod
     def _parsed(cls, path: Path, data: bytes, written: float) -> KeyRing:
@@ -98,7 +97,7 @@ class KeyRing:
             if len(blocks) > 2 or stage is KeyStage.STEADY:
                 raise ValueError
         except ValueError:
-            raise SigningKeyError(
+            raise MqisError(
                 f"{path}: holds several keys, and not as 'mqis key rotate' writes them; leave the "
                 "one in it that is to sign"
             ) from None
@@ -107,7 +106,7 @@ class KeyRing:
         return cls(signing, made, stage, former=public_key_in(path, second))
 
     def save(self, path: Path) -> None:
-        """Replaces the file, atomically; raises ``SigningKeyError`` if that fails."""
+        """Replaces the file, atomically; raises ``MqisError`` if that fails."""
         text = f"made: {_stamp(self.made)}\n{self.signing.pem()}"
         if self.following is not None:
             text += f"{self.stage.value}:\n{self.following.pem()}"
@@ -116,7 +115,7 @@ class KeyRing:
         try:
             write_whole(path, text)
         except OSError as error:
-            raise SigningKeyError(
+            raise MqisError(
                 f"{path}: the signing key cannot be written: {error.strerror}"
             ) from error
 
@@ -142,13 +141,13 @@ class KeyRing:
 
 
 def _stamp(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return iso_moment(int(at) * 1_000_000, 0)
 
 
 def _time_in(heading: str, otherwise: float) -> float:
     found = _MADE.search(heading)
     try:
-        return otherwise if found is None else datetime.fromisoformat(found[1]).timestamp()
+        return otherwise if found is None else parse_moment(found[1]).timestamp()
     except ValueError:
         return otherwise
 

@@ -29,10 +29,6 @@ KEY_BITS = 1024
 MIN_BITS = 1024
 
 
-class SigningKeyError(MqisError):
-    """The key file cannot be used; the message says why and what to do."""
-
-
 class MachineKey:
     """A private key; ``public`` is published in the directory."""
 
@@ -57,12 +53,10 @@ class MachineKey:
                 key._save(path)
                 return key
             if path.stat().st_mode & 0o077:
-                raise SigningKeyError(f"{path}: others may read this private key; chmod 600 {path}")
+                raise MqisError(f"{path}: others may read this private key; chmod 600 {path}")
             data = path.read_bytes()
         except OSError as error:
-            raise SigningKeyError(
-                f"{path}: the signing key cannot be read: {error.strerror}"
-            ) from error
+            raise MqisError(f"{path}: the signing key cannot be read: {error.strerror}") from error
         return cls.parsed(path, data)
 
     @classmethod
@@ -71,9 +65,9 @@ class MachineKey:
         try:
             private = serialization.load_pem_private_key(data, None)
         except (ValueError, TypeError) as error:
-            raise SigningKeyError(f"{path}: is no private key in PEM without a password") from error
+            raise MqisError(f"{path}: is no private key in PEM without a password") from error
         if not isinstance(private, rsa.RSAPrivateKey) or private.key_size < MIN_BITS:
-            raise SigningKeyError(f"{path}: is no RSA key of {MIN_BITS} bits or more")
+            raise MqisError(f"{path}: is no RSA key of {MIN_BITS} bits or more")
         return cls(private)
 
     @property
@@ -111,7 +105,7 @@ def read_public_key(path: Path) -> RsaPublicKey:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise SigningKeyError(f"{path}: the key cannot be read: {error.strerror}") from error
+        raise MqisError(f"{path}: the key cannot be read: {error.strerror}") from error
     return public_key_in(path, data)
 
 
@@ -123,14 +117,14 @@ def public_key_in(path: Path, data: bytes) -> RsaPublicKey:
         else:
             key = serialization.load_pem_public_key(data)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise SigningKeyError(f"{path}: is no key in PEM without a password") from error
+        raise MqisError(f"{path}: is no key in PEM without a password") from error
     if not isinstance(key, rsa.RSAPublicKey):
-        raise SigningKeyError(f"{path}: is no RSA key")
+        raise MqisError(f"{path}: is no RSA key")
     numbers = key.public_numbers()
     try:
         return RsaPublicKey.of(numbers.n, numbers.e, KeyAlgorithm.CALG_RSA_SIGN)
     except ValueError as error:
-        raise SigningKeyError(f"{path}: cannot be used: {error}") from error
+        raise MqisError(f"{path}: cannot be used: {error}") from error
 
 
 class SignsMessages(Protocol):

@@ -25,6 +25,7 @@ from mqis.protocol.rpc.negotiation import MAX_FRAG
 from mqis.runtime.reasons import reason_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
+from mqis.wire.ndr.stream import NdrError
 from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId
 
 log = logging.getLogger(__name__)
@@ -342,7 +343,7 @@ class RpcClient(asyncio.Protocol):
         except RpcFault as fault:
             self._machine.fault_callback(event.call_id, fault.status)
         except WireError as error:
-            status = int(getattr(error, "status", FaultStatus.BAD_STUB_DATA))
+            status = error.status if isinstance(error, NdrError) else FaultStatus.BAD_STUB_DATA
             self._machine.fault_callback(event.call_id, status)
         except AuthenticationError:
             self._machine.fault_callback(event.call_id, FaultStatus.SEC_PKG_ERROR)

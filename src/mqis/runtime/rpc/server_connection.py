@@ -29,6 +29,7 @@ from mqis.protocol.rpc.server_side import (
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.statistics import TIMED_EVERY, OperationStatistics, Served
 from mqis.wire.errors import WireError
+from mqis.wire.ndr.stream import NdrError
 
 log = logging.getLogger(__name__)
 
@@ -354,7 +355,7 @@ class ServerProtocol(asyncio.Protocol):
         if isinstance(error, RpcFault):
             return error.status
         if isinstance(error, WireError):
-            return int(getattr(error, "status", FaultStatus.BAD_STUB_DATA))
+            return error.status if isinstance(error, NdrError) else FaultStatus.BAD_STUB_DATA
         if not (call.orphaned and isinstance(error, RpcConnectionError)):
             name = call.context.interface.name
             log.error("operation %d of %s failed", call.opnum, name, exc_info=error)

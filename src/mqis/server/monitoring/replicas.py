@@ -14,21 +14,13 @@ from enum import StrEnum
 
 from mqis.protocol.replication.convergence import Contents
 from mqis.protocol.replication.settings import DEFAULTS
+from mqis.texts import agreeing, counted, duration
 
 #: The decimal digits of a number that are shown.
 _DIGITS = 9
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 #: (server, partition) -> when the replica was first seen behind; (server, "") -> first silent.
 Since = dict[tuple[str, str], float]
-
-
-def duration(seconds: float) -> str:
-    """Formats a duration: 12 s, 3 min, 5 h, 2 d."""
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(0.0, seconds):.0f} s"
 
 
 def number_text(digits: str) -> str:
@@ -104,9 +96,9 @@ class Distance:
         """3 changes; 3 changes and a jump of 1,048,576 numbers."""
         parts = []
         if self.changes or not self.jumps:
-            parts.append(f"{self.changes:,} {'change' if self.changes == 1 else 'changes'}")
+            parts.append(counted(self.changes, "change"))
         if self.jumps:
-            word = "a jump" if self.jumps == 1 else f"{self.jumps} jumps"
+            word = agreeing(self.jumps, "a jump", f"{self.jumps} jumps")
             parts.append(f"{word} of {self.skipped:,} numbers")
         return " and ".join(parts)
 

@@ -16,6 +16,7 @@ from mqis.config.nodes import DEFAULT_RUN
 from mqis.findings import Finding, Gravity, Subject, worst
 from mqis.protocol.replication.convergence import Contents
 from mqis.server.monitoring.replicas import Distance, ReplicaStatus, waiting_text
+from mqis.texts import agreeing, some
 
 #: Names or findings that a sentence has; the others are counted.
 _EXAMPLES = 3
@@ -95,13 +96,6 @@ def _counted(findings: Sequence[Finding]) -> str:
     names = list(dict.fromkeys(name for finding in findings for name in finding.names))
     words = _SEVERAL[FindingKind(findings[0].check)]
     return f"{len(names):,} servers {words}: {some(names)}"
-
-
-def some(names: Sequence[str]) -> str:
-    """At most three names, and the number of the others."""
-    more = len(names) - _EXAMPLES
-    shown = ", ".join(names[:_EXAMPLES] if more > 0 else names)
-    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:
@@ -186,7 +180,7 @@ def _good(servers: Sequence[JudgedServer]) -> str:
 def _speaking_for_itself(server: JudgedServer) -> str:
     """The sentence for one server of several: it knows of the others, and does not judge them."""
     many = server.neighbours
-    others = "the server" if many == 1 else f"the {many:,} servers"
+    others = agreeing(many, "the server", f"the {many:,} servers")
     return (
         f"{server.name} speaks for itself: no fault is known here; 'mqis status' compares it with "
         f"{others} that it replicates with"
@@ -203,7 +197,7 @@ def _absent(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
         if server.absence is not None:
             found.setdefault(server.absence, []).append(server.name)
     for absence, names in found.items():
-        words = absence.several if len(names) > 1 else absence.one
+        words = agreeing(len(names), absence.one, absence.several)
         todo = "'mqis doctor' says why a server does not run; its log has the details"
         text = f"{some(names)}{words}"
         yield _finding(absence.gravity, FindingKind.SERVER, tuple(names), text, todo)

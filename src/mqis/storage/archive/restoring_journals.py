@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqis.files import flush, flush_directory
+from mqis.files import flush, whole_directory
 from mqis.places import Place, listed, open_at
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal.checking import JournalCheck, check_journal
 from mqis.storage.journal.journal_files import explained, segments
 from mqis.storage.journal.journal_reader import Segment
+from mqis.texts import counted
 from mqis.wire.mqds.keys import RsaPublicKey
 
 _FILE = re.compile(r"segment-\d{10}\.mqj|snapshot-\d{20}\.jsonl")
@@ -63,27 +64,14 @@ def restore_journal(
     """Fetches a journal into a new directory; leaves nothing if a file is not what it should be."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise StorageError(f"{directory}: is not empty; give a new directory")
-    aside = directory.with_name(f"{directory.name}.restoring")
-    with explained(aside):
-        shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed
-        aside.mkdir(parents=True, mode=0o700)
-    try:
-        fetch_journal(journal, aside)
-        check = check_journal(aside, keys)
+    with explained(directory), whole_directory(directory) as draft:
+        fetch_journal(journal, draft)
+        check = check_journal(draft, keys)
         if check.faults:
             raise StorageError(
-                f"{journal.place}: {check.faults[0]} ({len(check.faults)} faults); nothing is "
-                "restored: 'mqis journal check' lists all"
+                f"{journal.place}: {check.faults[0]} ({counted(len(check.faults), 'fault')}); "
+                "nothing is restored: 'mqis journal check' lists all"
             )
-        with explained(directory):
-            flush_directory(aside)
-            if directory.exists():
-                directory.rmdir()
-            aside.rename(directory)
-            flush_directory(directory.parent)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
     return check
 
 

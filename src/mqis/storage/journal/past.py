@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +23,7 @@ from mqis.protocol.journal.numbers import ChangeNumbers
 from mqis.storage.journal.journal_files import explained, segments, snapshots
 from mqis.storage.journal.journal_reader import Segment, records
 from mqis.storage.memory_store import MemoryStore
+from mqis.texts import iso_moment, microseconds, parse_moment
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, Whole
 
@@ -48,14 +48,13 @@ class PastMoment:
         if re.fullmatch(r"\d{1,19}", text):
             return cls(text, lsn=int(text))
         try:
-            moment = datetime.fromisoformat(text)
+            moment = parse_moment(text)
         except ValueError:
             raise StorageError(
                 f"{text!r} is no moment: write a time (2024-03-05T12:00, in UTC if it names no "
                 "zone) or the number of a record ('mqis journal tail' shows both)"
             ) from None
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return cls(text, time_us=int(aware.timestamp() * 1_000_000))
+        return cls(text, time_us=microseconds(moment))
 
     def includes(self, lsn: int, record: JournalRecord) -> bool:
         if self.lsn is not None:
@@ -198,5 +197,4 @@ def _numbered(directory: Path, after: int, waiting: Sequence[Numbered]) -> Itera
 
 
 def _time(entry: Whole) -> str:
-    moment = datetime.fromtimestamp(entry.record.time_us / 1_000_000, tz=UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return iso_moment(entry.record.time_us, 0)

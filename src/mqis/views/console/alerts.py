@@ -22,7 +22,7 @@ from mqis.files import write_whole
 from mqis.findings import Gravity
 from mqis.server.monitoring.alerting import AlertRule, alert_rules
 from mqis.server.monitoring.verdict import FindingKind
-from mqis.views.console.servers import bytes_text
+from mqis.texts import duration, size, some
 
 #: The file in the run directory that keeps alerts while the console does not run.
 FILE = "console-alerts.json"
@@ -124,7 +124,7 @@ class AlertLog:
                 grown = self._grown(server, counter, window_s, status.taken)
                 held = len(server.replicas) if name in _FOR_EACH_PARTITION else 1
                 if grown > most * max(1, held):
-                    text = f"{counter.replace('_', ' ')}: {grown:,.0f} within {window_s // 60} min"
+                    text = f"{counter.replace('_', ' ')}: {grown:,.0f} within {duration(window_s)}"
                     yield name, server.name, text
 
     def _grown(self, server: MemberStatus, counter: str, window_s: int, now: float) -> float:
@@ -209,7 +209,7 @@ def _disk(least: int, most: int) -> Watch:
         for server in status.servers:
             low = {place: f for place, f in server.disk_free.items() if least <= f < most}
             if low:
-                texts = (f"{bytes_text(free)} left for its {place}" for place, free in low.items())
+                texts = (f"{size(free)} left for its {place}" for place, free in low.items())
                 yield server.name, ", ".join(texts)
 
     return watch
@@ -234,8 +234,7 @@ def _two_authorities(status: EnterpriseStatus) -> Iterable[Fault]:
 def _no_authority(status: EnterpriseStatus) -> Iterable[Fault]:
     missing = [name for name, owners in _authorities(status).items() if not owners]
     if missing:
-        more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
-        yield "", f"no authority is up for {', '.join(missing[:3])}{more}"
+        yield "", f"no authority is up for {some(missing)}"
 
 
 #: The rule compares with the numbers of ten minutes ago.

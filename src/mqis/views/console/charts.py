@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from math import ceil, isnan, log10, nan
+from math import ceil, isnan
 
-from mqis.enterprise.status import duration
+from mqis.pages.charts import area_of, path_of, round_steps
+from mqis.texts import clock, duration
 from mqis.views.console.samples import Measure, StatusSample
 from mqis.views.console.tones import LONG_S, Tone
 
@@ -107,7 +107,9 @@ class _Axis:
 
     def chart(self, measure: Measure, curve: Sequence[Point]) -> StatusChart:
         known = [point for point in curve if not isnan(point.value)]
-        top = _round_up(max((point.value for point in known), default=0.0))
+        top = round_steps(
+            max((point.value for point in known), default=0.0), parts=1, steps=(1, 2, 5)
+        )[-1]
         pieces = [self._drawn(piece, top) for piece in _pieces(curve, self.every_s)]
         title, unit = _TITLES[measure]
         last = curve[-1]
@@ -118,13 +120,13 @@ class _Axis:
             "" if isnan(last.value) else unit,
             _tone(measure, curve),
             self._text(measure, curve, known),
-            " ".join(_line(piece) for piece in pieces),
-            " ".join(_area(piece) for piece in pieces if len(piece) > 1),
-            "" if isnan(last.value) else _line([self._place(last, top)]) + "h0",
+            " ".join(path_of(piece) for piece in pieces),
+            " ".join(area_of(piece, HEIGHT) for piece in pieces if len(piece) > 1),
+            "" if isnan(last.value) else path_of([self._place(last, top)]) + "h0",
             tuple((self._x(a), max(2.0, self._x(b) - self._x(a))) for a, b in self.outages),
             number_text(top),
-            _clock(self.begin),
-            _clock(self.end),
+            clock(self.begin),
+            clock(self.end),
         )
 
     def _text(self, measure: Measure, curve: Sequence[Point], known: Sequence[Point]) -> str:
@@ -137,7 +139,7 @@ class _Axis:
         sentence += f" ({last.server})" if last.server and last.value else ""
         if not peak.value:
             return f"{sentence}; never more {self.period}."
-        at = f"{_clock(peak.time)} UTC" + (f" ({peak.server})" if peak.server else "")
+        at = clock(peak.time) + (f" ({peak.server})" if peak.server else "")
         return f"{sentence}; at most {number_text(peak.value)} {self.period}, at {at}."
 
     def _x(self, time: float) -> float:
@@ -178,14 +180,6 @@ def _spans(times: Sequence[tuple[float, bool]], every_s: float) -> Iterator[tupl
         yield begin, end
 
 
-def _line(piece: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in piece)
-
-
-def _area(piece: Sequence[tuple[float, float]]) -> str:
-    return f"{_line(piece)}L{piece[-1][0]:g} {HEIGHT}L{piece[0][0]:g} {HEIGHT}Z"
-
-
 def _tone(measure: Measure, curve: Sequence[Point]) -> Tone:
     """Amber for a replica that is behind; red if it stays so, amber if messages wait as long."""
     now = curve[-1].value
@@ -202,7 +196,7 @@ def _rows(curves: dict[Measure, list[Point]]) -> Iterator[tuple[str, ...]]:
     """Some of the values as a table; a row in every twelfth part of the time."""
     points = list(zip(*curves.values(), strict=True))[::-1]
     for row in points[:: max(1, ceil(len(points) / _ROWS))]:
-        yield _clock(row[0].time), *(number_text(point.value) for point in row)
+        yield clock(row[0].time), *(number_text(point.value) for point in row)
 
 
 def number_text(value: float) -> str:
@@ -212,15 +206,3 @@ def number_text(value: float) -> str:
     if value >= 10 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 0.1 else f"{value:.2f}"
-
-
-def _round_up(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20 and so on, as the top of an axis; 1 for 0."""
-    if value <= 0 or isnan(value):
-        return 1.0
-    power = 10.0 ** ceil(log10(value) - 1)
-    return next((power * step for step in (1, 2, 5, 10) if power * step >= value), nan)
-
-
-def _clock(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).strftime("%H:%M:%S")

@@ -12,11 +12,12 @@ from typing import Any
 from mqis.protocol.directory.object_sources import as_guid
 from mqis.storage.journal.journal_files import segments
 from mqis.storage.journal.journal_reader import Segment, first_lsn
+from mqis.texts import iso_moment
 from mqis.views.console.journal_sight import Judge, Sight, WholeRecords, as_seen, see_everything
 from mqis.views.console.messages import SegmentMessages, title
 from mqis.views.console.places import PlacesError
 from mqis.views.console.recordednames import NAMELESS, NamedObject, RecordedNames
-from mqis.views.presentation.records import everything, moment, record_summary
+from mqis.views.presentation.records import everything, record_summary
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole
 from mqis.wire.journal.headers import about, lsn_at, matching
@@ -249,7 +250,7 @@ class _Search:
 def _line(lsn: int, record: JournalRecord, sight: Sight, names: RecordedNames) -> JournalLine:
     return JournalLine(
         lsn,
-        moment(record.time_us),
+        iso_moment(record.time_us),
         record.kind.name.lower(),
         record.state.name.lower(),
         title(record),

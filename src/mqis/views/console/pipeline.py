@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mqis.places.pipeline_tables import current_version, table_names, table_versions
+from mqis.texts import moment
 from mqis.wire.guid import Guid
 
 REPORT = "report.html"
@@ -75,7 +75,7 @@ def pipeline_page(directory: Path) -> PipelinePage:
         str(directory),
         tables,
         report.is_file(),
-        _moment(report.stat().st_mtime) if report.is_file() else "",
+        moment(report.stat().st_mtime) if report.is_file() else "",
         readable,
         divergence,
         hygiene,
@@ -162,7 +162,7 @@ def _tables(directory: Path) -> Iterator[PipelineTable]:
             name,
             current.name,
             len(table_versions(directory, name)),
-            _moment(current.stat().st_mtime),
+            moment(current.stat().st_mtime),
             len(files),
             sum(path.stat().st_size for path in files),
             _count(directory, name),
@@ -171,10 +171,6 @@ def _tables(directory: Path) -> Iterator[PipelineTable]:
 
 def _files(place: Path) -> list[Path]:
     return sorted(p for p in place.rglob("*.parquet") if p.is_file() and not p.is_symlink())
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 # --- contents of tables ---------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from mqis.enterprise.status import (
     ReplicaStatus,
 )
 from mqis.server.monitoring.status import NeighbourStatus
-from mqis.server.monitoring.verdict import some
+from mqis.texts import some
 from mqis.views.console.paging import PagedRows, mentions, paged
 from mqis.views.console.tones import Tone, tone_of_neighbour, tone_of_replica
 

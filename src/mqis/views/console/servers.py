@@ -12,9 +12,9 @@ from mqis.enterprise.status import (
     MemberState,
     MemberStatus,
     ReplicaStatus,
-    duration,
 )
 from mqis.findings import Finding
+from mqis.texts import duration, size
 from mqis.views.console.paging import PagedRows, mentions, paged
 from mqis.views.console.places import PlacesError
 from mqis.views.console.replication import NeighbourRow, neighbours_of
@@ -25,7 +25,6 @@ from mqis.views.tracing.serverlog import LogLine, last_lines
 MOST_SHOWN = 20
 #: The lines of the log on the page of a server.
 LOG_LINES = 40
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def server_page(
 def facts_of(member: MemberStatus, now: float) -> list[tuple[str, str]]:
     """The facts about a server with their names; those that are not known are left out."""
     since = "" if member.since is None else duration(now - member.since)
-    free = (f"{bytes_text(free)} ({place})" for place, free in sorted(member.disk_free.items()))
+    free = (f"{size(free)} ({place})" for place, free in sorted(member.disk_free.items()))
     connections = member.counters.get("connections")
     found = [
         ("role", member.role.upper() if member.role.islower() else member.role),
@@ -100,22 +99,13 @@ def facts_of(member: MemberStatus, now: float) -> list[tuple[str, str]]:
         ("version", member.version),
         ("process", "" if member.pid is None else str(member.pid)),
         ("restarts", str(member.restarts)),
-        ("memory", bytes_text(member.memory_bytes) if member.memory_bytes else ""),
+        ("memory", size(member.memory_bytes) if member.memory_bytes else ""),
         ("disk left", ", ".join(free)),
         ("sessions with servers", f"{member.connected} of {member.neighbours}"),
         ("messages waiting", f"{member.queued:,}"),
         ("connections of clients", "" if connections is None else f"{connections:,.0f}"),
     ]
     return [(word, value) for word, value in found if value]
-
-
-def bytes_text(number: float) -> str:
-    """512 B, 3.4 MiB, 12 GiB."""
-    for size, unit in _UNITS:
-        if number >= size:
-            amount = number / size
-            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:,.0f} {unit}"
-    return f"{number:.0f} B"
 
 
 def log_of(path: Path | None, name: str) -> tuple[LogLine, ...]:

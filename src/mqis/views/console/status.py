@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqis.enterprise.collect import Collector
-from mqis.enterprise.status import EnterpriseStatus, MemberStatus, duration, number_text
+from mqis.enterprise.status import EnterpriseStatus, MemberStatus, number_text
 from mqis.views.console.open_stores import OpenStores
 from mqis.views.console.places import Places
 from mqis.views.console.replication import MOST_COLUMNS
@@ -18,7 +18,6 @@ __all__ = [
     "EnterpriseStatus",
     "collector_of",
     "counters",
-    "duration",
     "number_text",
 ]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from http import HTTPStatus
 
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.undeletion.messages import UndeleteEntry, UndeleteRequest, Verb
@@ -21,7 +22,8 @@ from mqis.views.deletion.undelete_steps import (
     forget_plan,
     make_plan,
 )
-from mqis.views.presentation.periods import PeriodError, parse_period
+from mqis.views.presentation.periods import parse_period
+from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -33,10 +35,6 @@ MOST_AT_ONCE = 1_000
 #: Seconds for the servers of a deleted site to send its objects, and for a search.
 WAIT_S = 15.0
 SEARCH_S = 45.0
-
-
-class NotDeleted(FormError):
-    """The journal has no deleted object of that name."""
 
 
 class SeenOtherwise(DirectoryError):
@@ -69,7 +67,7 @@ def request_of(given: Mapping[str, str]) -> UndeleteRequest:
     kind, at = given.get("type", ""), given.get("at", "")
     try:
         since_us, until_us = parse_period(at) if at else (None, None)
-    except PeriodError as error:
+    except MqisError as error:
         raise FormError({"at": str(error)}) from None
     try:
         label = ObjectType.parse(kind).label if kind else ""
@@ -88,7 +86,7 @@ def find(server: Undeleting, request: UndeleteRequest) -> UndeletePage:
     except DirectoryError as error:
         if error.hresult != HResult.MQDS_OBJECT_NOT_FOUND:
             raise
-        raise NotDeleted({"": error.detail}) from error
+        raise FormError({"": error.detail}, HTTPStatus.NOT_FOUND) from error
     forget_plan(server, plan)
     return UndeletePage(plan)
 

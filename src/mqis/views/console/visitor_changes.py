@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Protocol
 
 from mqis.protocol.directory.object_sources import Source
@@ -42,9 +43,12 @@ _ABOUT_VALUE = frozenset(
 class FormError(PropertyError):
     """Fields of a form are wrong; ``problems`` has an explanation for each, by its name."""
 
-    def __init__(self, problems: Mapping[str, str]) -> None:
+    def __init__(
+        self, problems: Mapping[str, str], status: HTTPStatus = HTTPStatus.BAD_REQUEST
+    ) -> None:
         super().__init__("; ".join(problems.values()))
         self.problems = dict(problems)
+        self.status = status
 
 
 def problems_of(error: MqisError) -> dict[str, str]:

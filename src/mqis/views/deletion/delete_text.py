@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mqis.texts import and_more, counted
 from mqis.views.deletion.plan import DeletePlan, Dependent, counts
 
 #: The most names in a sentence, and in the list of a page.
@@ -12,17 +13,14 @@ MOST_NAMES = 10
 
 def amounts(dependents: Sequence[Dependent]) -> str:
     """The numbers of objects in words: "3 machines, 12 queues"."""
-    return ", ".join(
-        f"{number} {label}" if number == 1 else f"{number} {label}s"
-        for label, number in counts(dependents).items()
-    )
+    return ", ".join(counted(number, label) for label, number in counts(dependents).items())
 
 
 def names(dependents: Sequence[Dependent], most: int = MOST_NAMES) -> list[str]:
     """A line for each of the first dependents, and one for the rest."""
     lines = [_line(dependent) for dependent in dependents[:most]]
     rest = len(dependents) - most
-    return [*lines, f"and {rest} more"] if rest > 0 else lines
+    return [*lines, and_more(rest)] if rest > 0 else lines
 
 
 def _line(dependent: Dependent) -> str:
@@ -40,9 +38,8 @@ def sections(plan: DeletePlan) -> Iterator[tuple[str, list[str]]]:
     if plan.along:
         yield f"{amounts(plan.along)} will go with it at every server", names(plan.along)
     if plan.servers:
-        number = len(plan.servers)
-        noun = "directory server" if number == 1 else "directory servers"
-        yield f"{number} {noun} will be expelled", list(plan.servers)
+        number = counted(len(plan.servers), "directory server")
+        yield f"{number} will be expelled", list(plan.servers)
     if plan.left:
         yield f"{amounts(plan.left)} will stay without it", names(plan.left)
 

@@ -10,7 +10,7 @@ from mqis.config.sections import Config
 from mqis.findings import Area, Finding
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
-from mqis.server.directory_server import ServeError, find_place
+from mqis.server.directory_server import find_place
 from mqis.server.pass_through import open_directory
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -41,7 +41,7 @@ def _connection(config: Config, store: ActiveDirectoryStore) -> Iterator[Finding
         place = find_place(config, store)
         with store.read() as view:
             machines, queues = (view.count(t) for t in (ObjectType.MACHINE, ObjectType.QUEUE))
-    except (ConfigError, ServeError, DirectoryError) as error:
+    except (ConfigError, DirectoryError) as error:
         yield _DIRECTORY.error(str(error), "set server.name or server.site")
         return
     yield _DIRECTORY.ok(

@@ -10,6 +10,7 @@ from mqis.places import PlaceError, listed, parse_place
 from mqis.protocol.errors import StorageError
 from mqis.storage.archive import Archiver
 from mqis.storage.journal.checking import server_id_of
+from mqis.texts import counted, duration
 from mqis.views.doctor.patient import Patient
 
 _ARCHIVE = Area("archive")
@@ -43,9 +44,10 @@ def check(patient: Patient) -> Iterator[Finding]:
         yield _ARCHIVE.error(str(error), "check owner and mode of the journal's directory")
         return
     status = archiver.status()
+    waiting = counted(status.waiting, "file waits", "files wait")
     if status.lag_s > _LATE_S:
         todo = "see the server's log; 'mqis journal archive' archives at once"
-        late = f"{status.waiting} files wait, the oldest for {status.lag_s / 3600:,.1f} hours"
+        late = f"{waiting}, the oldest for {duration(status.lag_s)}"
         yield _ARCHIVE.warning(f"{place}: {late}", todo)
     else:
-        yield _ARCHIVE.ok(f"{place}: can be reached, {status.waiting} files wait")
+        yield _ARCHIVE.ok(f"{place}: can be reached, {waiting}")

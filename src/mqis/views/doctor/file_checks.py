@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
+from mqis.config.file import ConfigError
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import file_of
 from mqis.files import is_open_to_others
 from mqis.findings import Area, Finding
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.runtime.node.signer import MachineKey, SigningKeyError
-from mqis.server.accounts import AccountsError, AccountsFile
+from mqis.runtime.node.signer import MachineKey
+from mqis.server.accounts import AccountsFile
 from mqis.views.doctor.patient import Patient
+from mqis.wire.errors import MqisError
 from mqis.wire.security.sid import EVERYONE
 
 _ANY = Area("configuration")
@@ -38,7 +40,7 @@ def _accounts(config: Config) -> Iterator[Finding]:
         return
     try:
         accounts = AccountsFile(path).accounts()
-    except AccountsError as error:
+    except ConfigError as error:
         yield _ANY.error(str(error), "repair it; until then no user can log on")
         return
     administrators = set(config.security.administrators)
@@ -64,7 +66,7 @@ def _key(config: Config) -> Iterator[Finding]:
         return
     try:
         MachineKey.open(path, create=False)
-    except SigningKeyError as error:
+    except MqisError as error:
         yield _ANY.error(str(error), "the server does not start without it")
     else:
         yield _ANY.ok(f"{path}: a signing key, not readable by other users")

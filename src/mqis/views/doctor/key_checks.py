@@ -10,9 +10,10 @@ from mqis.protocol.ports import Store
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.replication.server_identity import Server
 from mqis.runtime.node.members import Members
-from mqis.runtime.node.signer import MachineKey, SigningKeyError
+from mqis.runtime.node.signer import MachineKey
 from mqis.server.identity import seeds_of
 from mqis.views.doctor.patient import KnownNeighbour, Patient
+from mqis.wire.errors import MqisError
 
 _KEYS = Area("keys")
 
@@ -44,7 +45,7 @@ def _own(patient: Patient, members: Members, me: Server) -> Iterator[Finding]:
     path = Path(patient.config.replication.key)
     try:
         own = MachineKey.open(path, create=False).public
-    except SigningKeyError:
+    except MqisError:
         return  # reported under configuration
     known = {(key.modulus, key.exponent) for key in members.keys_of(me.id)}
     if (own.modulus, own.exponent) in known:

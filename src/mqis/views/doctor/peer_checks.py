@@ -17,6 +17,7 @@ from mqis.runtime.reasons import reason_of
 from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.server.hosts import HostResolver
+from mqis.texts import duration
 from mqis.views.doctor.patient import KnownNeighbour, Patient
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -120,7 +121,7 @@ async def _directory(patient: Patient, other: KnownNeighbour, host: str) -> list
 
 def _clock(other: KnownNeighbour, apart: float) -> Finding:
     side = "ahead of" if apart > 0 else "behind"
-    what = f"the clock of {other.name} is {abs(apart):.1f} s {side} this one"
+    what = f"the clock of {other.name} is {duration(abs(apart))} {side} this one"
     if abs(apart) > _FAR_APART_S:
         return _CLOCK.error(what, "set both by NTP; Kerberos fails beyond five minutes")
     if abs(apart) > _APART_S:

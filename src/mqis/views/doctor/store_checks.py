@@ -19,6 +19,7 @@ from mqis.storage.journal.belonging import belonging_fault
 from mqis.storage.journal.checking import StoreEnd, check_journal, server_id_of
 from mqis.storage.journal.journal_files import segments, snapshots
 from mqis.storage.schema import VERSION
+from mqis.texts import counted, duration, size
 from mqis.views.doctor.patient import Patient
 
 _STORE, _JOURNAL, _CLOCK = Area("store"), Area("journal"), Area("clock")
@@ -67,7 +68,7 @@ def _content(store: Store) -> Iterator[Finding]:
 
 def _room(area: Area, directory: Path) -> Finding:
     free = shutil.disk_usage(directory).free
-    what = f"{free // _MB:,} MB free at {directory}"
+    what = f"{size(free)} free at {directory}"
     if free < _NONE:
         return area.error(what, "free some space: without it, no change can be made")
     if free < _LITTLE:
@@ -77,19 +78,17 @@ def _room(area: Area, directory: Path) -> Finding:
 
 def _log(path: Path) -> Iterator[Finding]:
     wal = path.with_name(f"{path.name}-wal")
-    size = wal.stat().st_size if wal.exists() else 0
-    if size > _LARGE_WAL:
+    length = wal.stat().st_size if wal.exists() else 0
+    if length > _LARGE_WAL:
         todo = "a process keeps a read transaction open; restart the server"
-        yield _STORE.warning(
-            f"{wal}: {size // _MB:,} MB were never checkpointed into the store", todo
-        )
+        yield _STORE.warning(f"{wal}: {size(length)} were never checkpointed into the store", todo)
 
 
 def _time(path: Path) -> Iterator[Finding]:
     ahead = path.stat().st_mtime - time.time()
     if ahead > _AHEAD_S:
         todo = "set the clock (NTP); times of changes come from it"
-        yield _CLOCK.error(f"{path} was written {ahead:.0f} s from now", todo)
+        yield _CLOCK.error(f"{path} was written {duration(ahead)} from now", todo)
 
 
 def _journal_faults(patient: Patient, directory: Path) -> tuple[Finding, ...]:
@@ -121,7 +120,7 @@ def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
         yield from _belonging(patient, directory)
         faults = _journal_faults(patient, directory)
         files = segments(directory).values()
-        size = sum(path.stat().st_size for path in files)
+        length = sum(path.stat().st_size for path in files)
         kept = len(snapshots(directory))
     except (StorageError, OSError) as error:
         yield _JOURNAL.error(str(error), "check owner and mode of the directory")
@@ -131,12 +130,12 @@ def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
     if serious:
         check = f"mqis journal check {directory} --config {patient.file}"
         todo = f"'{check}' lists all; what is damaged cannot be repaired"
-        yield _JOURNAL.error(f"{directory}: {serious[0]} ({len(serious)} faults)", todo)
+        yield _JOURNAL.error(f"{directory}: {serious[0]} ({counted(len(serious), 'fault')})", todo)
     else:
-        yield _JOURNAL.ok(f"{directory}: intact, {size // _MB:,} MB, {kept} snapshots")
-    if size > _LARGE_JOURNAL:
+        yield _JOURNAL.ok(f"{directory}: intact, {size(length)}, {counted(kept, 'snapshot')}")
+    if length > _LARGE_JOURNAL:
         todo = "limit it with replication.keep_snapshots (docs/journal.md)"
-        yield _JOURNAL.warning(f"{directory}: {size // _MB:,} MB", todo)
+        yield _JOURNAL.warning(f"{directory}: {size(length)}", todo)
     yield _room(_JOURNAL, directory)
     if patient.store is not None:
         with patient.store.read() as view:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from mqis.texts import microseconds
 from mqis.wire.errors import MqisError
 
 #: Formats from coarse to fine, and the length of the period that each names.
@@ -14,11 +15,6 @@ _FORMATS = (
     ("%Y-%m-%dT%H:%M:%S", timedelta(seconds=1)),
     ("%Y-%m-%dT%H:%M:%S.%f", timedelta(microseconds=1)),
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class PeriodError(MqisError):
-    """A text that is no period."""
 
 
 def parse_period(text: str) -> tuple[int | None, int | None]:
@@ -35,7 +31,7 @@ def parse_period(text: str) -> tuple[int | None, int | None]:
     since = _bounds(first)[0] if first.strip() else None
     until = _bounds(last)[1] if last.strip() else None
     if since is not None and until is not None and since >= until:
-        raise PeriodError(f"{text!r} ends before it begins")
+        raise MqisError(f"{text!r} ends before it begins")
     return since, until
 
 
@@ -44,17 +40,13 @@ def _bounds(text: str) -> tuple[int, int]:
     for form, length in _FORMATS:
         try:
             moment = datetime.strptime(written, form).replace(tzinfo=UTC)
-            return _microseconds(moment), _microseconds(moment + length)
+            return microseconds(moment), microseconds(moment + length)
         except (ValueError, OverflowError):
             continue
     raise _wrong(text)
 
 
-def _microseconds(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def _wrong(text: str) -> PeriodError:
-    return PeriodError(
+def _wrong(text: str) -> MqisError:
+    return MqisError(
         f"{text!r} is no time: write 2026-03-01, 2026-03-01T14:05, FROM..TO or FROM.. (UTC)"
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from mqis.protocol.directory.object_sources import ReferenceNames
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.types.property_words import own_word, property_word
 from mqis.protocol.directory.types.row_columns import UNLIMITED, ValueMeaning
+from mqis.texts import parse_moment
 from mqis.views.presentation.rendering import REFERENCES, WORDS, meaning_of
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
@@ -182,8 +182,7 @@ def _integer(propid: PropId, text: str) -> int:
     if meaning is ValueMeaning.QUOTA and text.lower() == "unlimited":
         return UNLIMITED
     if meaning is ValueMeaning.TIME and "-" in text:
-        moment = datetime.fromisoformat(text)
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+        return int(parse_moment(text).timestamp())
     try:
         return int(text, 0)
     except ValueError:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
+from mqis.texts import iso_moment
 from mqis.views.presentation.plain import as_json
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -12,8 +11,6 @@ from mqis.wire.journal.record import decode_body
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqdsrp.change import Command
 from mqis.wire.mqdsrp.describing import operation_name
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def what(record: JournalRecord) -> str:
@@ -34,15 +31,6 @@ def _command_name(value: int) -> str:
         return f"command {value}"
 
 
-def moment(time_us: int) -> str:
-    """Formats a time in UTC, to the microsecond."""
-    try:
-        when = _EPOCH + timedelta(microseconds=time_us)
-    except OverflowError:
-        return f"{time_us} us"
-    return when.strftime("%Y-%m-%dT%H:%M:%S.%f")
-
-
 def record_summary(entry: Whole | Corrupt) -> dict[str, object]:
     """A record as plain values, without its body."""
     if isinstance(entry, Corrupt):
@@ -50,7 +38,7 @@ def record_summary(entry: Whole | Corrupt) -> dict[str, object]:
     record = entry.record
     return {
         "lsn": entry.lsn,
-        "time": f"{moment(record.time_us)}Z",
+        "time": iso_moment(record.time_us),
         "time_us": record.time_us,
         "kind": record.kind.name.lower(),
         "state": record.state.name.lower(),

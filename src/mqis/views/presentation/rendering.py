@@ -7,13 +7,13 @@ the other direction too (``properties.parse_value``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 
 from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.object_sources import ReferenceNames
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.property_words import NUMBER_WORDS
 from mqis.protocol.directory.types.row_columns import UNLIMITED, ValueMeaning
+from mqis.texts import iso_moment
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.certificates import UserSignCerts
@@ -66,7 +66,7 @@ def _element(value: int | str | Guid | PropVariant) -> PropVariant:
 def _number(propid: int, value: int) -> str:
     meaning = meaning_of(propid)
     if meaning is ValueMeaning.TIME:
-        return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return iso_moment(value * 1_000_000, 0)
     if meaning is ValueMeaning.QUOTA and value == UNLIMITED:
         return "unlimited"
     if meaning is ValueMeaning.SERVICE:

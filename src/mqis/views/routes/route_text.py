@@ -14,6 +14,7 @@ from mqis.protocol.routing.explain import (
     ObjectNames,
 )
 from mqis.protocol.routing.snapshot import Snapshot
+from mqis.texts import counted
 from mqis.wire.guid import Guid
 
 #: A text, and its style if it has one.
@@ -28,7 +29,7 @@ def title(found: Explanation, names: ObjectNames) -> str:
     """The title of a route: its ends, hops and cost."""
     ends = f"{names.machine(found.source)} to {names.machine(found.destination)}"
     hops = _hops(found)
-    text = f"{ends}: {hops} hop{'' if hops == 1 else 's'}, cost {found.cost}"
+    text = f"{ends}: {counted(hops, 'hop')}, cost {found.cost}"
     return text if found.breakage is None else f"{ends}: no route"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from mqis.protocol.routing.explain import ObjectNames
 from mqis.protocol.routing.snapshot import Snapshot
+from mqis.texts import and_more
 from mqis.wire.guid import Guid
 
 #: The most characters of a name in the picture, and the most machines of a site.
@@ -25,7 +26,7 @@ def captions_of(snapshot: Snapshot, roles: Mapping[Guid, str]) -> dict[Guid, tup
         listed = [*gates, *(s for s in lives.get(site, ()) if s not in gates)]
         lines = [_resident(machine, machine in gates, roles, names) for machine in listed]
         if len(lines) > _MOST_LINES:
-            lines[_MOST_LINES:] = [f"and {len(lines) - _MOST_LINES} more"]
+            lines[_MOST_LINES:] = [and_more(len(lines) - _MOST_LINES)]
         found[site] = (caption_of(names.site(site)), *(lines if gates else [*lines, "no gate"]))
     return found
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import StorageError
 from mqis.protocol.replication.outgoing_changes import parse_change_id, parse_request_id
 from mqis.storage.journal.journal_reader import records
+from mqis.texts import parse_moment
 from mqis.views.presentation.records import what
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
@@ -281,5 +281,5 @@ def _line(time: str, event: str, details: dict[str, Any]) -> ChangeLine:
     if isinstance(changes, str):
         changes = changes.split(",")
     request = details.pop("request", None)
-    moment = datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+    moment = parse_moment(time).timestamp()
     return ChangeLine(moment, event, tuple(map(str, changes)), request, details)

@@ -7,8 +7,6 @@ from time import time
 from starlette.responses import Response
 
 from mqis.views.console.paging import mentions, paged
-from mqis.views.console.status import duration
-from mqis.views.presentation.records import moment
 from mqis.web.page_requests import PageRequest
 
 
@@ -25,6 +23,4 @@ def show(request: PageRequest) -> Response:
         ended=paged(ended, request.number("page", 1), 50),
         q=text,
         now=time(),
-        moment=lambda seconds: moment(int(seconds * 1_000_000))[:19],
-        duration=duration,
     )

@@ -8,14 +8,17 @@ from math import ceil
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from mqis.client.servers import LogonRefusedError
 from mqis.config.logs import details
 from mqis.runtime.peers import source_of
+from mqis.texts import duration
 from mqis.views.console.places import ServerPlace
-from mqis.views.console.shown_errors import MqisError, fault_of
+from mqis.views.console.shown_errors import fault_of
 from mqis.web.console import Console
 from mqis.web.page_requests import console_of, form_of
 from mqis.web.token_admission import peer_of
-from mqis.web.visitor_connection import LogonError, log_on
+from mqis.web.visitor_connection import log_on
+from mqis.wire.errors import MqisError
 
 audit = logging.getLogger("mqis.audit")
 
@@ -47,7 +50,7 @@ async def log_in(request: Request) -> Response:
     wait_s = console.by_address.wait_s(source) or console.by_name.wait_s(key)
     if wait_s:
         audit.warning("console: too many logins", extra=details(user=name, peer=peer))
-        text = f"Too many attempts: wait {ceil(wait_s)} seconds and try again."
+        text = f"Too many attempts: wait {duration(ceil(wait_s))} and try again."
         page = _form(console, request, 429, back, problems={"": text}, given=given)
         page.headers["Retry-After"] = str(ceil(wait_s))
         return page
@@ -55,7 +58,7 @@ async def log_in(request: Request) -> Response:
         place = console.settings.places.named(given.get("server", ""))
         async with console.logging_on:
             access = await log_on(place, name, password, verify=console.settings.verify)
-    except LogonError as error:
+    except LogonRefusedError as error:
         audit.warning("console: login refused", extra=details(user=name, peer=peer))
         refused = {"password": str(error)}
         return _form(console, request, 401, back, problems=refused, given=given)

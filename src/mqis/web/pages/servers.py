@@ -7,7 +7,6 @@ from starlette.responses import Response
 from mqis.views.console.places import PlacesError, ServerPlace
 from mqis.views.console.servers import log_of, server_list, server_page
 from mqis.views.console.shown_errors import MqisError
-from mqis.views.presentation.records import moment
 from mqis.web.page_requests import PageRequest
 
 
@@ -37,7 +36,6 @@ def show(request: PageRequest) -> Response:
         has_log=log is not None,
         lines=log_of(log, found.member.name) if administrator else (),
         connected=_sessions(request, found.member.name) if administrator else None,
-        moment=moment,
     )
 
 

@@ -8,11 +8,11 @@ from http import HTTPStatus
 from starlette.responses import RedirectResponse, Response
 
 from mqis.config.logs import details
-from mqis.views.console.shown_errors import MqisError, is_denied
-from mqis.views.presentation.records import moment
+from mqis.views.console.shown_errors import is_denied
 from mqis.web.page_requests import PageRequest, to_login
 from mqis.web.token_admission import peer_of
 from mqis.web.visitor_connection import Visitors
+from mqis.wire.errors import MqisError
 
 audit = logging.getLogger("mqis.audit")
 
@@ -23,7 +23,7 @@ def show(request: PageRequest) -> Response:
     if access is None:
         return to_login(request.request)
     found = access.remote.sessions()
-    return request.page("sessions.html", found=found, place=access.place, moment=moment)
+    return request.page("sessions.html", found=found, place=access.place)
 
 
 def end(request: PageRequest) -> Response:

@@ -17,7 +17,6 @@ from mqis.views.console.servers import exceptions_first
 from mqis.views.console.shown_errors import MqisError
 from mqis.views.console.status import EnterpriseStatus, counters
 from mqis.web.console import Console, Visitor
-from mqis.web.live_updates import TooManyListeners
 from mqis.web.page_requests import PageRequest, console_of, to_login
 from mqis.web.token_admission import peer_of
 
@@ -80,9 +79,8 @@ async def live(request: Request) -> Response:
     visitor = console.visitor(request)
     if console.settings.login_required and visitor.access is None:
         return to_login(request)
-    try:
-        woken = console.live.join(peer_of(request))
-    except TooManyListeners:
+    woken = console.live.join(peer_of(request))
+    if woken is None:
         busy = "Too many browsers get live updates already; pages work without them."
         return Response(busy, 503, {"Retry-After": "30"}, "text/plain")
     return StreamingResponse(

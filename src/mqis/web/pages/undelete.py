@@ -12,7 +12,6 @@ from mqis.views.console.directory_pages import KINDS
 from mqis.views.console.shown_errors import MqisError, is_denied
 from mqis.views.console.undeletion import (
     CONDITIONS,
-    NotDeleted,
     SeenOtherwise,
     UndeletePage,
     find,
@@ -21,7 +20,6 @@ from mqis.views.console.undeletion import (
 )
 from mqis.views.console.visitor_changes import FormError
 from mqis.views.deletion.undelete_steps import UndeleteOutcome, Undeleting
-from mqis.views.presentation.records import moment
 from mqis.web.page_requests import PageRequest, to_login
 from mqis.web.token_admission import peer_of
 from mqis.web.visitor_connection import Visitors
@@ -59,10 +57,8 @@ def _page(
     """The result of a search; what is wrong with its conditions stands beside the fields."""
     try:
         found = find(_server(request), request_of(given))
-    except NotDeleted as error:
-        return _render(request, given, HTTPStatus.NOT_FOUND, problems=error.problems)
     except FormError as error:
-        return _render(request, given, HTTPStatus.BAD_REQUEST, problems=error.problems)
+        return _render(request, given, error.status, problems=error.problems)
     return _render(request, given, status, problems=problems, found=found)
 
 
@@ -83,7 +79,6 @@ def _render(
         problems=problems or {},
         outcome=outcome,
         kinds=KINDS,
-        moment=moment,
         place=_access(request).place,
         chosen=any(given.values()),
     )

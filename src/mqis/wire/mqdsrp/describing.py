@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from mqis.texts import some
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import name_of
 from mqis.wire.mqdsrp.change import DirectoryChange
@@ -64,12 +65,6 @@ def describe(message: Message, style: Style = FULL) -> str:
     return _DESCRIBERS.get(type(message), _fields)(message, style)
 
 
-def few(things: list[str], most: int) -> str:
-    """The first ``most`` things and the number of the others."""
-    more = len(things) - most
-    return ", ".join(things[:most]) + (f" and {more} more" if more > 0 else "")
-
-
 _OPERATIONS = frozenset(map(int, MessageOperation))
 
 
@@ -99,7 +94,7 @@ def _change(change: DirectoryChange, style: Style) -> str:
 
 
 def _changes(changes: tuple[DirectoryChange, ...], style: Style) -> str:
-    return few([_change(change, style) for change in changes], style.listed)
+    return some([_change(change, style) for change in changes], style.listed)
 
 
 def _purged_up_to(seq: SequenceNumber, style: Style) -> str:
@@ -114,7 +109,7 @@ def _reached(numbers: PartitionSeqNumbers, style: Style) -> str:
 def _propagation(message: ChangePropagation, style: Style) -> str:
     """The changes; a heartbeat if there are none, or if details are wanted."""
     numbers = message.heartbeat.partitions
-    heartbeat = f"heartbeat: {few([_reached(each, style) for each in numbers], style.listed)}"
+    heartbeat = f"heartbeat: {some([_reached(each, style) for each in numbers], style.listed)}"
     if not message.changes:
         return heartbeat
     changes = _changes(message.changes, style)

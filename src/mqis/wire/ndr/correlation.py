@@ -26,10 +26,6 @@ Raise = Callable[[Wire, Mapping[str, int], int], Any]
 Apply = Callable[[Wire, Mapping[str, int]], None]
 
 
-class Inconsistent(Exception):
-    """A contradiction in a correlation; callers get a ``ValueError`` or ``NdrError``."""
-
-
 @dataclass(frozen=True, slots=True)
 class CorrelationRule:
     """A correlation of one member."""
@@ -69,9 +65,9 @@ class CorrelationRule:
         if value is None:
             # 3.1.1.5.3.3.1.2: a null pointer has no elements. A null union has no discriminant.
             if kind in ("size_is", "length_is") and stated:
-                raise Inconsistent(self.describe(0, stated))
+                raise ValueError(self.describe(0, stated))
         elif found > stated if kind == "at_most" else found != stated:
-            raise Inconsistent(self.describe(found, stated))
+            raise ValueError(self.describe(found, stated))
 
     def fill(self, wire: Wire, found: int) -> None:
         """Writes the count that the Python value lacks; several arrays have to agree on it."""
@@ -82,12 +78,12 @@ class CorrelationRule:
         if stated is None:
             wire[self.count_index] = found * expression.divisor
         elif stated // expression.divisor != found:
-            raise Inconsistent(self.describe(found, stated // expression.divisor))
+            raise ValueError(self.describe(found, stated // expression.divisor))
 
     def lower(self, wire: Wire, given: Mapping[str, int]) -> None:
         value = wire[self.index]
         if value is None and self.hidden and self.correlation.kind == "switch_is":
-            raise Inconsistent(f"{self.name} is null, so its discriminant is unknown")
+            raise ValueError(f"{self.name} is null, so its discriminant is unknown")
         found = 0 if value is None else self.measure(value)
         if self.hidden:
             self.fill(wire, found)
@@ -96,7 +92,7 @@ class CorrelationRule:
         if self.pairs:
             stated = found if self.hidden else self.stated(wire, given)
             if found > stated or (value is None and stated):
-                raise Inconsistent(self.describe(found, stated))
+                raise ValueError(self.describe(found, stated))
             wire[self.index] = None if value is None else (stated, value)
 
     def check(self, wire: Wire, given: Mapping[str, int]) -> None:
@@ -220,11 +216,8 @@ class MemberScope:
             wire = [*get(value, given)]
             for place in hidden:
                 wire.insert(place, None)
-            try:
-                for lower_one in rules:
-                    lower_one(wire, given)
-            except Inconsistent as problem:
-                raise ValueError(str(problem)) from None
+            for lower_one in rules:
+                lower_one(wire, given)
             return wire
 
         return lower
@@ -238,7 +231,7 @@ class MemberScope:
                 for check in rules:
                     check(wire, given)
                 return cls(*visible(wire))
-            except (Inconsistent, ValueError) as problem:
+            except ValueError as problem:
                 raise NdrError(str(problem), offset) from None
 
         return build

@@ -12,11 +12,11 @@ from contextlib import aclosing, suppress
 
 from mqis.admin.activedirectory.mirror.round import EstateMirror, MirrorRound
 from mqis.protocol.activedirectory.forest import Forest
+from mqis.protocol.backoff import pause_after
 from mqis.protocol.errors import ProtocolError
-from mqis.protocol.ldap.errors import LdapError, LdapRefused
+from mqis.protocol.ldap.errors import LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.runtime.ldap.failover import LdapDirectoryClient
-from mqis.runtime.ldap.settings import TlsError
 from mqis.wire.ldap import controls
 
 #: Seconds between two rounds without a notification, and between a wake-up and its round: the
@@ -27,7 +27,7 @@ SETTLE_S = 0.05
 FIRST_WAIT_S = 1.0
 MOST_WAIT_S = 60.0
 
-AWAY = (LdapError, TlsError, ProtocolError, OSError)
+AWAY = (ProtocolError, OSError)
 
 #: Called with the result of each round, or with the reason of a wait.
 Report = Callable[[MirrorRound | Exception], None]
@@ -55,17 +55,17 @@ class DirectoryWatch:
             await client.close()
 
     async def _watch(self, client: LdapDirectoryClient, context: str) -> None:
-        wait_s = FIRST_WAIT_S
+        failures = 0
         while True:
             try:
                 await self._listen(client, context)
-                wait_s = FIRST_WAIT_S
+                failures = 0
             except LdapRefused:
                 return  # this server notifies nobody: the mirror asks now and then
             except AWAY:
                 pass
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, MOST_WAIT_S)
+            failures += 1
+            await asyncio.sleep(pause_after(failures, FIRST_WAIT_S, MOST_WAIT_S))
 
     async def _listen(self, client: LdapDirectoryClient, context: str) -> None:
         listening = controls.notification, controls.show_deleted
@@ -84,18 +84,18 @@ async def follow(
     interval_s: float = INTERVAL_S,
 ) -> None:
     """Makes rounds until ``stop`` is set. A directory that is away is waited for."""
-    wait_s = FIRST_WAIT_S
+    failures = 0
     while not stop.is_set():
         watch.woken.clear()
         try:
             report(await mirror.round())
-            pause_s, wait_s = interval_s, FIRST_WAIT_S
+            failures = 0
         except AWAY as error:
             report(error)
-            pause_s, wait_s = wait_s, min(2 * wait_s, MOST_WAIT_S)
-            await _until(stop, pause_s)
+            failures += 1
+            await _until(stop, pause_after(failures, FIRST_WAIT_S, MOST_WAIT_S))
             continue
-        await _until(watch.woken, pause_s, stop)
+        await _until(watch.woken, interval_s, stop)
         await _until(stop, SETTLE_S)
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from mqis.protocol.activedirectory.rights import from_active_directory
 from mqis.protocol.security.access import Token, access_check
 from mqis.protocol.security.masks import QueueRights, generic_mapping, map_descriptor
+from mqis.texts import joined
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.acl import Ace, AceFlags, AceType, Acl, OpaqueAce
 from mqis.wire.security.descriptor import Control, SecurityDescriptor
@@ -47,7 +48,7 @@ def messages_open_for(descriptor: SecurityDescriptor) -> str:
     found = allowed(*_ASKED)
     if not {"receive from it", "receive from its journal"} & set(found):
         found += allowed(_PEEKING)
-    return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
+    return joined(found)
 
 
 def closed(descriptor: SecurityDescriptor) -> SecurityDescriptor | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor
 from mqis.protocol.activedirectory.mirror.leftout import LeftOut, summary
+from mqis.texts import moment
 from mqis.wire.guid import Guid
 
 
@@ -18,14 +18,10 @@ def state_of(cursor: MirrorCursor, left_out: Mapping[Guid, LeftOut]) -> str:
     if not cursor.compared_s:
         return f"{text}, as far as numbers of changes tell: it was never compared as a whole"
     if cursor.differed:
-        text += f"; {cursor.differed} differed when it was compared at {_moment(cursor.compared_s)}"
+        text += f"; {cursor.differed} differed when it was compared at {moment(cursor.compared_s)}"
     return text
 
 
 def position_of(cursor: MirrorCursor, up_to: str) -> str:
     """Each controller and the number of its change, such as ``dc1 up to change 7``."""
     return ", ".join(f"{each.server.host}{up_to} {each.server.usn}" for each in cursor.each)
-
-
-def _moment(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
