@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 
 from mqis.client import DirectoryClient, LogonCredentials, MqisError, ServerAddress
+from mqis.config.passwords import read_password_file
 
 
 def run(main: Coroutine[None, None, None]) -> None:
@@ -45,5 +46,5 @@ def _logon() -> LogonCredentials | None:
     file = os.environ.get("MQIS_PASSWORD_FILE")
     if not file:
         raise ValueError("MQIS_PASSWORD_FILE is not set: it names the file with the password")
-    password = Path(file).read_text("utf-8").strip()
-    return LogonCredentials(name, domain, password)
+    # Refuses a file that others can read, as all commands of mqis do.
+    return LogonCredentials(name, domain, read_password_file(Path(file)))

@@ -129,9 +129,15 @@ def test_a_changed_file_is_carried_out_while_everybody_works(acme: Acme) -> None
 def test_what_a_server_refuses_stops_nothing_else(acme: Acme) -> None:
     change(acme, "path = 'app1\\fresh'", "path = 'app1\\fresh'\n[[queue]]\npath = 'app1\\\\bad'")
     change(acme, "cost = 9", "cost = 10")
+    illegal = '[[machine]]\nname = "no name"\nsite = "Leiden"\n'
+    acme.file.write_text(f"{acme.file.read_text('utf-8')}{illegal}", "utf-8")
     before = processes(acme)
     told = acme.mqis("up", "--yes", status=1)
     assert "refused: queue app1\\\\bad: " in told
+    assert "machine[3].name: 'no name' is not a machine name: " in told
+    assert "it is left out" in told
+    assert "so nothing was changed" in acme.mqis("up", "--remove", "--yes", status=1)
+    change(acme, illegal, "")
     assert "Acme is up: 2 steps carried out, 1 of them refused" in told
     assert processes(acme) == before
     assert cost_of(acme, "del-dir1") == [10]

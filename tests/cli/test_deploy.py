@@ -16,6 +16,14 @@ def test_a_file_is_printed_as_it_is(name: Deployed) -> None:
     assert done.stdout == (ROOT / "deploy" / FILES[name]).read_text("utf-8")
 
 
+@pytest.mark.parametrize("name", list(Deployed))
+def test_what_needs_a_clone_says_so(name: Deployed) -> None:
+    told = run("deploy", name).stderr
+    needs = name in (Deployed.CONTAINER, Deployed.COMPOSE)
+    assert ("works in a clone of the repository only" in told) == needs
+    assert len(told.splitlines()) == needs
+
+
 def test_every_file_has_a_name() -> None:
     """Except those by which the Grafana of the compose file finds the dashboard."""
     files = (path for path in (ROOT / "deploy").rglob("*") if path.is_file())

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from mqis.config.file import load
+from mqis.config.nodes import load_nodes
 from mqis.enterprise.states import load_states
 from tests.cli.commands import run
 from tests.cli.test_up import PLAN, Acme, agreed, running_acme
@@ -155,7 +156,12 @@ def test_a_server_comes_back_from_its_own_backup_without_a_switch(acme: Acme) ->
     assert content["next"].startswith("mqis start lei-dir2")
     assert accounts.read_text().endswith("# newer than the backup\n")
     assert list(acme.run.glob("accounts.toml.before-*")) == []
-    assert "lei-dir2 is ready" in acme.mqis("start", "lei-dir2")
+    acme.mqis("stop", "lei-dir1")  # for which it waits
+    told = acme.mqis("start", "lei-dir2")
+    assert "lei-dir2 is ready" in told
+    assert "it is restored from the backup of lei-dir2, " in told
+    assert "and lacks what is newer until the other servers have answered" in told
+    acme.mqis("start", "lei-dir1")
     acme.until(agreed)
 
 
@@ -198,7 +204,7 @@ def test_a_lost_authority_is_rebuilt_as_told(acme: Acme) -> None:
     command = way(started(acme, "lei-dir2"), "rebuild it from the copy of lei-dir1")
     assert command.endswith(f"--key {home}.lost1/signing.key && mqis up")
     told = as_told(acme, command)
-    assert "next: mqis up, which gives it its own addresses and starts it" in told
+    assert "next: mqis up, which gives it its own addresses, and starts it" in told
     assert "mqis serve" not in told
     assert "lei-dir2 is failed and is started" in told
     acme.until(agreed)
@@ -206,6 +212,33 @@ def test_a_lost_authority_is_rebuilt_as_told(acme: Acme) -> None:
     assert (home / "signing.key").read_bytes() == before
     assert Path(load(home / "mqis.toml").security.accounts).samefile(acme.run / "accounts.toml")
     assert not (home / "accounts.toml").exists()
+
+
+def test_the_others_trust_a_server_that_was_rebuilt_with_a_new_key(
+    acme: Acme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They refused it until somebody put its seed into each of their configurations."""
+    monkeypatch.setenv("MQIS_USER", "ACME\\admin")
+    monkeypatch.setenv("MQIS_PASSWORD_FILE", str(acme.run / "passwords" / "admin"))
+    home = acme.home("lei-dir2")
+    before = {node.name: node.pid for node in load_nodes(acme.run)}
+    acme.mqis("kill", "lei-dir2", "--stay-down")
+    shutil.rmtree(home)
+    command = way(started(acme, "lei-dir2"), "rebuild it from the copy of lei-dir1")
+    told = as_told(acme, command)
+    assert "lets the others trust its new key" in told
+    assert "replication.seeds" not in told
+    acme.until(agreed)
+    made = run("create", "queue", "desk1\\rebuilt", "--server", acme.address("lei-dir2"))
+    assert made.exit_code == 0, made.output
+    acme.until(agreed)
+    found = run("get", "queue", "desk1\\rebuilt", "--server", acme.address("del-dir1"))
+    assert found.exit_code == 0, found.output
+    after = {node.name: node.pid for node in load_nodes(acme.run)}
+    assert {n: p for n, p in after.items() if n != "lei-dir2"} == {
+        n: p for n, p in before.items() if n != "lei-dir2"
+    }
+    assert not (home / "seed.txt").exists()
 
 
 def test_a_lost_backup_joins_again_as_told(acme: Acme) -> None:

@@ -138,11 +138,11 @@ def test_a_queue_stands_for_its_machine(demo_store: Path, export: Path, where: s
         (("a\\private$\\x", "chi-app1"), "there is no machine and no site 'a'"),
         (
             ("ams-app1", "chi-app1", "--without", "pigeon"),
-            "--without pigeon: there is no such link",
+            "--without pigeon: there is no such link; none of the 3 is like it: 'mqis lookup link'",
         ),
         (
             ("ams-app1", "chi-app1", "--without", "Amsterdm - Berlin"),
-            "there is no such link; the nearest are Amsterdam - Berlin (leased line), ",
+            "there is no such link; the nearest are Amsterdam - Berlin (leased line)",
         ),
     ],
 )

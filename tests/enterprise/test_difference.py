@@ -16,10 +16,11 @@ from mqis.enterprise.difference import (
     Present,
     PresentEntry,
     compare,
+    expelled_servers,
     impossible,
     without_gates,
 )
-from mqis.enterprise.kept import LEFT, PLAN, carried_out, keep
+from mqis.enterprise.kept import LEFT, PLAN, carried_out, forget, keep, leave
 from mqis.enterprise.plan import EntryKind, RunPlan, entries_of, parse_plan
 
 FILE = """\
@@ -144,7 +145,7 @@ def test_what_the_file_changes_is_a_step(old: str, new: str, step: tuple[str, ..
     assert told(found) == [step]
     assert found.needs_consent == (step[0] != "add")
     assert not found.drift
-    assert not impossible(found)
+    assert not impossible(BEFORE, found)
 
 
 def test_keys_of_every_server_are_added_and_taken_out_after_a_question(tmp_path: Path) -> None:
@@ -274,7 +275,7 @@ def test_what_cannot_be_done_is_said_before_anything_is(
             plan_of(text)
         return
     found = compare(plan_of(text), BEFORE, present_of(BEFORE), remove=remove)
-    (said,) = impossible(found)
+    (said,) = impossible(BEFORE, found)
     assert reason in said
 
 
@@ -282,11 +283,11 @@ def test_two_servers_of_a_site_exchange_their_roles_and_others_do_not() -> None:
     both = FILE.replace('role = "psc"', 'role = "x"').replace('role = "bsc"', 'role = "psc"')
     found = compare(plan_of(both.replace('role = "x"', 'role = "bsc"')), BEFORE, present_of(BEFORE))
     assert [s.detail for s in found.steps] == ["role psc -> bsc", "role bsc -> psc"]
-    assert not impossible(found)
+    assert not impossible(BEFORE, found)
     pec = FILE.replace('role = "pec"', 'role = "x"').replace('role = "psc"', 'role = "pec"')
     found = compare(plan_of(pec.replace('role = "x"', 'role = "psc"')), BEFORE, present_of(BEFORE))
-    assert all("a PEC cannot" in text for text in impossible(found))
-    assert len(impossible(found)) == 2
+    assert all("a PEC cannot" in text for text in impossible(BEFORE, found))
+    assert len(impossible(BEFORE, found)) == 2
 
 
 def test_only_a_backup_can_be_removed_whatever_its_role_was_in_the_file() -> None:
@@ -294,12 +295,62 @@ def test_only_a_backup_can_be_removed_whatever_its_role_was_in_the_file() -> Non
     text = FILE.replace(SERVER2, "")
     found = compare(plan_of(text), BEFORE, present, remove=True)
     assert told(found) == [("remove", "server", "lei-dir2", "")]
-    assert not impossible(found)
+    assert not impossible(BEFORE, found)
     there = present[EntryKind.SERVER]["lei-dir2"]
     promoted = PresentEntry("lei-dir2", {**there.attributes, "role": "psc"})
     present[EntryKind.SERVER]["lei-dir2"] = promoted
-    (said,) = impossible(compare(plan_of(text), BEFORE, present, remove=True))
+    plan = plan_of(text)
+    (said,) = impossible(plan, compare(plan, BEFORE, present, remove=True))
     assert said.startswith("server lei-dir2: only a backup can be removed")
+
+
+def without_leiden() -> str:
+    """The file without a site and all that is in it."""
+    text = FILE
+    for part in (
+        '[[site]]\nname = "Leiden"\n',
+        '# two offices\n[[link]]\nsites = ["Delft", "Leiden"]\n',
+        "cost = 7                        # leased\n",
+        '[[server]]\nname = "lei-dir1"\nsite = "Leiden"\nrole = "psc"\n',
+        SERVER2,
+    ):
+        assert part in text
+        text = text.replace(part, "")
+    return text
+
+
+def test_a_site_goes_with_all_its_servers_and_links() -> None:
+    """A site whose only server was its PSC could not be taken out at all."""
+    present = present_of(BEFORE)
+    present[EntryKind.SITE]["utrecht"] = PresentEntry("Utrecht", {})  # made by a command
+    made = PresentEntry("Leiden - Utrecht", {"cost": 1, "description": ""})
+    present[EntryKind.LINK]["leiden - utrecht"] = made
+    plan = plan_of(without_leiden())
+    found = compare(plan, BEFORE, present, remove=True)
+    assert {(a, kind, name) for a, kind, name, _ in told(found)} == {
+        ("remove", "link", "Delft - Leiden"),
+        ("remove", "link", "Leiden - Utrecht"),
+        ("remove", "server", "lei-dir1"),
+        ("remove", "server", "lei-dir2"),
+        ("remove", "site", "Leiden"),
+    }
+    assert told(found)[-1][1:3] == ("site", "Leiden")
+    assert [drift.name for drift in found.drift] == ["Utrecht"]
+    assert impossible(plan, found) == []
+    assert without_gates(plan, found.steps) == []
+    assert found.needs_consent
+    del present[EntryKind.SITE]["leiden"]  # 'mqis delete site' has been there
+    assert impossible(plan, compare(plan, BEFORE, present, remove=True)) == []
+
+
+def test_a_site_that_a_command_has_deleted_is_not_made_again_over_its_servers() -> None:
+    present = present_of(BEFORE)
+    del present[EntryKind.SITE]["leiden"]
+    (said,) = impossible(BEFORE, compare(BEFORE, BEFORE, present))
+    assert said.startswith("site Leiden: a command has deleted it, and its servers (lei-dir1, lei")
+    for server in ("lei-dir1", "lei-dir2"):
+        del present[EntryKind.SERVER][server]
+    assert impossible(BEFORE, compare(BEFORE, BEFORE, present)) == []
 
 
 def test_a_site_that_loses_its_last_gate_is_told() -> None:
@@ -379,6 +430,72 @@ def test_a_link_that_a_command_has_made_is_written_too(tmp_path: Path) -> None:
     assert adopt(path, compare(plan, plan, present)) == ["link Delft - Leiden: added"]
     (link,) = plan_of(path.read_text("utf-8")).links
     assert (link.sites, link.cost, link.description) == (("Delft", "Leiden"), 7, "")
+
+
+def test_nothing_moves_where_lists_alternate(tmp_path: Path) -> None:
+    """Comments of a machine and of its queue were moved, because the lists alternate."""
+    more = """# desk
+[[machine]]
+name = "desk1"
+site = "Leiden"
+# its inbox
+[[queue]]
+path = 'desk1\\in'
+# the end of desk
+"""
+    text = FILE.replace("[[account]]", f"{more}[[account]]").replace("\n", "\r\n")
+    path = tmp_path / "enterprise.toml"
+    path.write_bytes(text.encode())
+    present = present_of(plan_of(text))
+    present[EntryKind.MACHINE]["desk1"] = PresentEntry("desk1", {"address": "10.0.0.7"})
+    plan = plan_of(text.replace('name = "desk1"', 'name = "desk1"\r\naddress = "10.0.0.6"'))
+    path.write_bytes(text.replace('"desk1"', '"desk1"\r\naddress = "10.0.0.6"  # cable').encode())
+    assert adopt(path, compare(plan, plan, present)) == ["machine desk1: address = 10.0.0.7"]
+    expected = text.replace('"desk1"', '"desk1"\r\naddress = "10.0.0.7"  # cable')
+    assert path.read_bytes() == expected.encode()
+
+
+def test_a_deleted_site_is_taken_out_with_its_servers(tmp_path: Path) -> None:
+    path = tmp_path / "enterprise.toml"
+    path.write_text(FILE, "utf-8")
+    present = present_of(BEFORE)
+    del present[EntryKind.SITE]["leiden"]
+    del present[EntryKind.LINK]["delft - leiden"]
+    found = compare(BEFORE, BEFORE, present)
+    assert [server.name for server in expelled_servers(BEFORE, found)] == ["lei-dir1", "lei-dir2"]
+    assert adopt(path, found) == [
+        "site Leiden: taken out",
+        "link Delft - Leiden: taken out",
+        "server lei-dir1: taken out",
+        "server lei-dir2: taken out",
+    ]
+    now = plan_of(path.read_text("utf-8"))
+    assert [s.name for s in now.servers] == ["del-dir1"]
+    # The servers are remembered until somebody removes them.
+    keep(tmp_path, path.read_text("utf-8"), now, None, ())
+    leave(tmp_path, BEFORE.servers[1:])
+    known = carried_out(tmp_path)
+    assert known is not None
+    del present[EntryKind.SERVER]["lei-dir2"]
+    gone = compare(now, known, present, remove=True)
+    assert told(gone) == [("remove", "server", "lei-dir1", "")]
+    assert impossible(now, gone) == []
+    forget(tmp_path, "LEI-DIR1")
+    known = carried_out(tmp_path)
+    assert known is not None
+    assert [s.name for s in known.servers] == ["del-dir1", "lei-dir2"]
+
+
+def test_a_deleted_account_is_taken_out(tmp_path: Path) -> None:
+    """It was told, and not done."""
+    path = tmp_path / "enterprise.toml"
+    text = FILE.replace("[options.log]", "[[account]]\nname = 'clerk'\n[options.log]")
+    path.write_text(text, "utf-8")
+    plan = plan_of(text)
+    present = present_of(plan)
+    del present[EntryKind.ACCOUNT]["acme\\clerk"]
+    assert adopt(path, compare(plan, plan, present)) == ["account clerk: taken out"]
+    assert path.read_text("utf-8") == FILE
 
 
 def test_what_was_left_alone_is_remembered_until_it_is_removed(tmp_path: Path) -> None:

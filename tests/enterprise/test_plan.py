@@ -119,7 +119,7 @@ def test_a_mistake_is_told_with_its_key(old: str, new: str, message: str) -> Non
     [
         ("[[queue]]\npath = 'nobody\\q'", "queue[1].path: there is no server or machine 'nobody'"),
         ("[[queue]]\npath = 'q'", "queue[1].path: 'q' is not a path"),
-        ("[[machine]]\nname='DEL-dir1'\nsite='Delft'", "machine[3].name: 'DEL-dir1' is there"),
+        ("[[machine]]\nname='DEL-dir1'\nsite='Delft'", "machine[1].name: 'DEL-dir1' is there"),
         ("[[account]]\nname = 'bob'", "account: one account has to be an administrator"),
         ("[options.replication]\nheartbeat_s = 0", "options.replication.heartbeat_s: must be a"),
         ("[options.replication]\nheartbeats = 1", "options.replication.heartbeats: no such key"),
@@ -140,3 +140,49 @@ def test_what_is_added_has_to_fit(more: str, message: str) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"'mqis up --example > .*none\.toml' writes one"):
         load_plan(tmp_path / "none.toml")
+
+
+def test_objects_that_are_wrong_are_left_out_and_servers_are_not(tmp_path: Path) -> None:
+    """One illegal name stopped everything that the file had changed."""
+    path = tmp_path / "enterprise.toml"
+    more = """
+[[machine]]
+name = "a b"
+site = "Delft"
+[[machine]]
+name = "fine"
+site = "Delft"
+[[machine]]
+name = "FINE"
+site = "Delft"
+[[machine]]
+name = "far"
+site = "Gouda"
+[[queue]]
+path = 'far\\q'
+[[queue]]
+path = 'fine\\q'
+jornal = true
+[[queue]]
+path = 'fine\\good'
+[[link]]
+sites = ["Leiden", "Delft"]
+"""
+    path.write_text(f"{SMALL}\n{more}", "utf-8")
+    plan = load_plan(path)
+    assert [entry.partition(": ")[0] for entry in plan.left_out] == [
+        "machine[1].name",
+        "queue[2].jornal",
+        "machine[3].name",
+        "machine[4].site",
+        "link[2].sites",
+        "queue[1].path",
+    ]
+    assert [machine.name for machine in plan.machines] == ["fine"]
+    assert [queue.path for queue in plan.queues] == ["fine\\good"]
+    path.write_text(SMALL.replace('"lei-dir1"', '"lei dir1"'), "utf-8")
+    with pytest.raises(ConfigError, match="is not a machine name"):
+        load_plan(path)
+    path.write_text(f"machine = 5\n{SMALL}", "utf-8")
+    with pytest.raises(ConfigError, match=r"machine: this is a list of tables"):
+        load_plan(path)

@@ -177,7 +177,7 @@ def test_programs_find_the_keys_of_earlier_versions() -> None:
     assert shown["verdict"]["grade"] == "red"
     up, down = shown["servers"]
     member = "name role site address pid restarts up state since reason partitions queued "
-    member += "connected version memory_bytes disk_free"
+    member += "connected version memory_bytes disk_free lost_files"
     assert up.keys() == down.keys() == {*member.split(), "neighbours", "counters", "problems"}
     assert (up["up"], up["state"], up["queued"], up["connected"]) == (True, "ready", 3, 1)
     assert (down["up"], down["state"], down["partitions"]) == (False, "down", [])

@@ -94,11 +94,43 @@ def test_queues_of_a_list_are_created_once(server: Running, tmp_path: Path) -> N
     assert example(server, "create_queues", listed).splitlines() == [
         "ams-app1\\first: created",
         "ams-app1\\second: created",
+        "2 created",
     ]
     assert "A first one" in asked(server, "get", "queue", "ams-app1\\first")
     assert "is there already" in example(server, "create_queues", listed)
     for name in ("first", "second"):
         asked(server, "delete", "queue", f"ams-app1\\{name}", "--yes")
+
+
+def test_a_queue_that_is_refused_stops_no_other(server: Running, tmp_path: Path) -> None:
+    """The program ended at the first refusal, and nobody knew how far it had come."""
+    listed = tmp_path / "queues.txt"
+    listed.write_text("nowhere\\q\nams-app1\\third\nams-app1\\a\\b\n", "utf-8")
+    with program(server, "create_queues", listed) as running:
+        out, error = running.communicate(timeout=DEADLINE_S)
+    assert running.returncode == 1
+    assert out.splitlines() == [
+        "nowhere\\q: refused",
+        "ams-app1\\third: created",
+        "ams-app1\\a\\b: refused",
+        "1 created, 2 refused",
+    ]
+    first, second = error.splitlines()
+    assert first.startswith("create_queues: nowhere\\q: cannot create queue")
+    assert second.startswith("create_queues: ams-app1\\a\\b: cannot create queue")
+    asked(server, "delete", "queue", "ams-app1\\third", "--yes")
+
+
+def test_a_password_that_others_can_read_is_refused(server: Running) -> None:
+    secret = server.directory / "secret"
+    secret.chmod(0o644)
+    try:
+        with program(server, "inventory") as running:
+            _, error = running.communicate(timeout=DEADLINE_S)
+    finally:
+        secret.chmod(0o600)
+    assert running.returncode == 1
+    assert f"{secret}: others may read this password; chmod 600 {secret}" in error
 
 
 def test_changes_are_seen(server: Running) -> None:
@@ -163,6 +195,7 @@ def failed(
 
 def test_faults_of_the_connection_are_one_line(server: Running, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
+    wrong.touch(0o600)
     wrong.write_text("wrong\n")
     _, text = failed(server, "inventory", MQIS_PASSWORD_FILE=str(wrong))
     assert "refused the logon: check the name and the password" in text
@@ -190,15 +223,6 @@ def test_faults_of_what_is_asked_are_one_line(server: Running, tmp_path: Path) -
     )
     _, text = failed(server, "permissions", "ams-app1", "alice")
     assert text == "'alice' is not a SID (S-1-authority-number-number-...)"
-
-
-def test_what_was_created_before_a_bad_line_is_told(server: Running, tmp_path: Path) -> None:
-    listed = tmp_path / "queues.txt"
-    listed.write_text("ams-app1\\good\nnosuch\\bad\nams-app1\\never\n", "utf-8")
-    out, text = failed(server, "create_queues", listed)
-    assert out == "ams-app1\\good: created\n"
-    assert text.startswith("nosuch\\bad: ")
-    asked(server, "delete", "queue", "ams-app1\\good", "--yes")
 
 
 def test_a_reader_that_has_enough_sees_no_traceback(server: Running) -> None:

@@ -217,6 +217,20 @@ def test_a_restored_authority_gets_back_what_the_others_have(tmp_path: Path) -> 
     asyncio.run(run())
 
 
+def test_a_text_that_is_no_seed_changes_nothing_at_a_reread(tmp_path: Path) -> None:
+    async def run() -> None:
+        config = pec_config(tmp_path / "pec1", free_ports(2))
+        async with DirectoryServer(config, grace_s=1) as pec:
+            values = {"heartbeat_s": 77, "seeds": ["x y"]}
+            with pytest.raises(ConfigError, match="'x y' is not NAME GUID KEY"):
+                pec.reread(with_values(config, replication=values))
+            assert pec.config == config
+            result = pec.reread(with_values(config, replication={"seeds": []}))
+            assert result.waiting == []
+
+    asyncio.run(run())
+
+
 def test_hosts_and_times_are_reread(tmp_path: Path) -> None:
     async def run() -> None:
         config = pec_config(tmp_path / "pec1", free_ports(2))

@@ -97,7 +97,14 @@ def backup(
         _show_taken(taken, pruned)
     for server, reason in left_out.items():
         print_error(f"{server} is not backed up: {reason}")
-    if left_out:
+    keyless = [one for one in taken if one.missing_key is not None]
+    for one in keyless:
+        print_error(
+            f"{one.manifest.server}: its signing key {one.missing_key} is gone, so it is not in "
+            "this backup: bring it back before the server stops, else the others refuse it; see "
+            "docs/operations.md, 'A server with a new key'"
+        )
+    if left_out or keyless:
         raise typer.Exit(FAILED)
 
 
@@ -130,7 +137,15 @@ def _show_taken(taken: list[Taken], pruned: list[Path]) -> None:
 
 def _print_taken(taken: list[Taken], pruned: list[Path], left_out: dict[str, str] | None) -> None:
     """``left_out`` is None for the backup of one server."""
-    facts = [{"file": str(t.path), "bytes": t.size, **t.manifest.to_json()} for t in taken]
+    facts = [
+        {
+            "file": str(one.path),
+            "bytes": one.size,
+            "missing_key": None if one.missing_key is None else str(one.missing_key),
+            **one.manifest.to_json(),
+        }
+        for one in taken
+    ]
     deleted = [str(path) for path in pruned]
     if left_out is None:
         print_json({**facts[0], "deleted": deleted})

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption, ServerArgument
 from mqis.cli.output import print_json, say
-from mqis.config.nodes import load_nodes
+from mqis.config.file import load
+from mqis.config.nodes import NodePlace, load_nodes
 from mqis.config.processlocks import holder
+from mqis.config.stores import open_store
 from mqis.enterprise.control import LOCK, ask
 from mqis.enterprise.recovery import recover
+from mqis.server.restoremark import mark_of
+from mqis.wire.errors import MqisError
 
 _LOOK_S = 0.1
 
@@ -32,10 +38,27 @@ def start(
     server: ServerArgument, *, run: RunOption = DEFAULT_RUN, json: JsonOption = False
 ) -> None:
     """Start a server that was stopped or that failed; returns when the server is ready."""
-    name = load_nodes(run).named(server).name
+    place = load_nodes(run).named(server)
+    name = place.name
     pid = ask(run, "start", name)["pid"]
-    facts = {"server": name, "state": "ready", "process": pid}
+    origin = _restored_from(place)
+    facts = {"server": name, "state": "ready", "process": pid, "restored_from": origin}
     _tell(f"{name} is ready, process {pid}", facts if json else None)
+    if origin is not None and not json:
+        wait_s = load(Path(place.config)).replication.recovery_wait_s
+        say(
+            f"it is restored from the {origin}, and lacks what is newer until the other servers "
+            f"have answered; for those that do not it waits {wait_s} s: 'mqis status' shows it as "
+            "recovering",
+            "yellow",
+        )
+
+
+def _restored_from(place: NodePlace) -> str | None:
+    """What a server was restored from that has not caught up with the others; else None."""
+    with suppress(MqisError), closing(open_store(place.store)) as store, store.read() as view:
+        return mark_of(view)
+    return None
 
 
 def kill(

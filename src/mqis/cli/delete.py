@@ -12,6 +12,7 @@ from mqis.cli.output import DryRunOption, YesOption, confirm, print_json, say
 from mqis.views.deletion.carrying_out import DeletionRefused, carry_out, check_typed
 from mqis.views.deletion.delete_text import plan_to_json, sections
 from mqis.views.deletion.plan import DeletePlan, plan_delete
+from mqis.wire.mqds.objecttype import ObjectType
 
 
 @spread
@@ -52,6 +53,11 @@ def delete(
         say("nothing was changed (--dry-run)")
     else:
         say(f"deleted {kind.object_type.label} {name}")
+        if plan.servers and plan.target.type is ObjectType.SITE:
+            say(
+                f"next: stop {', '.join(plan.servers)}; if 'mqis up' runs them: 'mqis up --adopt', "
+                "then 'mqis up --remove' takes them out"
+            )
 
 
 def _check(plan: DeletePlan, force: str | None) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import mqis
+from mqis.cli.output import print_warning
 
 
 class Deployed(StrEnum):
@@ -32,6 +33,8 @@ FILES = {
     Deployed.ALERTS: "prometheus/alerts.yml",
     Deployed.GRAFANA: "grafana/mqis.json",
 }
+#: What builds an image, from files that an installed package does not have.
+_FROM_A_CLONE = (Deployed.CONTAINER, Deployed.COMPOSE)
 
 
 def deploy(
@@ -46,6 +49,11 @@ def deploy(
     ],
 ) -> None:
     """Print a file that runs or watches servers; redirect the output to where it belongs."""
+    if file in _FROM_A_CLONE:
+        print_warning(
+            "it builds the image from the sources, so it works in a clone of the repository only, "
+            f"as deploy/{FILES[file]}"
+        )
     typer.echo((directory() / FILES[file]).read_text("utf-8"), nl=False)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqis.cli.output import cell, console, print_warning, say, table
+from mqis.cli.output import cell, console, natural_width, print_warning, say, table
 from mqis.findings import CheckReport, Finding, Gravity, worst
 from mqis.protocol.activedirectory.estate.findings import ldif_of
 from mqis.protocol.hygiene.checks import finding_row
@@ -119,14 +119,19 @@ def estate_json(report: CheckReport) -> dict[str, object]:
 
 
 def show_areas(reports: Sequence[CheckReport], *, everything: bool) -> None:
-    """Prints one table of all findings, those that are in order only if ``everything`` is set."""
+    """Prints one table of all findings, those that are in order only if ``everything`` is set.
+
+    Where a table has no room they are lines: a command in a narrow column could not be copied.
+    """
     several = any(report.server for report in reports)
     shown = table(*(["server"] if several else []), "", "about", "what", "what to do")
     counts = dict.fromkeys(Gravity, 0)
+    told: list[tuple[str, Finding]] = []
     for report in reports:
         for finding in report.findings:
             counts[finding.gravity] += 1
             if finding.gravity is not Gravity.OK or everything:
+                told.append((report.server or "all", finding))
                 shown.add_row(
                     *([cell(report.server or "all")] if several else []),
                     cell(finding.gravity.label, STYLES[finding.gravity]),
@@ -134,7 +139,13 @@ def show_areas(reports: Sequence[CheckReport], *, everything: bool) -> None:
                     cell(finding.what),
                     cell(finding.todo),
                 )
-    if shown.row_count:
+    if natural_width(shown) > console().width:
+        for server, finding in told:
+            where = f"{server}, {finding.check}" if several else finding.check
+            say(f"{finding.gravity.label}: {where}: {finding.what}", STYLES[finding.gravity])
+            if finding.todo:
+                say(f"  {finding.todo}")
+    elif told:
         console().print(shown)
     summary = ", ".join(
         f"{number} in order" if gravity is Gravity.OK else counted(number, gravity.label)

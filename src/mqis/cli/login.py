@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from mqis.cli.credentials import MAPPER_PORT, PASSWORD_FILE, Login, password, split_user
-from mqis.config.nodes import DEFAULT_RUN, FILE, RUN, load_nodes
+from mqis.config.nodes import DEFAULT_RUN, RUN, is_run, load_nodes
 from mqis.protocol.authentication import AuthLevel, AuthType
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class OptionalLogonOptions(LogonOptions):
 def _address(word: str) -> str:
     """The address of a server of the run directory that has this name; any other word as it is."""
     run = Path(os.environ.get(RUN, DEFAULT_RUN))
-    if ":" in word or not (run / FILE).is_file():
+    if ":" in word or not is_run(run):
         return word
     for node in load_nodes(run):
         if node.name.lower() == word.lower():

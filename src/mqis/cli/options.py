@@ -231,6 +231,7 @@ RunOption = Annotated[
         "--run",
         metavar="DIRECTORY",
         envvar=nodes.RUN,
+        readable=False,  # what cannot be read says so itself, in the same words everywhere
         help="The directory in which the enterprise keeps its files.",
     ),
 ]
@@ -240,6 +241,7 @@ OptionalRunOption = Annotated[
     typer.Option(
         "--run",
         metavar="DIRECTORY",
+        readable=False,
         help="The run directory of 'mqis up', with all its servers. Default, where nothing else "
         "is named and no mqis.toml is: $MQIS_RUN, else ./mqis-run.",
         show_default=False,
@@ -257,6 +259,6 @@ def run_here(*named: object) -> Path | None:
     """The run directory of a command line that names nothing; None where a server has its own
     configuration, or where there is no run directory."""
     run = default_run()
-    if any(named) or Path(DEFAULT_NAME).exists() or not (run / nodes.FILE).is_file():
+    if any(named) or Path(DEFAULT_NAME).exists() or not nodes.is_run(run):
         return None
     return run

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +20,8 @@ from mqis.wire.errors import MqisError
 
 #: The width of tables that go into a pipe: cutting them to 80 columns would lose text.
 _PIPE_WIDTH = 200
+#: Measures how wide a table would be if there were room.
+_UNBOUNDED = Console(width=100_000)
 #: Escapes what would control a terminal or cannot be encoded.
 plain = visible
 
@@ -55,6 +59,30 @@ def table(*columns: str, title: Text | None = None) -> Table:
     )
     for column in columns:
         made.add_column(column, overflow="fold")
+    return made
+
+
+def natural_width(made: Table) -> int:
+    """The width of a table for which there is room."""
+    return Measurement.get(_UNBOUNDED, _UNBOUNDED.options, made).maximum
+
+
+def fitting(
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, RenderableType]],
+    dropped: Sequence[str],
+    width: int,
+) -> Table:
+    """A table with as many columns as there is room for; ``dropped`` are left out in this order."""
+    for number in range(len(dropped) + 1):
+        shown = [name for name in columns if name not in dropped[:number]]
+        made = table(*shown)
+        for column in made.columns:
+            column.no_wrap = True
+        for cells in rows:
+            made.add_row(*(cells[name] for name in shown))
+        if natural_width(made) <= width:
+            break
     return made
 
 

@@ -7,15 +7,14 @@ from collections.abc import Collection, Sequence, Set
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from mqis.cli.findings import STYLES
 from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption
-from mqis.cli.output import cell, console, print_json, table
+from mqis.cli.output import cell, console, fitting, natural_width, print_json, table
 from mqis.config.nodes import load_nodes
 from mqis.enterprise.collect import Collector
 from mqis.enterprise.status import (
@@ -141,21 +140,10 @@ def _explanation(server: MemberStatus) -> str:
 def _servers(members: Sequence[MemberStatus], taken: float, width: int) -> Table:
     """The table of servers, with as many columns as there is room for."""
     rows = [_cells(server, taken) for server in members]
-    for number in range(len(_DROPPED) + 1):
-        columns = [name for name in _COLUMNS if name not in _DROPPED[:number]]
-        made = table(*columns)
-        for column in made.columns:
-            column.no_wrap = True
-        for cells in rows:
-            made.add_row(*(cells[name] for name in columns))
-        if _natural_width(made) <= width:
-            break
+    made = fitting(_COLUMNS, rows, _DROPPED, width)
+    for column in made.columns:  # what is still too wide is folded and not cut
+        column.no_wrap = natural_width(made) <= width
     return made
-
-
-def _natural_width(made: Table) -> int:
-    """The width of a table for which there is room."""
-    return Measurement.get(_UNBOUNDED, _UNBOUNDED.options, made).maximum
 
 
 def _cells(server: MemberStatus, taken: float) -> dict[str, RenderableType]:
@@ -203,7 +191,7 @@ def _partitions(
             *(cell(about[row.id][name]) for name in shown),
             *(cell(c.text, _STYLES.get(c.lag, "yellow")) for c in cells),
         )
-    if everything or _natural_width(matrix) <= width:
+    if everything or natural_width(matrix) <= width:
         return matrix
     counted = table("partition", "authority", "last", "replicas")
     for row in found.rows:
@@ -212,10 +200,6 @@ def _partitions(
             cell(row.name), cell(numbers["authority"]), cell(numbers["last"]), _replicas(row, names)
         )
     return counted
-
-
-#: Measures how wide a table would be if there were room.
-_UNBOUNDED = Console(width=100_000)
 
 
 def _numbers(row: MatrixRow) -> dict[str, str]:

@@ -35,6 +35,7 @@ from mqis.cli.output import (
     cell,
     console,
     error_console,
+    fitting,
     print_json,
     say,
     table,
@@ -125,13 +126,18 @@ def up(
         return
     path = _file(file, run)
     plan, text = load_plan(path), path.read_text(encoding="utf-8-sig")
+    if remove and plan.left_out:
+        raise ConfigError(
+            f"{path}: {'; '.join(plan.left_out)}; --remove could take such an entry for one that "
+            "is gone, so nothing was changed"
+        )
     own = False if one_address else None
     base, source = path.absolute().parent, str(path)
     what = Launch(plan, run, administer, text, base, source, own_addresses=own, remove=remove)
     alive = holder(run / LOCK) is not None
     change = None if agreed else planned_change(what)
     if adopt_:
-        write_adopted(path, run, change, dry_run=dry_run, json=json)
+        write_adopted(path, what, change, dry_run=dry_run, json=json)
         return
     if dry_run and change is None:
         show_beginning(what, json=json)
@@ -212,11 +218,11 @@ async def _launch(
 def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
     plan = what.plan
     target = console()
-    columns = [*_PLACES, *(_PORTS if target.width >= _ROOMY else ())]
-    made = table(*columns)
-    for node in nodes:
-        made.add_row(*(cell(_shown(getattr(node, _PLACES.get(c) or _PORTS[c]))) for c in columns))
-    target.print(made)
+    rows = [
+        {column: cell(_shown(getattr(node, field))) for column, field in _PLACES.items()}
+        for node in nodes
+    ]
+    target.print(fitting(tuple(_PLACES), rows, _DROPPED, target.width))
     administrator = plan.administrator
     if not administrator.password_file:
         say(f"export MQIS_USER='{plan.domain_of(administrator)}\\{administrator.name}'", "cyan")
@@ -230,16 +236,19 @@ def _tell_ready(what: Launch, nodes: Nodes, seconds: float) -> None:
     sys.stdout.flush()
 
 
-#: The columns of the servers, each with the field of ``NodePlace``; those of ports need a wide
-#: screen.
-_PLACES = {"server": "name", "role": "role", "site": "site", "RPC": "rpc_address"}
-_PORTS = {
+#: The columns of the servers, each with the field of ``NodePlace``.
+_PLACES = {
+    "server": "name",
+    "role": "role",
+    "site": "site",
+    "RPC": "rpc_address",
     "mapper": "mapper_port",
     "queues": "queue_port",
     "discovery": "discovery_port",
     "process": "pid",
 }
-_ROOMY = 90
+#: The columns that are left out first for lack of room.
+_DROPPED = ("discovery", "queues", "mapper", "process", "site")
 
 
 def _shown(value: object) -> str:
@@ -305,7 +314,9 @@ def _detach(what: Launch, path: Path, wait: int, *, json: bool) -> None:
             stdout=out,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={k: v for k, v in os.environ.items() if k not in ("MQIS_RUN", "COLUMNS")},
+            # What it prints goes to this terminal in the end.
+            env={k: v for k, v in os.environ.items() if k != "MQIS_RUN"}
+            | {"COLUMNS": str(console().width)},
         )
     target = error_console()
     with Live(console=target, refresh_per_second=8, transient=True) as live:

@@ -54,10 +54,8 @@ def read(path: Path) -> Config:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         reason = error.strerror or error
-        missing = isinstance(error, FileNotFoundError)
-        raise ConfigError(
-            f"{path}: cannot be read: {reason}; {_way_back(path, missing=missing)}"
-        ) from error
+        way = f"; {_way_back(path)}" if isinstance(error, FileNotFoundError) else ""
+        raise ConfigError(f"{path}: cannot be read: {reason}{way}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: this file is not valid TOML: {error}") from error
     config = parse(content, str(path))
@@ -74,9 +72,9 @@ def read(path: Path) -> Config:
     return config
 
 
-def _way_back(path: Path, *, missing: bool) -> str:
+def _way_back(path: Path) -> str:
     """'mqis init' would found a second enterprise where a server of a run directory was lost."""
-    if missing and (found := supervised_place(path)) is not None:
+    if (found := supervised_place(path)) is not None:
         run, place = found
         return (
             f"it is that of {place.name}, a server of 'mqis up': 'mqis doctor --run "

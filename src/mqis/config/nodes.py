@@ -79,9 +79,22 @@ class Nodes:
             if node.name.lower() == name.lower():
                 return node
         known = [node.name for node in self.nodes]
-        near = known if len(known) <= _FEW else get_close_matches(name, known, n=3, cutoff=0)
-        words = "there are" if len(known) <= _FEW else "the nearest are"
-        raise NodesError(f"{name}: no such server; {words} {', '.join(near)}")
+        if len(known) <= _FEW:
+            raise NodesError(f"{name}: no such server; there are {', '.join(known)}")
+        near = ", ".join(get_close_matches(name, known, n=3))
+        hint = f"the nearest are {near}" if near else f"'mqis status --all' lists the {len(known)}"
+        raise NodesError(f"{name}: no such server; {hint}")
+
+
+def is_run(run: Path) -> bool:
+    """True for a run directory; raises ``NodesError`` if that cannot be seen."""
+    try:
+        (run / FILE).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise NodesError(f"{run / FILE}: cannot be read: {error.strerror or error}") from error
+    return True
 
 
 def load_nodes(run: Path) -> Nodes:
@@ -92,7 +105,9 @@ def load_nodes(run: Path) -> Nodes:
         raise NodesError(
             f"{path}: no such file; 'mqis up' writes it, --run names another directory"
         ) from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise NodesError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
         raise NodesError(f"{path}: cannot be read: {error}") from error
     if content.get("format") != _FORMAT or content.get("version") != _VERSION:
         raise NodesError(f"{path}: this file was not written by this version of 'mqis up'")

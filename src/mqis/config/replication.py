@@ -70,6 +70,7 @@ class ReplicationSection:
             as_texts,
             'Servers to trust before they are in the directory: "NAME GUID KEY" each, the key in '
             "Base64.",
+            live=True,
         ),
     )
     signing: SigningPolicy = field(

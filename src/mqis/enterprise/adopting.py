@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-
-import tomlkit
-from tomlkit.items import AoT, Table
+from typing import Any
 
 from mqis.config.file import ConfigError
 from mqis.enterprise.difference import Drift, PlanDifference
+from mqis.enterprise.editing import PlanText
 from mqis.enterprise.kept import as_toml
-from mqis.enterprise.plan import EntryKind, link_key, parse_plan
+from mqis.enterprise.plan import EntryKind, check_plan, link_key
 from mqis.files import write_whole
 from mqis.protocol.directory.objects import name_key
 
@@ -22,55 +21,72 @@ def adopt(path: Path, difference: PlanDifference, *, write: bool = True) -> list
 
     Raises ``ConfigError`` and writes nothing if the result would be no plan.
     """
-    document = tomlkit.parse(path.read_text(encoding="utf-8-sig"))
+    document = PlanText(path.read_bytes().decode("utf-8"), str(path))
     told = [_take(document, drift) for drift in difference.drift if drift.adoptable]
-    deleted = (step for step in difference.steps if step.deleted)
-    told += (_drop(document, step.kind, step.entry.key, step.name) for step in deleted)
+    deleted = [step for step in difference.steps if step.deleted]
+    for step in deleted:
+        told += _drop(document, step.kind, step.entry.key)
+    for step in deleted:
+        if step.kind is EntryKind.SITE:
+            told += _drop_servers(document, step.entry.key)
     if told:
-        text = tomlkit.dumps(document)
         try:
-            parse_plan(tomllib.loads(text), str(path))
+            check_plan(tomllib.loads(document.text.removeprefix("\ufeff")), str(path))
         except ConfigError as error:
             raise ConfigError(
                 f"{error}; so this cannot be adopted, and nothing was written: {'; '.join(told)}"
             ) from None
         if write:
-            write_whole(path, text, mode=path.stat().st_mode & 0o777)
+            content = document.text.encode()
+            write_whole(path, content, mode=path.stat().st_mode & 0o777)
     return told
 
 
-def _take(document: tomlkit.TOMLDocument, drift: Drift) -> str:
+def _take(document: PlanText, drift: Drift) -> str:
+    kind = drift.kind.value
     if drift.entry is None:
-        table = tomlkit.table()
         names = drift.name.split(" - ")
-        table.update({"sites": names} if drift.kind is EntryKind.LINK else {"name": drift.name})
-        table.update({key: as_toml(v) for key, v in drift.now.items() if v not in ("", None)})
-        entries = document.setdefault(drift.kind.value, tomlkit.aot())
-        entries.append(table)
-        return f"{drift.kind} {drift.name}: added"
-    for table in _tables(document, drift.kind):
-        if _key_of(drift.kind, table) == drift.entry.key:
-            table.update({key: as_toml(value) for key, value in drift.now.items()})
+        first = {"sites": names} if drift.kind is EntryKind.LINK else {"name": drift.name}
+        others = {key: as_toml(v) for key, v in drift.now.items() if v not in ("", None)}
+        document.add(kind, first | others)
+        return f"{kind} {drift.name}: added"
+    for number, entry in enumerate(document.entries(kind)):
+        if _key_of(drift.kind, entry) == drift.entry.key:
+            document.update(kind, number, {k: as_toml(value) for k, value in drift.now.items()})
     values = ", ".join(f"{key} = {as_toml(value)}" for key, value in drift.now.items())
-    return f"{drift.kind} {drift.name}: {values}"
+    return f"{kind} {drift.name}: {values}"
 
 
-def _drop(document: tomlkit.TOMLDocument, kind: EntryKind, key: str, name: str) -> str:
-    entries = document[kind.value]
-    assert isinstance(entries, AoT)
-    for number, table in enumerate(entries):
-        if _key_of(kind, table) == key:
-            del entries[number]
-            break
-    return f"{kind} {name}: taken out"
+def _drop(document: PlanText, kind: EntryKind, key: str) -> Iterator[str]:
+    for number, entry in enumerate(document.entries(kind.value)):
+        if _key_in(document, kind, entry) == key:
+            document.drop(kind.value, number)
+            yield f"{kind} {_name_of(kind, entry)}: taken out"
+            return
 
 
-def _tables(document: tomlkit.TOMLDocument, kind: EntryKind) -> Iterable[Table]:
-    found = document.get(kind.value, ())
-    return found if isinstance(found, AoT) else ()
+def _drop_servers(document: PlanText, site: str) -> Iterator[str]:
+    """Takes out the servers of a deleted site, which keep running until they are removed."""
+    servers = document.entries(EntryKind.SERVER.value)
+    for key in [name_key(str(s["name"])) for s in servers if name_key(str(s["site"])) == site]:
+        yield from _drop(document, EntryKind.SERVER, key)
 
 
-def _key_of(kind: EntryKind, table: Table) -> str:
+def _name_of(kind: EntryKind, entry: Mapping[str, Any]) -> str:
     if kind is EntryKind.LINK:
-        return link_key(map(str, table["sites"]))
-    return name_key(str(table["path" if kind is EntryKind.QUEUE else "name"]))
+        return " - ".join(map(str, entry["sites"]))
+    return str(entry["path" if kind is EntryKind.QUEUE else "name"])
+
+
+def _key_of(kind: EntryKind, entry: Mapping[str, Any]) -> str:
+    if kind is EntryKind.LINK:
+        return link_key(map(str, entry["sites"]))
+    return name_key(_name_of(kind, entry))
+
+
+def _key_in(document: PlanText, kind: EntryKind, entry: Mapping[str, Any]) -> str:
+    """The key of an entry; that of an account has its domain, usually the enterprise's name."""
+    if kind is not EntryKind.ACCOUNT:
+        return _key_of(kind, entry)
+    domain = entry.get("domain") or str(document.table("enterprise")["name"]).upper()
+    return name_key(f"{domain}\\{entry['name']}")

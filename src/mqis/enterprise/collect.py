@@ -103,6 +103,7 @@ def _member(polled: Polled, comparison: Comparison, owners: set[str]) -> MemberS
         status.version if status else "",
         status.memory_bytes if status else 0,
         status.disk_free if status else {},
+        status.lost_files if status and polled.answered else (),
     )
 
 

@@ -7,11 +7,11 @@ the cost of a link) is drift: it stays as it is, and 'mqis up --adopt' writes it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mqis.enterprise.plan import Entry, EntryKind, RunPlan, entries_of
+from mqis.enterprise.plan import Entry, EntryKind, RunPlan, ServerPlan, entries_of
 from mqis.protocol.directory.objects import name_key
 
 #: The value of each attribute of an entry, as the file would have it.
@@ -112,11 +112,26 @@ def removed_servers(steps: Sequence[Step]) -> frozenset[str]:
     )
 
 
+def removed_sites(difference: PlanDifference) -> list[str]:
+    """The names of the sites that are to be deleted."""
+    steps = (step for step in difference.steps if step.action is Action.REMOVE)
+    return [step.name for step in steps if step.kind is EntryKind.SITE]
+
+
+def leaving_sites(plan: RunPlan, steps: Sequence[Step]) -> frozenset[str]:
+    """The keys of the sites that go with these steps, and of those that went before them."""
+    gone = [step for step in steps if step.action is Action.REMOVE]
+    sites = {name_key(step.name) for step in gone if step.kind is EntryKind.SITE}
+    servers = (step for step in gone if step.kind is EntryKind.SERVER)
+    sites |= {name_key(_site(step)) for step in servers}
+    return frozenset(sites - {name_key(site.name) for site in plan.sites})
+
+
 def former_gates(steps: Sequence[Step]) -> dict[str, str]:
     """The servers that are gates no more after these steps, each with its site."""
     gone = removed_servers(steps)
     return {
-        step.name: str(step.entry.attributes["site"])
+        step.name: _site(step)
         for step in steps
         if step.kind is EntryKind.SERVER
         and (
@@ -131,6 +146,7 @@ def without_gates(plan: RunPlan, steps: Sequence[Step]) -> list[str]:
     """Tells which sites lose their last gate by these steps, a line each."""
     left = {name_key(server.site) for server in plan.servers if server.routing}
     sites = {name_key(site): site for site in former_gates(steps).values()}
+    left |= leaving_sites(plan, steps)
     return [
         f"{site} has no gate any more: give another server routing = true"
         for key, site in sites.items()
@@ -146,17 +162,18 @@ _LASTING = {
 }
 
 
-def impossible(difference: PlanDifference) -> list[str]:
+def impossible(plan: RunPlan, difference: PlanDifference) -> list[str]:
     """The steps that cannot be carried out, in words; nothing should be changed then."""
-    told = []
-    by_site: dict[object, list[Step]] = {}
+    told = [*_sites_with_servers(plan, difference.steps)]
+    leaving = leaving_sites(plan, difference.steps)
+    by_site: dict[str, list[Step]] = {}
     for step in difference.steps:
         for key in step.before:
             if (step.kind, key) in _LASTING:
                 told.append(f"{step.kind} {step.name}: {step.detail}: {_LASTING[step.kind, key]}")
             if key == "role":
-                by_site.setdefault(step.entry.attributes["site"], []).append(step)
-        if step.action is Action.REMOVE and (reason := _not_removable(step)):
+                by_site.setdefault(_site(step), []).append(step)
+        if step.action is Action.REMOVE and (reason := _not_removable(step, leaving)):
             told.append(f"{step.kind} {step.name}: {reason}")
     for site, steps in by_site.items():
         if sorted(str(step.entry.attributes["role"]) for step in steps) != ["bsc", "psc"]:
@@ -168,18 +185,60 @@ def impossible(difference: PlanDifference) -> list[str]:
     return told
 
 
-def _not_removable(step: Step) -> str:
-    if step.kind is EntryKind.SERVER and step.entry.attributes["role"] != "bsc":
-        return "only a backup can be removed; let a backup take its role first"
-    if step.kind is EntryKind.SITE:
-        return "a site is deleted by 'mqis delete site', after its servers and machines"
-    return ""
+def _not_removable(step: Step, leaving: Set[str]) -> str:
+    if step.kind is not EntryKind.SERVER or step.entry.attributes["role"] == "bsc":
+        return ""
+    if step.entry.attributes["role"] == "psc" and name_key(_site(step)) in leaving:
+        return ""
+    return (
+        "only a backup can be removed, or the PSC with its whole site; let a backup take its role "
+        "first"
+    )
+
+
+def _sites_with_servers(plan: RunPlan, steps: Sequence[Step]) -> Iterator[str]:
+    """Sites of the plan that a command has deleted, although their servers are there."""
+    for step in steps:
+        if step.kind is EntryKind.SITE and step.deleted:
+            there = [s.name for s in _present_servers(plan, steps) if _in_site(s, step)]
+            if there:
+                yield (
+                    f"site {step.name}: a command has deleted it, and its servers "
+                    f"({', '.join(there)}) are still there: 'mqis up --adopt' takes the site out "
+                    "of the file with all that is in it, and 'mqis up --remove' then its servers"
+                )
+
+
+def expelled_servers(plan: RunPlan, difference: PlanDifference) -> list[ServerPlan]:
+    """The servers that are there, and whose sites a command has deleted."""
+    steps = difference.steps
+    deleted = [step for step in steps if step.kind is EntryKind.SITE and step.deleted]
+    there = _present_servers(plan, steps)
+    return [server for server in there if any(_in_site(server, step) for step in deleted)]
+
+
+def _present_servers(plan: RunPlan, steps: Sequence[Step]) -> list[ServerPlan]:
+    new = {name_key(s.name) for s in steps if s.kind is EntryKind.SERVER and s.action is Action.ADD}
+    return [server for server in plan.servers if name_key(server.name) not in new]
+
+
+def _in_site(server: ServerPlan, step: Step) -> bool:
+    return name_key(server.site) == step.entry.key
+
+
+def _site(step: Step) -> str:
+    return str(step.entry.attributes["site"])
 
 
 def compare(
     plan: RunPlan, before: RunPlan | None, present: Present, *, remove: bool = False
 ) -> PlanDifference:
-    """Returns the steps in the order in which they can be carried out: removals come last."""
+    """Returns the steps in the order in which they can be carried out: removals come last.
+
+    A link that commands have made goes with the site at its end.
+    """
+    sites = present.get(EntryKind.SITE, {}).keys() - entries_of(plan, EntryKind.SITE).keys()
+    leaving = sites & entries_of(before, EntryKind.SITE).keys() if before else set()
     steps: list[Step] = []
     gone: list[Step] = []
     drift: list[Drift] = []
@@ -190,8 +249,8 @@ def compare(
             found = _step(kind, entry, known.get(key), there.get(key))
             steps += [] if found is None else [found]
             drift += _drift(kind, entry, known.get(key), there.get(key))
-        for key in there.keys() - wanted.keys():
-            if key in known:
+        for key in (key for key in there if key not in wanted):
+            if key in known or (kind is EntryKind.LINK and leaving & set(key.split(" - "))):
                 now = Entry(kind, key, there[key].name, there[key].attributes)
                 gone.append(Step(Action.REMOVE, kind, now.name, now, {}))
             else:

@@ -23,7 +23,7 @@ from mqis.enterprise.plan import (
 from mqis.enterprise.setup import Administrator, Changing, Connect
 from mqis.protocol.directory.machine_services import ServiceBits
 from mqis.protocol.directory.objects import name_key
-from mqis.protocol.errors import DirectoryError
+from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import prop, props
 from mqis.wire.mqds.machine_address import AddressList, TaAddress
@@ -90,7 +90,7 @@ class Filling:
         """Tells what a server refuses, and goes on."""
         try:
             yield
-        except (DirectoryError, NodesError) as error:
+        except (MqisError, ValueError) as error:  # a value that cannot even be sent is one of these
             self.refused(name, error)
 
     def _fill_site(self, site: str, authority: Changing) -> None:
@@ -123,29 +123,39 @@ class Filling:
 
     # --- changes ----------------------------------------------------------------------------------
 
-    def carry_out(self, steps: Sequence[Step]) -> None:
-        """Changes and deletes objects; steps about servers and accounts are not for a directory."""
+    def carry_out(self, steps: Sequence[Step], leaving: Set[str] = frozenset()) -> None:
+        """Changes and deletes objects; steps about servers and accounts are not for a directory.
+
+        What is in a site that is ``leaving`` goes with it, at every server.
+        """
         for step in steps:
             if step.action is Action.ADD or not _in_directory(step):
                 continue
             do = _remove if step.action is Action.REMOVE else _change
-            place = self._authority_of(step)
-            with (
-                self._told(f"{step.kind} {step.name}"),
-                self.connect(place, self.administrator) as authority,
-            ):
-                do(step, authority)
+            with self._told(f"{step.kind} {step.name}"):
+                place = self._authority_of(step, leaving)
+                if place is None:
+                    continue
+                with self.connect(place, self.administrator) as authority:
+                    do(step, authority)
 
-    def _authority_of(self, step: Step) -> NodePlace:
-        """That of a machine or queue is in its site, that of all others the PEC."""
+    def _authority_of(self, step: Step, leaving: Set[str]) -> NodePlace | None:
+        """That of a machine or queue is in its site, that of all others the PEC.
+
+        None if there is nothing to do, because it is gone or goes with its site.
+        """
         if step.kind in (EntryKind.SITE, EntryKind.LINK):
             return _pec(self.nodes)
         machine = step.name.partition("\\")[0]
         with self.connect(_pec(self.nodes), self.administrator) as pec:
+            if step.action is Action.REMOVE and pec.id_of(MACHINE, machine) is None:
+                return None
             found = pec.get(MACHINE, machine, [PropId.QM_SITE_ID]).values[PropId.QM_SITE_ID]
             site = None if found is None else found.value
             name = pec.name_of(SITE, site) if isinstance(site, Guid) else None
-        return _pec(self.nodes) if name is None else _authority(self.nodes, name)
+        if name is None:
+            return _pec(self.nodes)
+        return None if name_key(name) in leaving else _authority(self.nodes, name)
 
 
 def _in_directory(step: Step) -> bool:

@@ -1,7 +1,8 @@
 """The plan that was carried out last, as a run directory keeps it.
 
 ``enterprise.toml`` is the file of the last 'mqis up'. Entries that it has no more, and that nobody
-has removed yet, are in ``left.toml``.
+has removed, are in ``left.toml``; so are the names of servers that were taken out by a plan of
+which something else could not be carried out.
 """
 
 from __future__ import annotations
@@ -13,10 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from mqis.enterprise.difference import Action, Step
-from mqis.enterprise.plan import EntryKind, RunPlan, entries_of, entry_of, items_of, parse_plan
+from mqis.enterprise.plan import (
+    EntryKind,
+    RunPlan,
+    ServerPlan,
+    entries_of,
+    entry_of,
+    items_of,
+    parse_plan,
+)
 from mqis.files import write_whole
+from mqis.protocol.directory.objects import name_key
 
 PLAN, LEFT = "enterprise.toml", "left.toml"
+_REMOVED = "removed"
 
 
 def carried_out(run: Path) -> RunPlan | None:
@@ -27,11 +38,14 @@ def carried_out(run: Path) -> RunPlan | None:
     content = _content(kept)
     if (run / LEFT).exists():
         left = _content(run / LEFT)
+        removed = {name_key(name) for name in left.pop(_REMOVED, ())}
         for section, keys in left.pop("options", {}).items():
             options = content.setdefault("options", {})
             options[section] = {**keys, **options.get(section, {})}
         for key, entries in left.items():
             content[key] = [*content.get(key, ()), *entries]
+        servers = content.get("server", ())
+        content["server"] = [s for s in servers if name_key(s["name"]) not in removed]
     return parse_plan(content, str(kept), consistent=False)
 
 
@@ -42,6 +56,24 @@ def keep(run: Path, text: str, plan: RunPlan, before: RunPlan | None, done: Sequ
 
     write_whole(run / LEFT, tomlkit.dumps(left))  # first: an entry in both files does no harm
     write_whole(run / PLAN, text)
+
+
+def leave(run: Path, servers: Sequence[ServerPlan]) -> None:
+    """Notes servers that a file has no more and that are still there."""
+    left = _content(run / LEFT) if (run / LEFT).exists() else {}
+    left["server"] = [*left.get("server", ()), *map(_table, servers)]
+    import tomlkit  # noqa: PLC0415 -- slow
+
+    write_whole(run / LEFT, tomlkit.dumps(left))
+
+
+def forget(run: Path, server: str) -> None:
+    """Notes that a server was taken out, whatever becomes of the other steps."""
+    left = _content(run / LEFT) if (run / LEFT).exists() else {}
+    left[_REMOVED] = [*left.get(_REMOVED, ()), server]
+    import tomlkit  # noqa: PLC0415 -- slow
+
+    write_whole(run / LEFT, tomlkit.dumps(left))
 
 
 def _left(plan: RunPlan, before: RunPlan, done: Sequence[Step]) -> Mapping[str, Any]:

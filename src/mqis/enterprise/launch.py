@@ -22,18 +22,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from mqis.admin.promote.rebuilding import SEED
 from mqis.config.logs import details
 from mqis.config.nodes import NodePlace, Nodes, NodesError
 from mqis.config.processlocks import ProcessLock, holder
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.control import LOCK, ControlServer
-from mqis.enterprise.difference import Action, Step, compare, removed_servers
+from mqis.enterprise.difference import Step, compare, leaving_sites, removed_servers
 from mqis.enterprise.exchanging import Exchange
 from mqis.enterprise.filling import Filling
 from mqis.enterprise.first import found_pec
 from mqis.enterprise.follow import follow
-from mqis.enterprise.kept import PLAN, carried_out, keep
-from mqis.enterprise.loss import fault_of, replacement_of
+from mqis.enterprise.kept import PLAN, carried_out, forget, keep
+from mqis.enterprise.loss import fault_of, lost_key, why_not_started
 from mqis.enterprise.placing import place_servers
 from mqis.enterprise.plan import (
     EntryKind,
@@ -46,6 +47,7 @@ from mqis.enterprise.plan import (
 from mqis.enterprise.present import read_present
 from mqis.enterprise.recovery import recover
 from mqis.enterprise.roles import replaced_by
+from mqis.enterprise.rotating import make_known
 from mqis.enterprise.setup import (
     Administrator,
     Connect,
@@ -56,6 +58,7 @@ from mqis.enterprise.setup import (
 )
 from mqis.enterprise.supervisor import Child, Patience, Supervisor
 from mqis.files import make_private_directory
+from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import DirectoryError
 from mqis.texts import file_stamp
 from mqis.wire.errors import MqisError
@@ -149,7 +152,7 @@ class RunningEnterprise:
             self._report,
             patience=self.launch.patience,
             control=str(self._control.path),
-            fault_of=lambda place: replacement_of(place, self.nodes) or fault_of(place),
+            fault_of=lambda place: why_not_started(place, self.nodes),
         )
 
     def _placed(self, before: RunPlan | None, running: Set[str] = frozenset()) -> Nodes:
@@ -203,6 +206,9 @@ class RunningEnterprise:
     async def _carry_out(self, before: RunPlan | None) -> None:
         plan, run = self.launch.plan, self.run
         self._refused = []
+        for entry in plan.left_out:
+            self._refused.append(entry)
+            self._report(f"{self.launch.source}: {entry}; it is left out")
         self._dropped = _dropped(plan, before) if before and self.launch.remove else {}
         await asyncio.to_thread(make_accounts, run, plan, self.launch.base)
         account = administrator(run, plan, self.launch.base)
@@ -219,6 +225,7 @@ class RunningEnterprise:
         names = []
         for node in nodes:
             changed = None
+            await self._introduce(node)
             if fault_of(node) is None:
                 if not await self._follows(node):
                     continue
@@ -232,6 +239,21 @@ class RunningEnterprise:
             elif changed.applied:
                 self.supervisor.reread(node.name)
         await self.supervisor.settled(names)
+
+    async def _introduce(self, node: NodePlace) -> None:
+        """Makes the key of a server known that was rebuilt without its old one, or has lost it."""
+        seed = Path(node.home) / SEED
+        if self.supervisor.child(node.name).running or not is_member(node):
+            return
+        with suppress(MqisError):  # its start tells that
+            if not seed.exists() and lost_key(node) is None:
+                return
+            taught = await asyncio.to_thread(make_known, node, self.nodes)
+            seed.unlink(missing_ok=True)
+            for name in taught:
+                self.supervisor.reread(name)
+            if taught:
+                self._report(f"{node.name} has a new key: {', '.join(taught)} trust it now")
 
     async def _follows(self, node: NodePlace) -> bool:
         """Makes a PSC that was replaced while it was down a backup of the new one.
@@ -298,15 +320,29 @@ class RunningEnterprise:
         """Brings the objects of the plan into the directory, and carries out the other steps."""
         launch = self.launch
         filling = Filling(launch.plan, self.nodes, account, launch.connect, self._refuse)
+        leaving = leaving_sites(launch.plan, steps)
+        sites = [step for step in steps if step.kind is EntryKind.SITE]
+        others = [step for step in steps if step.kind is not EntryKind.SITE]
         await asyncio.to_thread(filling.fill, steps)
-        await asyncio.to_thread(filling.carry_out, steps)
+        await asyncio.to_thread(filling.carry_out, others, leaving)
         change_accounts(self.run, steps)
         if exchange := Exchange.among(steps, self.nodes):
             await exchange.carry_out(self.supervisor, account, launch.connect)
             self.supervisor.use(self._placed(before, {c.place.name for c in self._running}))
-        for step in steps:
-            if step.kind is EntryKind.SERVER and step.action is Action.REMOVE:
-                await self._remove(step.name)
+        removed = removed_servers(steps)
+        of_sites = [s for s in removed if name_key(self.nodes.named(s).site) in leaving]
+        for server in of_sites:
+            await self.supervisor.stop(server)
+        refused = len(self._refused)
+        await asyncio.to_thread(filling.carry_out, sites)
+        if len(self._refused) > refused:  # the site is still there, and so are its servers
+            for server in of_sites:
+                self.supervisor.start(server)
+            removed = removed.difference(of_sites)
+        for server in sorted(removed):
+            await self._remove(server)
+        if removed:
+            self._tell_others()
 
     async def _remove(self, server: str) -> None:
         """Takes a server out whose machine the directory has no more; its files are kept."""
@@ -316,8 +352,16 @@ class RunningEnterprise:
         removed = f"{home.name}.removed-{file_stamp(time.time())}"
         with suppress(FileNotFoundError):  # its disk was lost
             home.rename(home.with_name(removed))
+        forget(self.run, place.name)
         left = tuple(node for node in self.nodes if node.name != place.name)
         self.supervisor.use(replace(self.nodes, nodes=left))
+
+    def _tell_others(self) -> None:
+        """Takes servers that are gone out of the configurations of the others."""
+        for child in self._running:
+            changed = write_config(self.launch.plan, self.nodes, child.place)
+            if changed is not None and changed.applied:
+                self.supervisor.reread(child.place.name)
 
     def _refuse(self, name: str, error: Exception) -> None:
         self._refused.append(f"{name}: {error}")

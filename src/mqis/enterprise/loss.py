@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -11,22 +12,46 @@ from shlex import quote
 from mqis.config.file import ConfigError, load
 from mqis.config.nodes import NodePlace, Nodes, load_nodes, supervised_place
 from mqis.config.sections import ConfiguredRole
-from mqis.config.stores import StoreUrlError, file_of
+from mqis.config.stores import StoreUrlError, file_of, open_store
 from mqis.enterprise.plan import ServerRole
 from mqis.enterprise.roles import replaced_by
+from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.server.loss import restore_way
+from mqis.server.restoremark import mark_of
 from mqis.storage.sqlite import fault_at
+from mqis.wire.errors import MqisError
+from mqis.wire.mqds.objecttype import ObjectType
 
 _KEY = "signing.key"
 
 
 def fault_of(place: NodePlace) -> str | None:
     """The reason for which a server cannot start, and what to do; None if its files are there."""
+    fault = _fault_for_up(place)
+    key = None if fault is not None else lost_key(place)
+    if key is None:
+        return fault
+    return (
+        f"{key}: the server's signing key is gone: bring it back, or 'mqis up' makes a new one and "
+        "lets the other servers trust it"
+    )
+
+
+def _fault_for_up(place: NodePlace) -> str | None:
+    """The reason for which not even 'mqis up' can start a server; it can make a key."""
     try:
         fault = _loss(place)
     except (ConfigError, StoreUrlError) as error:
         return str(error)
     return None if fault is None else f"{fault}; {_ways_back(place)}"
+
+
+def lost_key(place: NodePlace) -> Path | None:
+    """The key file that a server has lost; it would make a key that no other server knows."""
+    section = load(Path(place.config)).replication
+    key = Path(section.key)
+    return None if key.exists() or section.signing is SigningPolicy.NONE else key
 
 
 def loss_at(config: Path) -> tuple[str, str] | None:
@@ -55,6 +80,36 @@ def _loss(place: NodePlace) -> str | None:
     if not store.stat().st_size:
         return f"{store}: the server's store is empty (0 bytes)"
     return fault_at(store)
+
+
+def why_not_started(place: NodePlace, nodes: Nodes) -> str | None:
+    """The reason for which the supervisor does not start a server, and what to do; else None."""
+    return replacement_of(place, nodes) or fault_of(place) or _expulsion(place, nodes)
+
+
+def why_not_brought_up(place: NodePlace, nodes: Nodes) -> str | None:
+    """The reason for which 'mqis up' does not start a server, unless it joins again; else None."""
+    return _fault_for_up(place) or _expulsion(place, nodes)
+
+
+def _expulsion(place: NodePlace, nodes: Nodes) -> str | None:
+    """Tells of a server whose site was deleted: it would wait for its site for ever."""
+    pec = next((node for node in nodes if node.role == ServerRole.PEC), None)
+    if pec is None or pec.name == place.name or not Path(pec.store).is_file():
+        return None
+    with (
+        suppress(MqisError),  # the PEC's own start tells what its store has
+        closing(open_store(pec.store)) as store,
+        store.read() as view,
+    ):
+        # A PEC that was restored may learn of the site by this server.
+        known = enterprise(view) is None or mark_of(view) is not None
+        if not known and view.find(ObjectType.SITE, place.site) is None:
+            return (
+                f"its site {place.site} was deleted: take it out of the enterprise file with all "
+                f"that is in it, then 'mqis up --remove' takes {place.name} out"
+            )
+    return None
 
 
 def replacement_of(place: NodePlace, nodes: Nodes) -> str | None:

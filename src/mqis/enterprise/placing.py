@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from pathlib import Path
 
-from mqis.config.nodes import FILE, NodePlace, Nodes, load_nodes
+from mqis.config.nodes import NodePlace, Nodes, is_run, load_nodes
 from mqis.enterprise.addresses import Ports, ServerPorts, assign
 from mqis.enterprise.plan import PORTS, RunPlan, ServerPlan, ServerRole
 from mqis.enterprise.roles import configured_role, present_psc
@@ -29,7 +29,7 @@ def place_servers(
     """
     servers = all_servers(plan, before)
     known: dict[str, ServerPorts] = {}
-    if (run / FILE).exists():
+    if is_run(run):
         known = {node.name: _place_of(node) for node in load_nodes(run)}
     fixed = {server.name: _fixed_ports(server) for server in servers}
     names = [server.name for server in servers]

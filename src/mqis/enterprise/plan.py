@@ -6,10 +6,11 @@ file and the key, an entry of a list by its number: ``link[2].cost``.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -211,6 +212,8 @@ class RunPlan:
     queues: tuple[QueuePlan, ...] = ()
     accounts: tuple[AccountPlan, ...] = ()
     options: Options = field(default_factory=dict)
+    #: Entries of objects that are wrong, each in words: they stop no other one.
+    left_out: tuple[str, ...] = ()
 
     @property
     def pec(self) -> ServerPlan:
@@ -329,7 +332,36 @@ def load_plan(path: Path) -> RunPlan:
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: this file is not valid TOML: {error}") from error
-    return parse_plan(content, str(path))
+    return check_plan(content, str(path))
+
+
+class PlanEntryError(ConfigError):
+    """One entry of a list is wrong; an object's entry is left out."""
+
+    def __init__(self, source: str, key: str, number: int, problem: str) -> None:
+        super().__init__(f"{source}: {key}[{number}]{problem}")
+        self.key, self.number, self.problem = key, number, problem
+
+
+#: Lists of objects, of which one that is wrong stops no other: each is only in the directory.
+_OBJECTS = (EntryKind.MACHINE, EntryKind.QUEUE, EntryKind.LINK)
+
+
+def check_plan(content: dict[str, Any], source: str) -> RunPlan:
+    """Leaves out the entries of objects that are wrong, and notes them in the plan."""
+    left_out: list[str] = []
+    lists = {key: content.get(key) for key in _OBJECTS}
+    numbers = {k: list(range(1, len(v) + 1)) for k, v in lists.items() if isinstance(v, list)}
+    while True:
+        try:
+            return replace(parse_plan(content, source), left_out=tuple(left_out))
+        except PlanEntryError as error:
+            if error.key not in numbers:
+                raise
+            number = numbers[EntryKind(error.key)].pop(error.number - 1)
+            left_out.append(f"{error.key}[{number}]{error.problem}")
+            entries = content[error.key]
+            content = {**content, error.key: entries[: error.number - 1] + entries[error.number :]}
 
 
 def parse_plan(
@@ -353,17 +385,29 @@ def parse_plan(
     if not values["accounts"]:
         values["accounts"] = (AccountPlan("admin", administrator=True),)
     plan = RunPlan(**values)
-    for key, problem in _problems(plan) if consistent else ():
-        raise ConfigError(f"{source}: {key}: {problem}")
+    for where, problem in _problems(plan) if consistent else ():
+        entry = _ENTRY.fullmatch(where)
+        if entry is not None:
+            raise PlanEntryError(source, entry[1], int(entry[2]), f"{entry[3]}: {problem}")
+        raise ConfigError(f"{source}: {where}: {problem}")
     return plan
+
+
+_ENTRY = re.compile(r"(\w+)\[(\d+)\](.*)")
 
 
 def _entries(kind: type[Any], content: object, source: str, key: str) -> tuple[Any, ...]:
     if not isinstance(content, list):
         raise ConfigError(f"{source}: {key}: this is a list of tables; write [[{key}]]")
-    return tuple(
-        _entry(kind, item, source, f"{key}[{number}]") for number, item in enumerate(content, 1)
-    )
+    found = []
+    for number, item in enumerate(content, 1):
+        where = f"{key}[{number}]"
+        try:
+            found.append(_entry(kind, item, source, where))
+        except ConfigError as error:
+            problem = str(error).removeprefix(f"{source}: {where}")
+            raise PlanEntryError(source, key, number, problem) from None
+    return tuple(found)
 
 
 def _entry(kind: type[Any], content: object, source: str, where: str) -> Any:
@@ -422,7 +466,7 @@ def _problems(plan: RunPlan) -> Iterable[tuple[str, str]]:
     yield from _duplicates("site", [site.name for site in plan.sites])
     yield from _duplicates("server", [s.name for s in plan.servers])
     machines = [*(s.name for s in plan.servers), *(m.name for m in plan.machines)]
-    yield from _duplicates("machine", machines)
+    yield from _duplicates("machine", machines, before=len(plan.servers))
     yield from _duplicates("queue", [queue.path for queue in plan.queues], "path")
     yield from _duplicates("account", [f"{plan.domain_of(a)}\\{a.name}" for a in plan.accounts])
     yield from _roles(plan)
@@ -440,11 +484,14 @@ def _problems(plan: RunPlan) -> Iterable[tuple[str, str]]:
         yield "account", "one account has to be an administrator, to set up the enterprise"
 
 
-def _duplicates(key: str, names: list[str], part: str = "name") -> Iterable[tuple[str, str]]:
+def _duplicates(
+    key: str, names: list[str], part: str = "name", before: int = 0
+) -> Iterable[tuple[str, str]]:
+    """``before``: the number of names that are no entries of this list."""
     seen = Counter[str]()
-    for number, name in enumerate(names, 1):
+    for number, name in enumerate(names, 1 - before):
         seen[name_key(name)] += 1
-        if seen[name_key(name)] > 1:
+        if seen[name_key(name)] > 1 and number > 0:
             yield (
                 f"{key}[{number}].{part}",
                 f"{name!r} is there already; case does not matter in names",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mqis.config.nodes import FILE, load_nodes
+from mqis.config.nodes import is_run, load_nodes
 from mqis.config.processlocks import end, holder
 from mqis.enterprise.supervisor import GRACE_S, lock_of
 
 
 def recover(run: Path) -> list[str]:
     """Ends servers that outlived their supervisor; returns a line for each."""
-    if not (run / FILE).exists():
+    if not is_run(run):
         return []
     messages = []
     for node in load_nodes(run):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.keyring import KeyRing, KeyStage
 from mqis.runtime.node.members import Members, Seed
-from mqis.server.identity import parse_seed, seed_text, server_name
+from mqis.server.identity import parse_seed, seed_text, seeds_of, server_name
 from mqis.server.monitoring.fetching import fetch_keys
 from mqis.server.monitoring.key_list import KnownKeys, OwnKey, accepted_keys
 from mqis.wire.errors import MqisError
@@ -279,6 +279,32 @@ def servers_in(config: Config) -> list[str]:
         machines = view.objects(ObjectType.MACHINE)
         found = [m.path for m in machines if ServiceAttributes.of(m).role is not None]
     return [name for name in found if name]
+
+
+def make_known(place: NodePlace, nodes: Nodes) -> list[str]:
+    """Lets the others of a run directory trust the key of a server that has another than before.
+
+    Makes a key if there is none. They would drop all its messages, also those with which it makes
+    its key known. Returns the names of the servers that did not know it, whose configurations have
+    it as a seed now.
+    """
+    own = KeyRing.open(Path(load(Path(place.config)).replication.key))
+    public = own.signing.public
+    taught = []
+    for other in nodes:
+        if other.name == place.name or not Path(other.config).exists():
+            continue
+        with suppress(MqisError):  # its store is lost
+            config = load(Path(other.config))
+            with closing(open_store(config.store.url)) as store:
+                with store.read() as view:
+                    machine = view.find(ObjectType.MACHINE, place.name)
+                seeds = {seed.id: seed for seed in seeds_of(config)}
+                keys = () if machine is None else Members(store, seeds).keys_of(machine.id)
+            if machine is not None and public not in keys:
+                trust(Path(other.config), Seed(place.name, machine.id, public))
+                taught.append(other.name)
+    return taught
 
 
 def learn_keys(place: NodePlace, nodes: Nodes) -> list[str]:

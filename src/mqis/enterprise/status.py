@@ -116,6 +116,8 @@ class MemberStatus:
     memory_bytes: int = 0
     #: store, journal or archive -> the free bytes there.
     disk_free: Mapping[str, int] = field(default_factory=dict)
+    #: Files that are gone and without which it cannot start again, each in words.
+    lost_files: tuple[str, ...] = ()
 
     @property
     def absence(self) -> Absence | None:
@@ -175,7 +177,9 @@ class MemberStatus:
     @property
     def is_fine(self) -> bool:
         """True if nothing is to be said of it: of many servers, only the others are listed."""
-        return self.up and not (self.behind or self.problems or self.late_archive)
+        return self.up and not (
+            self.behind or self.problems or self.lost_files or self.late_archive
+        )
 
     @property
     def queued(self) -> int:

@@ -49,7 +49,7 @@ from mqis.runtime.writer import GroupCommitWriter
 from mqis.server.administration import AdministrationService
 from mqis.server.discovery_responder import start_discovery
 from mqis.server.hosts import HostResolver
-from mqis.server.identity import server_name
+from mqis.server.identity import seeds_of, server_name
 from mqis.server.logon import AuditedAuthenticator, LiveAccounts
 from mqis.server.loss import ways_back
 from mqis.server.monitoring.monitoring_endpoint import MonitoringService, start_monitoring
@@ -186,6 +186,7 @@ class DirectoryServer:
     def reread(self, new: Config) -> Reread:
         """Applies the live keys of ``new``; after a ``ConfigError`` nothing has changed."""
         result = reread(self.config, new)
+        seeds_of(result.config)  # raises for a text that is no seed
         self._accounts.use(Path(result.config.security.accounts))
         self.config = result.config
         directory = self._directory
@@ -223,7 +224,9 @@ class DirectoryServer:
         if not replicates:  # nothing that is missing will arrive
             await asyncio.to_thread(find_place, config, store)
         writer = GroupCommitWriter(store)
-        sources = Sources(config, config.server.name or _host_name(), store, writer)
+        sources = Sources(
+            config, config.server.name or _host_name(), store, writer, config_file=self._config_file
+        )
         self._monitoring = await self._monitor(sources) if config.monitoring.enabled else None
         if replicates:
             self._replication = await self._replicate(sources)

@@ -110,7 +110,11 @@ class ReplicationService:
     journal: RunningJournal | None = None
 
     def reread(self, config: Config) -> None:
-        """Applies the keys that may change while it runs: addresses of others, and times."""
+        """Applies the keys that may change while it runs: addresses of others, seeds, and times.
+
+        After a ``ConfigError`` nothing has changed.
+        """
+        self.driver.members.use({seed.id: seed for seed in seeds_of(config)})
         self.resolver.use(config.hosts.entries)
         self.driver.node.replication.settings = settings_of(config.replication)
 

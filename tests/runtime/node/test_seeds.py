@@ -68,6 +68,16 @@ def test_a_key_that_was_withdrawn_while_a_server_ran_is_withdrawn_at_once() -> N
     assert [key.modulus for key in members.keys_of(machine)] == [NEW.modulus]
 
 
+def test_a_seed_that_comes_while_the_server_runs_counts_at_once() -> None:
+    """A server that was rebuilt with a new key was refused until all others were restarted."""
+    store, machine = directory(OLD)
+    members = Members(store, {})
+    assert [key.modulus for key in members.keys_of(machine)] == [OLD.modulus]
+    members.use({machine: Seed("pec1", machine, NEW)})
+    assert [key.modulus for key in members.keys_of(machine)] == [OLD.modulus, NEW.modulus]
+    assert members.seeds_to_mark
+
+
 def test_a_key_that_the_directory_never_had_counts() -> None:
     """A backup with an old key of its PSC in its directory could not get the new one."""
     store, machine = directory(OLD)

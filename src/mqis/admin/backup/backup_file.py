@@ -39,14 +39,14 @@ _DAMAGE = (tarfile.TarError, EOFError, zlib.error)
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turns an ``OSError`` of writing into an ``MqisError``."""
+def explained(path: Path, done: str = "written") -> Iterator[None]:
+    """Turns an ``OSError`` into a ``MqisError``; ``done`` is what was to be done."""
     try:
         yield
     except OSError as error:
         hint = "; free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         reason = error.strerror or error
-        raise MqisError(f"{path}: cannot be written: {reason}{hint}") from error
+        raise MqisError(f"{path}: cannot be {done}: {reason}{hint}") from error
 
 
 def digest_of(path: Path) -> FileEntry:

@@ -31,7 +31,7 @@ class StoredBackup:
 
 def backups_in(directory: Path, *, verify: bool = False) -> list[StoredBackup]:
     """The backups of a directory by server, the newest first; ``verify`` reads each as a whole."""
-    with explained(directory):
+    with explained(directory, "read"):
         paths = sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
     found = sorted((_stored(path, verify=verify) for path in paths), key=lambda b: b.age_key)
     found.reverse()

@@ -31,6 +31,7 @@ from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import View
+from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.replication.admission import owns
 from mqis.server.identity import identify, server_name
 from mqis.storage.copying import copy_to_file
@@ -54,6 +55,8 @@ class Taken:
     path: Path
     size: int
     manifest: Manifest
+    #: The signing key that should be in the backup and is gone: a restored server would be refused.
+    missing_key: Path | None = None
 
 
 def take_backup(
@@ -80,7 +83,11 @@ def take_backup(
             size = draft.stat().st_size
             _publish(draft, target, force=force)
             flush_directory(target.parent)
-    return Taken(target, size, manifest)
+    key = Path(config.replication.key)
+    lost = secrets and config_file is not None and Content.KEY not in files
+    replicates = config.server.role is not ConfiguredRole.NONE
+    unsigned = config.replication.signing is SigningPolicy.NONE
+    return Taken(target, size, manifest, key if lost and replicates and not unsigned else None)
 
 
 # --- place ----------------------------------------------------------------------------------------

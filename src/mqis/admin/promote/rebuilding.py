@@ -28,7 +28,7 @@ from mqis.admin.promote.promotion_plan import (
     text_of,
 )
 from mqis.config.file import DEFAULT_NAME, default_toml, load, override, read
-from mqis.config.nodes import ACCOUNTS, supervised_place
+from mqis.config.nodes import ACCOUNTS, load_nodes, supervised_place
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.files import whole_directory, write_whole
@@ -46,8 +46,9 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
 
 _STORE, _KEY, _ACCOUNTS, _JOURNAL = "directory.db", "signing.key", "accounts.toml", "journal"
-#: The line for replication.seeds by which the others trust the new key.
-_SEED = "seed.txt"
+#: The line for replication.seeds by which the others trust the new key; 'mqis up' gives it to its
+#: servers and removes the file.
+SEED = "seed.txt"
 _ANY = ("0.0.0.0", "::")
 
 
@@ -103,7 +104,7 @@ class Rebuilding:
         config = override(read(self.file), self.values, "promote")
         write_whole(home / DEFAULT_NAME, default_toml(config))
         seed = Seed(config.server.name, _id_of(config), key.public)
-        write_whole(home / _SEED, f"{seed_text(seed)}\n")
+        write_whole(home / SEED, f"{seed_text(seed)}\n")
 
 
 def _id_of(config: Config) -> Guid:
@@ -258,12 +259,17 @@ def _plan(
         f"if {name} has a new address: set it in [hosts] of the others, or in its machine object",
         start_way(where),
     ]
-    if supervised_place(where) is not None:
-        after = ["mqis up, which gives it its own addresses and starts it"]
-    if request.key is None:
+    found = supervised_place(where)
+    if found is not None:
+        trusted = "" if request.key else ", lets the others trust its new key"
+        after = [f"mqis up, which gives it its own addresses{trusted}, and starts it"]
+    supervised = {name_key(node.name) for node in load_nodes(found[0])} if found else set()
+    elsewhere = [peer for peer in peers if name_key(peer) not in supervised]
+    if request.key is None and elsewhere:
         after.append(
-            f"the others have its old key: put the line of {request.to / _SEED} into "
-            f"replication.seeds of each, instead of an older one of {name}, and restart them"
+            f"{', '.join(elsewhere)}: they have its old key; put the line of "
+            f"{request.to / SEED} into replication.seeds of each, instead of an older one "
+            f"of {name}; 'systemctl reload' or SIGHUP makes them read it"
         )
     title = f"{name} ({role.value} of {site.path}) is rebuilt from the copy of {here}"
     return PromotePlan(title, tuple(checks), steps, tuple(losses), tuple(after))

@@ -61,6 +61,12 @@ class Members:
         #: True if the directory may have got the key of a seed since the last ``mark_seeds``.
         self.seeds_to_mark = bool(seeds)
 
+    def use(self, seeds: Mapping[Guid, Seed]) -> None:
+        """Takes other seeds, such as the new key of a server that was rebuilt."""
+        self._seeds = seeds
+        self._known.clear()
+        self.seeds_to_mark = bool(seeds)
+
     def changed(self, object_types: frozenset[ObjectType]) -> None:
         if object_types & _TOPOLOGY:
             self._known.clear()

@@ -136,6 +136,7 @@ class ComparedServer:
     problems: tuple[str, ...] = ()
     at_rest: bool = False
     neighbours: int = 0
+    lost_files: tuple[str, ...] = ()
 
 
 def _difference(mine: ServerStatus, peer: ServerStatus) -> Finding | None:

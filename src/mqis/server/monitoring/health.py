@@ -53,6 +53,18 @@ def problems(sources: Sources) -> list[str]:
     return found + sources.contents.problems
 
 
+def lost_files(sources: Sources) -> list[str]:
+    """The files that are gone and without which the server cannot start again, in words."""
+    found = []
+    file, replication = sources.config_file, sources.replication
+    if file is not None and not file.exists():
+        found.append(f"its configuration {file.name} is gone")
+    key = None if replication is None or replication.key is None else replication.key.path
+    if key is not None and not key.exists():
+        found.append(f"its signing key {key.name} is gone")
+    return found
+
+
 def own_verdict(sources: Sources, status: ServerStatus | None) -> HealthVerdict:
     """The verdict about this server; ``status`` is None if its store cannot be read."""
     absence = None if sources.serving else NOT_SERVING
@@ -63,7 +75,14 @@ def own_verdict(sources: Sources, status: ServerStatus | None) -> HealthVerdict:
         comparison.add(sources.name, status)
         replicas = comparison.replicas(sources.name, status)
     found = tuple(problems(sources))
-    server = ComparedServer(sources.name, replicas, absence, found, neighbours=neighbours)
+    server = ComparedServer(
+        sources.name,
+        replicas,
+        absence,
+        found,
+        neighbours=neighbours,
+        lost_files=tuple(lost_files(sources)),
+    )
     verdict = judge([server]).about(sources.name)
     return HealthVerdict((*sources.contents.findings, *verdict.findings), verdict.good)
 

@@ -72,6 +72,8 @@ class ServerStatus:
     memory_bytes: int = 0
     #: store, journal or archive -> the free bytes there.
     disk_free: Mapping[str, int] = field(default_factory=dict)
+    #: Files that are gone and without which it cannot start again, each in words.
+    lost_files: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,6 +89,7 @@ class ServerStatus:
                     NeighbourStatus(**_known(NeighbourStatus, n)) for n in content["neighbours"]
                 ),
                 "problems": tuple(str(problem) for problem in content.get("problems", ())),
+                "lost_files": tuple(str(text) for text in content.get("lost_files", ())),
             }
         )
 

@@ -25,7 +25,7 @@ from mqis.protocol.replication.convergence import comparable_digest
 from mqis.protocol.replication.jumps import jumps_of
 from mqis.protocol.replication.memory import Memory
 from mqis.server.monitoring.content_watch import partition_name
-from mqis.server.monitoring.health import problems
+from mqis.server.monitoring.health import lost_files, problems
 from mqis.server.monitoring.resources import disk_free, memory_bytes
 from mqis.server.monitoring.status import NeighbourStatus, PartitionStatus, ServerStatus
 from mqis.server.monitoring.status_sources import Sources
@@ -65,6 +65,7 @@ def status_in(view: View, sources: Sources) -> ServerStatus:
         version=__version__,
         memory_bytes=memory_bytes(),
         disk_free=disk_free(sources.config),
+        lost_files=tuple(lost_files(sources)),
     )
 
 

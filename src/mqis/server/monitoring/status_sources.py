@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -186,6 +187,8 @@ class Sources:
     directory: DirectoryContext | None = None
     #: None: no change notifications are sent.
     notifier: ChangeNotifier | None = None
+    #: The file of the configuration; None if it came from elsewhere.
+    config_file: Path | None = None
     #: True once clients are served.
     serving: bool = False
     traffic: QueueTraffic = field(default_factory=QueueTraffic)

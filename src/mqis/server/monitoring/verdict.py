@@ -32,6 +32,8 @@ class FindingKind(StrEnum):
     SERVER = "server"
     #: A server reports a problem of its own.
     PROBLEM = "problem"
+    #: A server has lost files without which it cannot start again.
+    FILES = "files"
     #: Copies with equal numbers have different contents.
     CONTENTS = "contents"
     #: A copy has other numbers than its authority.
@@ -46,6 +48,7 @@ class FindingKind(StrEnum):
 _SEVERAL = {
     FindingKind.SERVER: "are not up or at rest",
     FindingKind.PROBLEM: "report problems",
+    FindingKind.FILES: "have lost files",
     FindingKind.CONTENTS: "have other contents than their authorities",
     FindingKind.NUMBERS: "have other numbers than their authorities",
     FindingKind.RESYNC: "are being synchronised",
@@ -138,6 +141,10 @@ class JudgedServer(Protocol):
         """The problems that it reports itself."""
 
     @property
+    def lost_files(self) -> tuple[str, ...]:
+        """What it needs for its next start and does not find any more."""
+
+    @property
     def partitions(self) -> tuple[ReplicaStatus, ...] | None:
         """Its replicas; None if they are not known."""
 
@@ -158,6 +165,7 @@ def judge(servers: Sequence[JudgedServer], run: str = "") -> HealthVerdict:
     found = [
         *_absent(servers),
         *_problems(servers),
+        *_lost_files(servers),
         *_different(servers, run),
         *_differences(servers),
         *_resyncing(servers),
@@ -208,6 +216,14 @@ def _problems(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
         for problem in server.problems:
             text, todo = f"{server.name}: {problem}", "its log says why; 'mqis doctor' checks it"
             yield _finding(Gravity.ERROR, FindingKind.PROBLEM, (server.name,), text, todo)
+
+
+def _lost_files(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
+    for server in servers:
+        for lost in server.lost_files:
+            text = f"{server.name} runs, but {lost}"
+            todo = "'mqis doctor' has the ways back; until then, do not stop it"
+            yield _finding(Gravity.WARNING, FindingKind.FILES, (server.name,), text, todo)
 
 
 def _at_rest(servers: Sequence[JudgedServer]) -> Iterator[Finding]:

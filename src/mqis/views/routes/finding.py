@@ -83,8 +83,9 @@ def find_links(snapshot: Snapshot, text: str) -> list[Guid]:
             found.append(link.id)
     if not found:
         known = {names.link(link) for link in snapshot.links}
-        near = ", ".join(get_close_matches(text, sorted(known), n=_NEAREST, cutoff=0))
-        nearest = f"the nearest are {near}" if near else "there is none"
+        near = ", ".join(get_close_matches(text, sorted(known), n=_NEAREST))
+        several = f"none of the {len(known)} is like it: 'mqis lookup link' lists them"
+        nearest = f"the nearest are {near}" if near else several if known else "there is none"
         raise RouteError(f"--without {text}: there is no such link; {nearest}")
     return found
 
