@@ -195,7 +195,7 @@ def works(queues: int, level: int) -> dict[str, Work]:
     descriptor = replace(DESCRIPTOR, owner=owner).to_bytes()
     bare = calls.listening()
     read = cycle([calls.get_props(queue.path, READ_IDS, queue.label) for queue in some])
-    others = [Queue(number) for number in range(queues) if number % (queues // 100)]
+    others = [Queue(number) for number in range(queues) if number % (queues // 100)] or some
     cold = cycle([calls.get_props(queue.path, READ_IDS, queue.label) for queue in others])
     anew = cycle(
         [calls.get_props(queue.path, ids, queue.path) for ids in _lists() for queue in some]

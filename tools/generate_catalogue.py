@@ -1,9 +1,9 @@
-"""Writes src/mqis/wire/mqds/{propid,catalogue}.py from docs/spec/mqds-properties.csv.
+"""Writes wire/mqds/propid.py and the rows of wire/mqds/catalogue.py.
 
-    python tools/generate_catalogue.py          write both modules
+    python tools/generate_catalogue.py          write both
     python tools/generate_catalogue.py --check  exit 1 if they are out of date
 
-The table is the one source; a test runs the check.
+The table docs/spec/mqds-properties.csv is the one source; a test runs the check.
 """
 
 from __future__ import annotations
@@ -51,22 +51,8 @@ class PropId(IntEnum):
 {members}
 '''
 
-CATALOGUE = """
-from __future__ import annotations
-
-from mqis.wire.mqds.objecttype import ObjectType as T
-from mqis.wire.mqds.catalogue import Property
-from mqis.wire.mqds.propid import PropId as P
-from mqis.wire.propvariant import VarType as V
-
-# identifier, object type, variant type
-_TABLE: tuple[tuple[P, T, V], ...] = (
-{entries}
-)
-
-#: Every property of the protocols by its number.
-PROPERTIES: dict[int, Property] = {{row[0]: Property(*row) for row in _TABLE}}
-"""
+#: What stands before and behind the rows; the rest of the module is written by hand.
+BEFORE, BEHIND = "_TABLE: tuple[tuple[P, T, V], ...] = (\n", "\n)\n"
 
 
 def propid_module() -> str:
@@ -75,12 +61,14 @@ def propid_module() -> str:
 
 
 def catalogue_module() -> str:
+    """The module as it is, with the rows of the table."""
     entries = "\n".join(
         f"    (P.{member(row)}, T.{row['object_type'].removeprefix('MQDS_')}, V.{variant(row)}),"
         for row in rows()
     )
-    title = "The property catalogue (MS-MQMQ 2.3)."
-    return HEADER.format(title=title) + CATALOGUE.format(entries=entries)
+    text = (TARGET / "catalogue.py").read_text("utf-8")
+    head, mark, rest = text.partition(BEFORE)
+    return head + mark + entries + BEHIND + rest.partition(BEHIND)[2]
 
 
 def main() -> int:

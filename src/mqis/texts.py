@@ -7,6 +7,7 @@ programs read (JSON, journals, LDAP) belong to their own modules.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -157,3 +158,15 @@ def _at_us(time_us: int) -> datetime | None:
         return _EPOCH + timedelta(microseconds=time_us)
     except OverflowError:
         return None
+
+
+def visible(text: str) -> str:
+    """Escapes characters that would control a terminal or cannot be encoded.
+
+    Names and labels come from anywhere: escape sequences and lone surrogates show as ``\\x1b``.
+    """
+    return "".join(c if _is_visible(c) else ascii(c)[1:-1] for c in text)
+
+
+def _is_visible(character: str) -> bool:
+    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")

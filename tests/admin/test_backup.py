@@ -336,7 +336,7 @@ def test_kill_9_in_the_middle_of_a_restore_leaves_no_server_that_starts(
     archive = backed_up(alone, tmp_path / "b")
     script = (
         "import os, sys; from pathlib import Path\n"
-        "from mqis.admin.backup import restoring as r\n"
+        "from mqis.admin.backup import restoring_backup as r\n"
         "move, left = r._move, [int(sys.argv[3])]\n"
         "def dying(*a):\n"
         "    move(*a); left[0] -= 1\n"
@@ -362,12 +362,12 @@ def test_kill_9_in_the_middle_of_a_backup_leaves_the_one_before(
     target = tmp_path / "b"
     before = backed_up(alone, target).read_bytes()
     script = (
-        "import os; from mqis.admin.backup import taking\n"
+        "import os; from mqis.admin.backup import taking_backup\n"
         "die = lambda draft, *_: (draft.write_bytes(b'x'), os.kill(os.getpid(), 9))\n"
-        "taking.write_archive = die\n"
+        "taking_backup.write_archive = die\n"
         "from pathlib import Path; from mqis.config.file import load; import sys\n"
         "file = Path(sys.argv[1])\n"
-        "taking.take_backup(load(file), Path(sys.argv[2]), file, force=True)\n"
+        "taking_backup.take_backup(load(file), Path(sys.argv[2]), file, force=True)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, alone / "mqis.toml", target], check=False)
     assert done.returncode == -signal.SIGKILL

@@ -12,8 +12,7 @@ import pytest
 from mqis.admin.activedirectory.connecting import ConnectingOptions
 from mqis.admin.activedirectory.ldif import import_ldif
 from mqis.admin.activedirectory.notes import TransferNotes
-from mqis.admin.activedirectory.publishing import PublishAction, PublishStep
-from mqis.admin.activedirectory.writing import publish_store
+from mqis.admin.activedirectory.publishing import PublishAction, PublishStep, publish_store
 from mqis.cli.tour.activedirectory import EXAMPLE
 from mqis.config.stores import open_store
 from mqis.protocol.ports import Store

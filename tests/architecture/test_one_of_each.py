@@ -102,14 +102,14 @@ def doubles(node: ast.AST) -> bool:
 
 
 def test_pauses_are_doubled_in_one_place() -> None:
-    """``mqis.protocol.backoff`` does it."""
+    """``mqis.protocol.clock`` does it."""
     found = {
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")
         if any(map(doubles, ast.walk(ast.parse(path.read_text("utf-8")))))
     }
     sizes = {"sim/minimise.py", "wire/reader.py"}
-    assert found - sizes == {"protocol/backoff.py"}
+    assert found - sizes == {"protocol/clock.py"}
 
 
 #: Matches an element of a page or a picture.

@@ -22,7 +22,7 @@ import typer
 from mqis.cli.completing import is_place
 from mqis.cli.main import app, main
 from mqis.cli.parameters import choices
-from mqis.pipeline.java import java_home
+from mqis.pipeline.session import java_home
 from tests.cli.commands import logging_as_it_was
 from tests.waiting import DEADLINE_S
 

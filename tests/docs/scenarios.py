@@ -25,6 +25,13 @@ _PASSWORDS = (
     'echo "$ADMINISTRATOR_PASSWORD" > admin; umask 022'
 )
 _CONTROLLER = (r"dc1\.corp\.example", "127.0.0.1")
+#: Samba 4.17 has no child domains; tests/admin has forests of several.
+_CHILD = (r" ldaps://dc1\.berlin\.corp\.example", "")
+#: The list that the controller has, in the place of those of the page.
+_LISTS = [
+    (r"b92cc7c8-0b1e-434b-b7ad-a1b791e457dd", "3c3c3c3c-3c3c-3c3c-3c3c-3c3c3c3c3c3c"),
+    (r"CN=orders-everywhere", "CN=all"),
+]
 _AS_ADMINISTRATOR = 'export MQIS_LDAP_USER="$ADMINISTRATOR" MQIS_LDAP_PASSWORD_FILE=admin'
 _LDAP = '-x -H ldaps://127.0.0.1 -D "$ADMINISTRATOR" -w "$ADMINISTRATOR_PASSWORD"'
 #: The configuration of the page, with this controller and with ports that are free.
@@ -363,7 +370,7 @@ SCENARIOS = (
         "check and mirror",
         [("docs/active-directory-mirror.md", "*")],
         before=_PASSWORDS,
-        replaced=[_CONTROLLER],
+        replaced=[_CHILD, _CONTROLLER, *_LISTS],
         finds=["mqis estate check"],
         until={"mqis mirror": "change [0-9]", "mqis console": "http://127.0.0.1"},
         printed=["open_queue, 1 finding", "2 links, 3 settings\n"],
@@ -397,7 +404,7 @@ SCENARIOS = (
         "check and mirror, with the pipeline",
         [("docs/active-directory-mirror.md", "*")],
         before=_PASSWORDS,
-        replaced=[_CONTROLLER, (r"2026-11-16T18:00:00Z", "2100-01-01T00:00:00Z")],
+        replaced=[_CHILD, _CONTROLLER, *_LISTS, (r"2026-11-16T18:00:00Z", "2100-01-01T00:00:00Z")],
         finds=["mqis estate check"],
         until={"mqis mirror": "change [0-9]", "mqis console": "http://127.0.0.1"},
         after="test -s before.jsonl",

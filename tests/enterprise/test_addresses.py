@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.enterprise.addresses import Ports, ServerPorts, assign, own_addresses_work
+from mqis.enterprise.placing import Ports, ServerPorts, assign, own_addresses_work
 
 NAMES = ["a", "b", "c"]
 own_addresses = pytest.mark.skipif(not own_addresses_work(), reason="loopback has one address here")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.config.file import ConfigError
-from mqis.enterprise.editing import PlanText
+from mqis.enterprise.adopting import PlanText
 
 #: Lists that alternate, comments everywhere, strings and lists that look like something else.
 FILE = """\

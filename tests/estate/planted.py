@@ -184,8 +184,8 @@ def _member_of(entry: AddEntry, *lists: str) -> AddEntry:
     return AddEntry(entry.name, (*entry.attributes, ("memberOf", names)))
 
 
-def distribution_list(name: str, *members: str) -> AddEntry:
-    return made(f"CN={name},{OU}", "top", "group", objectGUID=guid(60), member=members)
+def distribution_list(name: str, number: int, *members: str) -> AddEntry:
+    return made(f"CN={name},{OU}", "top", "group", objectGUID=guid(number), member=members)
 
 
 def user(name: str, days: int) -> AddEntry:
@@ -230,7 +230,7 @@ def sound() -> list[AddEntry]:
         alias("to-orders", f"PUBLIC={guid(32)}"),
         alias("to-private", f"PRIVATE={guid(17)}\\0000000a"),
         alias("to-elsewhere", "DIRECT=HTTPS://host.example/msmq/orders"),
-        distribution_list("all", f"CN=orders,CN=msmq,CN=WS1,{OU}", f"CN=to-orders,{OU}"),
+        distribution_list("all", 60, f"CN=orders,CN=msmq,CN=WS1,{OU}", f"CN=to-orders,{OU}"),
     ]
 
 
@@ -288,7 +288,7 @@ def faults() -> dict[str, list[AddEntry]]:
         "alias_to_nowhere": [alias("lost", f"PUBLIC={guid(98)}")],
         "bad_list_member": [
             distribution_list(
-                "mixed", f"CN=orders,CN=msmq,CN=WS1,{OU}", f"CN=Guest,CN=Users,{ROOT}"
+                "mixed", 61, f"CN=orders,CN=msmq,CN=WS1,{OU}", f"CN=Guest,CN=Users,{ROOT}"
             )
         ],
         "address_outside_site": [computer("WS3", "10.2.0.9"), machine("WS3", 47, BERLIN)],

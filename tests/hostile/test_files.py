@@ -21,7 +21,7 @@ import pytest
 from mqis.admin.backup.manifest import Content, FileEntry, Manifest
 from mqis.config.file import ConfigError
 from mqis.config.stores import open_store
-from mqis.pipeline.outputs import write_output
+from mqis.pipeline.locations import write_output
 from mqis.server.founding import found
 from mqis.wire.errors import MqisError
 from tests.cli.commands import process, run

@@ -10,7 +10,7 @@ import pytest
 
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.errors import DirectoryError
-from mqis.protocol.journal import received
+from mqis.protocol.journal import folding
 from mqis.protocol.undeletion.messages import UndeleteRequest
 from mqis.server.undeletion import deleted_history as searching
 from mqis.server.undeletion.deleted_history import JournalHistory
@@ -124,7 +124,7 @@ def test_a_change_that_cannot_be_found_leaves_no_older_content(
     enterprise: Enterprise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others have sent more messages than a search remembers."""
-    monkeypatch.setattr(received, "MAX_WAITING", 0)
+    monkeypatch.setattr(folding, "MAX_WAITING", 0)
     first, second = two_changes_on_their_way(enterprise)
     enterprise.deliver(second)
     enterprise.deliver(first)

@@ -16,8 +16,7 @@ from mqis.admin.activedirectory.exporting import LdifOptions, export_ldif
 from mqis.admin.activedirectory.ldif import import_ldif
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.activedirectory.online import import_online
-from mqis.admin.activedirectory.publishing import PublishAction, PublishStep
-from mqis.admin.activedirectory.writing import publish_store
+from mqis.admin.activedirectory.publishing import PublishAction, PublishStep, publish_store
 from mqis.cli.tour.activedirectory import EXAMPLE
 from mqis.config.stores import open_store
 from mqis.protocol.directory.local_events import DirectoryEvents

@@ -48,7 +48,7 @@ def test_files_that_cannot_be_used_stop_nothing(
     (journals / "newer").mkdir(parents=True)
     exports.mkdir()
     newer = bytearray(next((made / "journals").rglob("*.mqj")).read_bytes())
-    newer[8] = 3
+    newer[8] = 4
     (journals / "newer" / "segment-0000000001.mqj").write_bytes(newer)
     (journals / "segment-0000000002.mqj").mkdir()
     (exports / "closed.jsonl").mkdir()
@@ -63,7 +63,7 @@ def test_files_that_cannot_be_used_stop_nothing(
         (row.source, Path(row.file).name): row.reason for row in tables.read("errors").collect()
     }
     assert len(told) == done.errors == 4
-    assert "format version 3, mqis reads 1 and 2" in told["journal", "segment-0000000001.mqj"]
+    assert "format version 4, mqis reads 1 to 3" in told["journal", "segment-0000000001.mqj"]
     assert "cannot be read: Is a directory" in told["journal", "segment-0000000002.mqj"]
     assert "cannot be read: Is a directory" in told["export", "closed.jsonl"]
     assert "3 is not version 1 or 2" in told["export", "newer.jsonl"]

@@ -13,7 +13,7 @@ import pytest
 from mqis.lab.generate.filefaults import resign, tamper
 from mqis.lab.generate.generated_keys import generated_key, published
 from mqis.pipeline.evidence.chains import JournalChain
-from mqis.pipeline.evidence.keys import ExportedKeys, keys_by_server
+from mqis.pipeline.evidence.inventory import ExportedKeys, keys_by_server
 from mqis.pipeline.sources.checks import checked_segment
 from mqis.pipeline.sources.inventory import SegmentFile
 from mqis.storage.journal import Journal

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from mqis.pipeline.inputs import estate_checks
 from mqis.pipeline.runs import estate
-from mqis.pipeline.sources.findings import estate_checks
 from mqis.pipeline.tables import TableDirectory
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.changes import AddEntry

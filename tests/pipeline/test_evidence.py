@@ -13,10 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from mqis.pipeline import schemas
 from mqis.pipeline.evidence.findings import EvidenceKind
 from mqis.pipeline.graph.facts import Facts, facts_by, judged_by_key
+from mqis.pipeline.readable import used_input
 from mqis.pipeline.rebuilding import rebuild
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.records import sendings, unrecorded
-from mqis.pipeline.trusted import used_input
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.wire.journal import RecordKind, RecordState
 from tests.pipeline.conftest import Enterprise

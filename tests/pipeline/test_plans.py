@@ -8,10 +8,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from mqis.pipeline import sources
+from mqis.pipeline.readable import readable_objects
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.bodies import NEEDED, carried
 from mqis.pipeline.transforms.divergence import grouped
-from mqis.pipeline.trusted import readable_objects
 from tests.pipeline.conftest import Enterprise
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "pipeline.md"

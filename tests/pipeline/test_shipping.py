@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mqis.pipeline.shipping import package_zip
+from mqis.pipeline.session import package_zip
 
 PROGRAM = """
 import sys

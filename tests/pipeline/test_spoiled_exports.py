@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from mqis.cli.pipeline.everything import everything, say_everything
 from mqis.cli.pipeline.options import InputOptions
+from mqis.cli.pipeline.output import everything, say_everything
 from mqis.lab.generate import GeneratePlan, generate
+from mqis.pipeline.readable import used_input
 from mqis.pipeline.runs import audit, ingest
 from mqis.pipeline.tables import TableDirectory
-from mqis.pipeline.trusted import used_input
 from mqis.storage.journal.journal_files import segments
 from tests.cli.test_edited_exports import MARK, VERSION_1, doubled, relabelled
 

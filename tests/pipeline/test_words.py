@@ -9,10 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.readable import readable_tables
+from mqis.pipeline.readable import readable_objects, readable_tables
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.transforms.words import in_words, names_of, site_names_of
-from mqis.pipeline.trusted import readable_objects
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.directory.types.property_words import property_word
 from mqis.wire.guid import Guid

@@ -12,8 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructType
 
-from mqis.pipeline.mapping import mapped
-from mqis.pipeline.workers import settle
+from mqis.pipeline.mapping import mapped, settle
 
 _COUNTS = StructType()
 for _name in ("modules", "frozen", "again"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mqis.protocol.backoff import pause_after
+from mqis.protocol.clock import pause_after
 
 
 def test_each_failure_doubles_the_pause_up_to_the_longest() -> None:

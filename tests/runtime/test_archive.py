@@ -97,7 +97,7 @@ def test_closing_does_not_wait_for_a_store_that_hangs(monkeypatch: pytest.Monkey
 #: A server that ends while its archive hangs.
 _ENDING = """
 from threading import Event
-from mqis.runtime import archive
+from mqis.runtime import archive_thread
 
 class Hanging:
     entered = Event()

@@ -20,7 +20,7 @@ from mqis.wire.mqqb.internal import InternalPacketType
 from mqis.wire.mqqb.properties import MessageClass
 from mqis.wire.mqqb.queuename import QueueKind
 from mqis.wire.mqqb.securityheader import SenderIdType
-from mqis.wire.mqsd.header import TopologyPacketType
+from mqis.wire.mqsd.request import TopologyPacketType
 from mqis.wire.pcap.captured import LinkType
 from mqis.wire.pcap.tcp_udp import TcpFlags
 from mqis.wire.rpc.epmapper import EpmStatus, Inquiry, VersionOption

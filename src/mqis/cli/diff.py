@@ -23,18 +23,17 @@ from mqis.cli.options import (
     spread,
 )
 from mqis.cli.output import cell, console, plain, print_error, print_warning
+from mqis.client.remote import Remote
+from mqis.client.whole import UNTOLD, whole_directory
 from mqis.config.nodes import FILE as NODES
 from mqis.config.nodes import NodePlace, load_nodes
 from mqis.files import is_sqlite_file, output_file
 from mqis.protocol.directory.directory_difference import ObjectFate
+from mqis.protocol.directory.objects import SECURITY_PROPERTY
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal.past import PastMoment
-from mqis.views.comparison.document import as_json
-from mqis.views.comparison.exported import exported_side
-from mqis.views.comparison.page import html_page, remarks, summary
-from mqis.views.comparison.past import past_side
-from mqis.views.comparison.side import DirectorySide
-from mqis.views.comparison.stored import stored_side
+from mqis.views.comparison.page import as_json, html_page, remarks, summary
+from mqis.views.comparison.side import DirectorySide, exported_side, past_side, stored_side
 from mqis.views.comparison.words import ChangedObject, ComparedParts, DirectoryComparison
 from mqis.wire.errors import MqisError
 
@@ -190,7 +189,7 @@ class ServerSides:
 
     @contextmanager
     def _asked(self, address: str, label: str) -> Iterator[DirectorySide]:
-        from mqis.cli.served import served_side  # noqa: PLC0415 -- only servers need it
+        from mqis.cli.diff import served_side  # noqa: PLC0415 -- only servers need it
 
         login = replace(self.access, server=[address]).login()
         user = "an anonymous user" if login.name is None else login.who
@@ -236,3 +235,11 @@ def _journal(text: str) -> tuple[Path, PastMoment] | None:
     inside = directory / "journal"  # of a server's own directory
     chosen = inside if not list(directory.glob("*.mqj")) and inside.is_dir() else directory
     return chosen, PastMoment.parse(moment) if moment else PastMoment()
+
+
+def served_side(remote: Remote, label: str, user: str, *, permissions: bool) -> DirectorySide:
+    """Reads the server while the objects are read."""
+    hidden = UNTOLD if permissions else UNTOLD | frozenset(SECURITY_PROPERTY.values())
+    objects = whole_directory(remote, lambda _done, _total: None, permissions=permissions)
+    note = f"{label}: as {user} sees it"
+    return DirectorySide(label, objects, frozenset(hidden), (note,))

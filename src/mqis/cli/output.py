@@ -15,7 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from mqis.views.presentation.visible import visible
+from mqis.texts import visible
 from mqis.wire.errors import MqisError
 
 #: The width of tables that go into a pipe: cutting them to 80 columns would lose text.

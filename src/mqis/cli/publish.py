@@ -73,7 +73,7 @@ def publish(
 async def _published(
     domains: list[ConnectingOptions], source: Store, *, write: bool, sites: bool
 ) -> tuple[list[PublishStep], int, TransferNotes]:
-    from mqis.admin.activedirectory.writing import publish_store  # noqa: PLC0415 -- it is slow
+    from mqis.admin.activedirectory.publishing import publish_store  # noqa: PLC0415 -- it is slow
 
     with progress_bar("writing") as progress:
         return await publish_store(domains, source, write=write, sites=sites, progress=progress)

@@ -10,6 +10,8 @@ from dataclasses import replace
 from mqis.cli.credentials import Login
 from mqis.client.remote import TIMEOUT_S, Remote, RemoteUser, connect
 from mqis.client.servers import ServerAddress
+from mqis.config.nodes import NodePlace
+from mqis.enterprise.setup import Administrator, Changing
 
 
 def addresses(login: Login) -> list[ServerAddress]:
@@ -40,3 +42,16 @@ def connected(
             yield Remote(runner, client)
         finally:
             runner.run(client.close())
+
+
+#: Servers that start together on one computer can keep its disk busy for a while.
+_TIMEOUT_S = 120.0
+
+
+@contextmanager
+def administer(node: NodePlace, administrator: Administrator) -> Iterator[Changing]:
+    """Connects to a directory server as its administrator; implements ``setup.Connect``."""
+    address = ServerAddress(node.address, node.rpc_port)
+    login = Login((str(address),), domain=administrator.domain, name=administrator.name)
+    with connected(login, [address], administrator.password, _TIMEOUT_S) as found:
+        yield found

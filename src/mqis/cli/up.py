@@ -20,7 +20,6 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from mqis.cli.administer import administer
 from mqis.cli.applying import (
     agreed_to,
     apply_live,
@@ -40,6 +39,7 @@ from mqis.cli.output import (
     say,
     table,
 )
+from mqis.cli.remote import administer
 from mqis.config import logs
 from mqis.config.file import ConfigError
 from mqis.config.nodes import FILE, Nodes, NodesError, load_nodes

@@ -30,7 +30,7 @@ from mqis.config.nodes import NodePlace, Nodes, NodesError, save_nodes
 from mqis.config.processlocks import ProcessLock
 from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 from mqis.files import open_log
-from mqis.protocol.backoff import pause_after
+from mqis.protocol.clock import pause_after
 from mqis.texts import duration
 
 log = logging.getLogger(__name__)

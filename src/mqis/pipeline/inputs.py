@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -14,14 +16,14 @@ from mqis.pipeline import schemas, sources
 from mqis.pipeline.locations import local_path
 from mqis.pipeline.sources.capture import capture_files
 from mqis.pipeline.sources.directory import export_files, server_of
-from mqis.pipeline.sources.files import SourceFile, files_beside
-from mqis.pipeline.sources.findings import estate_checks, finding_files
+from mqis.pipeline.sources.files import SourceFile, files_beside, open_plain, paths_in, unreadable
 from mqis.pipeline.sources.inventory import (
     PATTERN,
     segment_files,
     server_of_segment,
 )
 from mqis.pipeline.transforms.expressions import shaped
+from mqis.texts import parse_moment
 from mqis.wire.errors import MqisError
 
 #: Functions that read the sources, by their names in the graph.
@@ -149,3 +151,48 @@ def snapshot_files(directory: SourceFile) -> list[tuple[str, str, int]]:
 
 def _is_lsn(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None and int(text) <= _MAX_LSN
+
+
+_FINDING_FILES = "*.json"
+_WHAT = "results of 'mqis estate check --json'"
+_FINDING = schemas.CHECKED_FINDING.fieldNames()
+_WRITTEN = {"entry": "where"}
+
+
+def finding_files(path: str) -> list[SourceFile]:
+    return paths_in({"path": path}, _WHAT, _FINDING_FILES)
+
+
+def estate_checks(path: str) -> list[tuple[Any, ...]]:
+    """The rows of ``schemas.ESTATE_CHECKS``, one for each file.
+
+    A file that is no such result is an error: its findings would seem to be mended.
+    """
+    return [_checked(file) for file in finding_files(path)]
+
+
+def _checked(file: SourceFile) -> tuple[Any, ...]:
+    try:
+        with open_plain(file) as opened:
+            told = json.loads(opened.read())
+        moment = parse_moment(told["checked"], zoned=True)
+        unknown = [_text(limit["check"]) for limit in told["unknown"]]
+        return str(file), moment, unknown, [_finding(one) for one in told["findings"]]
+    except OSError as error:
+        raise MqisError(f"{file}: {unreadable(error)}") from None
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise MqisError(f"{file}: this is no result of 'mqis estate check': {reason}") from None
+
+
+def _finding(told: dict[str, Any]) -> tuple[str | None, ...]:
+    return tuple(
+        None if name == "ldif" and told["ldif"] is None else _text(told[_WRITTEN.get(name, name)])
+        for name in _FINDING
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is no text")
+    return value

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
+from mqis.files import refuse_database, write_whole
 from mqis.places import PlaceError, RemoteAddress, parse_place
 from mqis.wire.errors import MqisError
 
@@ -62,3 +63,13 @@ def input_places(listed: str) -> list[Path | RemoteAddress]:
 def _written(scheme: str, rest: str) -> str:
     """The place as its user probably wrote it."""
     return f"{scheme}://{rest.lstrip('/')}"
+
+
+def write_output(out: Path, data: bytes, mode: int = 0o600) -> None:
+    """Writes a file in a directory that is made if it is missing."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        refuse_database(out)
+        write_whole(out, data, mode)
+    except OSError as error:
+        raise MqisError(f"{out}: cannot be written: {error.strerror or error}") from error

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.types import NullType, StructField, StructType
 
 from mqis.pipeline import arrays
-from mqis.pipeline.workers import settle
 
 #: Called in each task with its batches.
 ArrowWork = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -55,3 +58,20 @@ def mapped_rows(
         return arrays.batches(work(rows), arrow)
 
     return mapped(frame, columns, on_batches, schema)
+
+
+def settle() -> None:
+    """Lets garbage collection in this worker pass over all that is loaded by now.
+
+    Spark collects garbage after every task. Going through the modules of Spark, Arrow and mqis each
+    time took as long as reading the headers of 40,000 records. Only new modules are a reason to do
+    this again, because what a task itself leaves must still be collected.
+    """
+    if TaskContext.get() is not None:
+        _freeze(len(sys.modules))
+
+
+@cache
+def _freeze(modules: int) -> None:
+    """Does it once for this number of ``modules``."""
+    gc.freeze()

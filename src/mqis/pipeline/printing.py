@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from mqis.pipeline.outputs import write_output
+from mqis.pipeline.locations import write_output
 from mqis.wire.errors import MqisError
 
 BROWSERS = (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqis.pipeline.inputs import PipelineInputs
-from mqis.pipeline.locations import input_places, local_path
-from mqis.pipeline.outputs import write_output
+from mqis.pipeline.locations import input_places, local_path, write_output
 from mqis.pipeline.session import SETTINGS
 from mqis.wire.errors import MqisError
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from mqis.pipeline.building import settled
+from mqis.pipeline.building import TableBuilder, settled
+from mqis.pipeline.evidence.findings import EvidenceKind
 from mqis.pipeline.graph import TABLES
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.words import in_words, names_of, site_names_of, with_names_of_changes
-from mqis.pipeline.trusted import readable_objects
 
 #: The column that holds the place of a row while names are looked up.
 _PLACE = "place in the table"
@@ -57,3 +57,24 @@ def readable_rows(tables: TableStore, name: str, limit: int) -> list[Row]:
     named = {"partition", "id", "object_id", "props"} & set(first.columns)
     sites, objects = (site_names(tables), object_names(tables)) if named else (None, None)
     return in_words(first, sites, objects).orderBy(_PLACE).drop(_PLACE).collect()
+
+
+#: The kinds of findings about journals that were altered.
+ALTERED = (EvidenceKind.TAMPERED.value, EvidenceKind.FOREIGN.value)
+
+
+def readable_objects(tables: TableStore) -> DataFrame:
+    """The table ``objects`` without the lines that could not be read."""
+    return tables.read("objects").filter("error is null").drop("error")
+
+
+def used_input(tables: TableStore, name: str) -> DataFrame:
+    """The part of ``records``, ``objects`` or ``partitions`` that is used; raises without it."""
+    tables.read(name)
+    return TableBuilder(tables).frame(f"used_{name}")
+
+
+def explanations(tables: TableStore, kinds: Collection[str]) -> dict[str, str]:
+    """The explanations of findings of these kinds, by server."""
+    rows = TableBuilder(tables).frame("evidence").filter(F.col("kind").isin(*kinds))
+    return {row["server"]: row["explanation"] for row in rows.collect()}

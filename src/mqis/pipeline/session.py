@@ -11,26 +11,40 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import shutil
 import signal
+import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from shlex import quote
 from threading import current_thread, main_thread
+from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession
 
-from mqis.pipeline.java import java_home
-from mqis.pipeline.locations import input_places
-from mqis.pipeline.outputs import write_output
-from mqis.pipeline.shipping import ship
+import mqis
+from mqis.files import whole_file
+from mqis.pipeline.locations import input_places, write_output
 from mqis.places import RemoteAddress
 from mqis.wire.errors import MqisError
 
+#: The oldest Java that Spark runs on.
+_JAVA = 17
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_PACKAGE = Path(mqis.__file__).parent
+#: What runs in tasks; servers, clients and commands are not sent.
+_MODULES = ("__init__.py", "files.py", "findings.py", "texts.py")
+_PACKAGES = ("wire", "protocol", "places", "pipeline")
+#: A fixed date, so that the same files give the same bytes; the earliest that zip can store.
+_EPOCH = (1980, 1, 1, 0, 0, 0)
 #: Heap of the local JVM. With less memory Spark spills to disk, which is slow but works.
 DEFAULT_MEMORY = "2g"
 
@@ -247,3 +261,80 @@ def is_large(*places: str | Path) -> bool:
 def cache_directory() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     return Path(base) / "mqis"
+
+
+# --- Java -----------------------------------------------------------------------------------------
+
+
+@cache
+def java_home() -> Path:
+    """Returns the first that is new enough of JAVA_HOME, ``java`` on the PATH, and ``make java``'s.
+
+    Raises ``MqisError`` if none is.
+    """
+    for home in _candidates():
+        if _version(home) >= _JAVA:
+            return home
+    raise MqisError(
+        f"the pipeline needs Java {_JAVA} or newer: run 'make java', or install one "
+        "(Debian: openjdk-17-jre-headless) and set JAVA_HOME"
+    )
+
+
+def _candidates() -> list[Path]:
+    environment = Path(sys.prefix)
+    found = []
+    if not os.environ.get("MQIS_NO_SYSTEM_JAVA"):  # ignores installed ones; tools/java_home.sh too
+        if os.environ.get("JAVA_HOME"):
+            found.append(Path(os.environ["JAVA_HOME"]))
+        if on_path := shutil.which("java"):
+            found.append(Path(on_path).resolve().parent.parent)
+    chosen = environment / "java-home"
+    if chosen.is_file() and (text := chosen.read_text(encoding="utf-8").strip()):
+        found.append(Path(text))
+    return [*found, environment / "java"]
+
+
+def _version(home: Path) -> int:
+    try:
+        shown = subprocess.run(
+            [home / "bin" / "java", "-version"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    match = _VERSION.search(shown.stderr)
+    return int(match[1]) if match else 0
+
+
+# --- code for executors ---------------------------------------------------------------------------
+
+
+def package_zip(directory: Path) -> Path:
+    """Returns the zip of the current sources; writes it if there is none yet."""
+    sources = {path: path.read_bytes() for path in _sources()}
+    digest = blake2b(digest_size=8)
+    for path, data in sources.items():
+        digest.update(str(path).encode())
+        digest.update(data)
+    target = directory / f"mqis-{digest.hexdigest()}.zip"
+    if not target.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        with whole_file(target) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path, data in sources.items():
+                name = str(Path("mqis") / path.relative_to(_PACKAGE))
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
+    return target
+
+
+def _sources() -> list[Path]:
+    packages = [path for part in _PACKAGES for path in sorted((_PACKAGE / part).rglob("*.py"))]
+    return [*(_PACKAGE / module for module in _MODULES), *packages]
+
+
+def ship(session: Any, directory: Path, *, connect: bool) -> None:
+    """Sends the code to the executors of a session."""
+    path = str(package_zip(directory))
+    if connect:
+        session.addArtifacts(path, pyfile=True)
+    else:
+        session.sparkContext.addPyFile(path)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Event, Thread
 from typing import Protocol
 
-from mqis.protocol.backoff import pause_after
+from mqis.protocol.clock import pause_after
 from mqis.protocol.errors import StorageError
 
 #: Seconds between two looks, and from a failure to the first and to the last retries.

@@ -6,6 +6,9 @@ that a dual-stack socket shows as ``::ffff:192.0.2.1`` is that IPv4 address.
 
 from __future__ import annotations
 
+import os
+import re
+import socket
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
@@ -46,3 +49,19 @@ def is_loopback(peer: str) -> bool:
 def computer_of(peer: str) -> str:
     """The key of ``source_of``, but one key for the millions of loopback addresses."""
     return "loopback" if is_loopback(peer) else source_of(peer)
+
+
+_NUMBER = re.compile(r"\[Errno (\d+)\]")
+
+
+def reason_of(error: OSError) -> str:
+    """Returns ``Connection refused`` for ``[Errno 111] Connect call failed ('127.0.0.1', 1)``.
+
+    The caller names the address itself, and an error names it once. For a host with several
+    addresses asyncio joins the texts of all attempts into one error without a number.
+    """
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    numbers = [error.errno] if error.errno else map(int, _NUMBER.findall(str(error)))
+    texts = dict.fromkeys(os.strerror(number) for number in numbers)
+    return ", ".join(texts) or str(error) or type(error).__name__

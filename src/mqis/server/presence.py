@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mqis.protocol.backoff import pause_after
+from mqis.protocol.clock import pause_after
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import DirectoryObject

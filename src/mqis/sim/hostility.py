@@ -10,12 +10,11 @@ from mqis.protocol.queueing.events import Delivered, Event, Refused
 from mqis.protocol.queueing.queued_message import QueuedMessage, build_packet
 from mqis.protocol.replication import number_recovery
 from mqis.protocol.replication.server_identity import Server
-from mqis.sim.describe import describe, message_in, operation_of
 from mqis.sim.history import NumberHistory
 from mqis.sim.keys import Keyring, KeyVault
 from mqis.sim.ledger import Ledger
 from mqis.sim.lies import Situation, make_lie
-from mqis.sim.run_trace import SimTrace
+from mqis.sim.run_trace import SimTrace, describe, message_in, operation_of
 from mqis.sim.simulated_server import ServerEntropy, SimServer
 from mqis.sim.simulated_stores import discarded
 from mqis.sim.steps import Lie, Stranger

@@ -31,9 +31,8 @@ from mqis.protocol.queueing.message_tables import DuplicateTable, SentTable
 from mqis.protocol.queueing.queued_message import QueuedMessage, build_packet
 from mqis.protocol.queueing.replication_queue import canonical
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.sim.describe import describe, message_in, operation_of
 from mqis.sim.keys import Keyring
-from mqis.sim.run_trace import SimTrace
+from mqis.sim.run_trace import SimTrace, describe, message_in, operation_of
 from mqis.sim.scenario import CALM, Weather
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier

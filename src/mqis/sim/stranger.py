@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
-from mqis.sim.describe import message_in, operation_of
+from mqis.sim.run_trace import message_in, operation_of
 from mqis.sim.steps import Trick
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid

@@ -21,10 +21,9 @@ from mqis.protocol.queueing.queued_message import QueuedMessage
 from mqis.protocol.queueing.replication_queue import canonical
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.routing.router import DirectoryRouter
-from mqis.sim.describe import describe, message_in, operation_of
 from mqis.sim.keys import Keyring
 from mqis.sim.network import Clock
-from mqis.sim.run_trace import SimTrace
+from mqis.sim.run_trace import SimTrace, describe, message_in, operation_of
 from mqis.sim.scenario import CALM, Weather
 from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid

@@ -25,7 +25,7 @@ from mqis.protocol.directory.objects import (
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Change, Transaction, View
 from mqis.protocol.replication.digest import with_object, without_object
-from mqis.storage.content_faults import view_faults
+from mqis.storage.rowfaults import view_faults
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, encode_record
 from mqis.wire.mqds.objecttype import ObjectType

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from mqis.protocol.directory.indexing import index_keys
-from mqis.protocol.directory.objects import PartitionDigest
+from mqis.protocol.directory.objects import DirectoryObject, PartitionDigest
 from mqis.protocol.errors import DamagedStore
+from mqis.protocol.ports import View
 from mqis.storage.commits import commit_faults
-from mqis.storage.content_faults import view_faults
 from mqis.storage.creators import creator_faults
 from mqis.storage.database_session import DatabaseConnection
 from mqis.storage.outbox import split_row
@@ -27,6 +27,9 @@ from mqis.storage.sql_store import PAGE, SqlView, stored_digests
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import decode_record
+from mqis.wire.mqds.catalogue import PROPERTIES
+from mqis.wire.mqds.objecttype import ObjectType
+from mqis.wire.seqnum import SequenceNumber
 
 T = TypeVar("T")
 
@@ -164,3 +167,39 @@ def _read_records(row: tuple[int, bytes]) -> None:
             decode_record(record)
         except WireError as error:
             raise DamagedStore(f"record {lsn} of the outbox is damaged: {error}") from error
+
+
+def view_faults(view: View) -> Iterator[str]:
+    """Yields the faults of the contents: numbers, partitions, tombstones, properties."""
+    known = {partition.id: partition for partition in view.partitions()}
+    for object_type in ObjectType:
+        for obj in view.objects(object_type):
+            yield from _object_faults_content_faults(obj)
+            if obj.partition not in known:
+                yield f"{_name(obj)} is in partition {obj.partition}, which does not exist"
+            if any(gone.partition == obj.partition for gone in view.tombstones(obj.id)):
+                yield f"{_name(obj)} exists and also has a tombstone"
+    for partition in known.values():
+        previous = None
+        for change in view.changes(partition.id, SequenceNumber.MIN):
+            if change.seq == previous:
+                yield f"number {change.seq} of partition {partition.id} is used twice"
+            previous = change.seq
+        if previous is not None and previous > partition.last_seq:
+            yield (
+                f"partition {partition.id} ends at {partition.last_seq}, "
+                f"but holds a change numbered {previous}"
+            )
+
+
+def _object_faults_content_faults(obj: DirectoryObject) -> Iterator[str]:
+    for propid, variant in obj.properties.items():
+        entry = PROPERTIES.get(propid)
+        if entry is None or entry.object_type is not obj.type:
+            yield f"{_name(obj)} has property {propid}, which its type does not have"
+        elif entry.vt is not variant.vt:
+            yield f"{_name(obj)} has {entry.name} as {variant.vt}, not {entry.vt}"
+
+
+def _name(obj: DirectoryObject) -> str:
+    return f"{obj.type.label} {obj.path or obj.id}"

@@ -13,7 +13,7 @@ from mqis.admin.activedirectory.connecting import ConnectingOptions, connect, se
 from mqis.admin.activedirectory.estate.sources import check_directory
 from mqis.admin.activedirectory.mirror.running import MirrorPlaces, mirror_once
 from mqis.admin.activedirectory.online import import_domains
-from mqis.admin.activedirectory.writing import publish_store
+from mqis.admin.activedirectory.publishing import publish_store
 from mqis.protocol.ldap.errors import LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore

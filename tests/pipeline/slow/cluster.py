@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pyspark
 
-from mqis.pipeline.java import java_home
-from mqis.pipeline.session import worker_python
+from mqis.pipeline.session import java_home, worker_python
 from mqis.testing.ports import free_port
 from tests.waiting import DEADLINE_S, wait_until
 

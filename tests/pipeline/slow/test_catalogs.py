@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mqis.lab.generate import GeneratePlan, generate
-from mqis.pipeline.java import java_home
+from mqis.pipeline.session import java_home
 from tests.plugins.stores import PostgresSchema, PostgresServer
 
 SCRIPT = Path(__file__).with_name("catalog_script.py")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.journal import received
-from mqis.protocol.journal.received import ReceivedChanges
+from mqis.protocol.journal import folding
+from mqis.protocol.journal.folding import ReceivedChanges
 from mqis.wire.guid import Guid
 from mqis.wire.journal import JournalRecord, RecordKind, RecordState
 from mqis.wire.mqds.catalogue import prop
@@ -79,7 +79,7 @@ def test_copies_come_under_other_numbers() -> None:
 
 
 def test_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(received, "MAX_WAITING", 1)
+    monkeypatch.setattr(folding, "MAX_WAITING", 1)
     known = ReceivedChanges()
     known.arrive(message(1), [change(number, "") for number in (1, 2, 3)])
     known.arrive(message(2), [])

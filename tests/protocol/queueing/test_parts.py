@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqis.protocol.clock import Timers
 from mqis.protocol.queueing.direct_messages import Receiver
 from mqis.protocol.queueing.events import Delivered
 from mqis.protocol.queueing.limits import QueueingLimits
@@ -27,7 +28,6 @@ from mqis.protocol.queueing.replication_queue import (
     queue_path,
 )
 from mqis.protocol.queueing.signing import SigningPolicy
-from mqis.protocol.queueing.timers import Timers
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.baseheader import INFINITE
 from mqis.wire.mqqb.identifier import MessageIdentifier

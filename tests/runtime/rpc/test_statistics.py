@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.entropy import SystemEntropy
+from mqis.runtime.histogram import TIMED_EVERY, Served
 from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.runtime.rpc.rpc_server import RpcServer
-from mqis.runtime.rpc.statistics import TIMED_EVERY, Served
 from mqis.runtime.rpc.typed import TypedService, invoke
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

@@ -24,7 +24,7 @@ from mqis.storage.journal.checking import StoreEnd, check_journal
 from mqis.storage.journal.journal_files import snapshots
 from mqis.storage.journal.past import PastMoment, past_directory
 from mqis.storage.sqlite import SqliteStore
-from mqis.views.comparison.stored import objects_in_order
+from mqis.views.comparison.side import objects_in_order
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType

@@ -26,7 +26,7 @@ from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.journal_files import segments
 from mqis.storage.journal.past import PastMoment, past_directory
 from mqis.storage.memory_store import MemoryStore
-from mqis.views.comparison.stored import objects_in_order
+from mqis.views.comparison.side import objects_in_order
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType

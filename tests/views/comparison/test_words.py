@@ -11,8 +11,7 @@ from hypothesis import given
 
 from mqis.protocol.directory.directory_difference import ObjectFate
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.views.comparison.document import as_json
-from mqis.views.comparison.page import html_page
+from mqis.views.comparison.page import as_json, html_page
 from mqis.views.comparison.side import DirectorySide
 from mqis.views.comparison.words import ChangedObject, ComparedParts, DirectoryComparison
 from mqis.wire.guid import Guid

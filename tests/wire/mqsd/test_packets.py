@@ -18,8 +18,7 @@ from mqis.wire.mqsd.discovery_packet import (
     decode_packet,
     with_correlation,
 )
-from mqis.wire.mqsd.header import TopologyPacketHeader
-from mqis.wire.mqsd.request import MAX_NETWORKS, TopologyClientRequest
+from mqis.wire.mqsd.request import MAX_NETWORKS, TopologyClientRequest, TopologyPacketHeader
 from tests.wire.mqsd.vectors import (
     CLIENT_SITE,
     ENTERPRISE,

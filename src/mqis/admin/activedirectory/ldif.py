@@ -8,12 +8,14 @@ like a domain controller, in the order in which objects refer to one another.
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO, Final
+from tempfile import TemporaryFile
+from typing import IO, BinaryIO, Final
 
 from mqis.admin.activedirectory.notes import TransferNotes
-from mqis.admin.activedirectory.spool import EntrySpool
 from mqis.admin.activedirectory.taking import EstateResult, open_estate, take_estate
 from mqis.admin.transfer import ImportResult, Progress, ReadBytes, silent
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
@@ -227,3 +229,37 @@ def _domain(name: DistinguishedName) -> DistinguishedName:
     while at and name.parts[at - 1].attribute.upper() == "DC":
         at -= 1
     return DistinguishedName(name.parts[at:])
+
+
+class EntrySpool:
+    """Files without names, which vanish with the process; nobody else can write into them."""
+
+    def __init__(self) -> None:
+        self._files: dict[ObjectType, IO[bytes]] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> EntrySpool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add(self, object_type: ObjectType, entry: LdapEntry) -> None:
+        file = self._files.get(object_type)
+        if file is None:
+            file = self._stack.enter_context(TemporaryFile())  # noqa: SIM115
+            self._files[object_type] = file
+        pickle.dump((entry.name, entry.attributes), file, pickle.HIGHEST_PROTOCOL)
+
+    def entries(self, object_type: ObjectType) -> Iterator[LdapEntry]:
+        """Yields the entries of a type in the order in which they came, as often as asked."""
+        file = self._files.get(object_type)
+        if file is None:
+            return
+        file.seek(0)
+        while True:
+            try:
+                name, attributes = pickle.load(file)
+            except EOFError:
+                return
+            yield LdapEntry(name, attributes)

@@ -9,11 +9,12 @@ Each step looks for itself: whoever is interrupted runs the command again, and i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from enum import Enum
 
+from mqis.admin.activedirectory.connecting import ConnectingOptions, connect, explained
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.transfer import Progress, silent
 from mqis.protocol.activedirectory.conditions import class_filter
@@ -32,11 +33,12 @@ from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ldap.entry import LdapEntry
-from mqis.protocol.ldap.errors import LdapRefused
+from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
-from mqis.protocol.ports import View
+from mqis.protocol.ports import Store, View
 from mqis.runtime.activedirectory.estate import EstateReader
-from mqis.wire.errors import WireError
+from mqis.runtime.activedirectory.reading import ForestReader
+from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import AddEntry
 from mqis.wire.ldap.controls import show_deleted
@@ -299,3 +301,39 @@ class Publishing:
     def _tell_left_out(self) -> None:
         for user in self._view.objects(ObjectType.USER):
             self._notes.tell("certificates of users are not written", str(user.id))
+
+
+# --- over the network -----------------------------------------------------------------------------
+
+
+async def publish_store(
+    domains: Sequence[ConnectingOptions],
+    store: Store,
+    *,
+    write: bool,
+    sites: bool = False,
+    progress: Progress = silent,
+) -> tuple[list[PublishStep], int, TransferNotes]:
+    """Returns the plan, the number of objects written, and the remarks.
+
+    An object goes into the domain that has its computer.
+    """
+    notes = TransferNotes()
+    async with AsyncExitStack() as stack:
+        clients = []
+        for options in domains:
+            client, _ = await connect(options)
+            stack.push_async_callback(client.close)
+            clients.append(client)
+        try:
+            estate = EstateReader.of([await ForestReader.open(client) for client in clients])
+            with store.read() as view:
+                publishing = Publishing(estate, view, notes, sites=sites)
+                steps = await publishing.plan()
+                written = await publishing.write(steps, progress) if write else 0
+        except LdapConnectionLost as error:
+            reason = f"{error}; run the command again: what was written is found, and it goes on"
+            raise MqisError(reason) from error
+        except LdapError as error:
+            raise explained(error) from error
+    return steps, written, notes

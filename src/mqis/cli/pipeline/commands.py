@@ -12,10 +12,13 @@ import typer
 
 from mqis.cli.options import JsonOption, spread
 from mqis.cli.output import cell, error_console, print_json, say
-from mqis.cli.pipeline.everything import everything, say_everything
-from mqis.cli.pipeline.gathering import gathered, journals_of
-from mqis.cli.pipeline.init import init
-from mqis.cli.pipeline.opening import interrupted, interruptible, opened_tables
+from mqis.cli.pipeline.opening import (
+    gathered,
+    interrupted,
+    interruptible,
+    journals_of,
+    opened_tables,
+)
 from mqis.cli.pipeline.options import (
     InputOptions,
     JournalsOption,
@@ -23,9 +26,11 @@ from mqis.cli.pipeline.options import (
     TableOptions,
 )
 from mqis.cli.pipeline.output import (
+    everything,
     plain_row,
     print_rows,
     say_audited,
+    say_everything,
     say_hygiene,
     say_ingested,
     say_lag,
@@ -33,8 +38,7 @@ from mqis.cli.pipeline.output import (
 )
 from mqis.cli.pipeline.report import REPORT, write_report
 from mqis.cli.pipeline.report import report as report_command
-from mqis.cli.pipeline.show import show
-from mqis.cli.pipeline.sql import sql
+from mqis.cli.pipeline.sql import init, show, sql
 from mqis.texts import counted, parse_moment
 from mqis.wire.guid import Guid
 

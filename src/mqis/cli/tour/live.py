@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from time import monotonic
 
-from mqis.cli.administer import administer
 from mqis.cli.output import cell, table
+from mqis.cli.remote import administer
 from mqis.cli.tour.console import opened_console, read_console
 from mqis.cli.tour.directory import directory_steps
 from mqis.cli.tour.file import briefly

@@ -159,7 +159,7 @@ def _lacking() -> str:
     """The reason why the pipeline cannot run here; empty if it can."""
     if not PIPELINE.installed:
         return f"Spark is not installed: {PIPELINE.command}"
-    from mqis.pipeline.java import java_home  # noqa: PLC0415
+    from mqis.pipeline.session import java_home  # noqa: PLC0415
 
     try:
         java_home()

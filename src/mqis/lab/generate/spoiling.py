@@ -67,8 +67,9 @@ def _corrupt(path: Path, server: str) -> JournalDamage:
 
 def _tear(path: Path, server: str) -> JournalDamage:
     data, last = path.read_bytes(), whole_records(path)[-1]
-    path.write_bytes(data + data[last.offset : last.offset + _UNFINISHED])
-    return JournalDamage(server, str(path), len(data), "torn")
+    end = last.offset + last.length  # a segment has its index when nothing more is written to it
+    path.write_bytes(data[:end] + data[last.offset : last.offset + _UNFINISHED])
+    return JournalDamage(server, str(path), end, "torn")
 
 
 def copy_journal(journals: Path, server: str) -> Iterator[PlantedEvidence]:

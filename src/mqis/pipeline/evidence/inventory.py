@@ -5,8 +5,10 @@ The facts come from ``mqis.pipeline.graph.evidence``: a few rows for each file a
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from mqis.findings import Finding
@@ -16,12 +18,12 @@ from mqis.pipeline.evidence.clocks import SentAndReceived, wrong_clocks
 from mqis.pipeline.evidence.exports import ExportedPartition, Reached
 from mqis.pipeline.evidence.extents import Extent, JournalInventory
 from mqis.pipeline.evidence.findings import evidence_row
-from mqis.pipeline.evidence.keys import ExportedKeys, keys_by_server
 from mqis.pipeline.evidence.recognition import Row
 from mqis.pipeline.sources.inventory import SegmentFile
+from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import segment_header
-from mqis.wire.mqds.keys import RsaPublicKey
+from mqis.wire.mqds.keys import PublicKeys, RsaPublicKey
 
 #: The first day of the year 1, and the last of the year 9999.
 _EARLIEST_US, _LATEST_US = -62_135_596_800_000_000, 253_402_214_400_000_000
@@ -149,3 +151,53 @@ def _journal_row(journal: JournalInventory) -> Row:
 def _time(micros: int) -> datetime:
     """The time of a record, which may be any number; a year has four digits."""
     return _EPOCH + timedelta(microseconds=min(max(micros, _EARLIEST_US), _LATEST_US))
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedKeys:
+    """A list of keys that exports have of a server, as base64; all names are in lower case.
+
+    ``first`` and ``last`` are the first and last server whose exports have this list.
+    """
+
+    server: str
+    text: str
+    first: str
+    last: str
+
+    @property
+    def is_own(self) -> bool:
+        """True if only the server's own export has it."""
+        return self.first == self.last == self.server
+
+
+def keys_by_server(exported: Iterable[ExportedKeys]) -> Mapping[str, tuple[RsaPublicKey, ...]]:
+    """The keys by the server's name in lower case.
+
+    Somebody who can write a server's journal can change its directory too. So the server's own
+    export counts only if no other one has keys of it.
+    """
+    listed: dict[str, list[ExportedKeys]] = defaultdict(list)
+    for keys in exported:
+        listed[keys.server].append(keys)
+    found: dict[str, tuple[RsaPublicKey, ...]] = {}
+    for server, of_server in listed.items():
+        others = [keys for keys in of_server if not keys.is_own]
+        decoded = (key for keys in (others or of_server) for key in _decoded(keys.text))
+        found[server] = tuple(dict.fromkeys(decoded))
+    return found
+
+
+def _decoded(text: str) -> list[RsaPublicKey]:
+    """The RSA keys in a property's base64 text; those of other kinds are skipped."""
+    found: list[RsaPublicKey] = []
+    try:
+        entries = PublicKeys.from_bytes(b64decode(text)).keys
+    except (WireError, ValueError):
+        return []
+    for entry in entries:
+        try:
+            found.append(entry.rsa())
+        except WireError:
+            continue
+    return found

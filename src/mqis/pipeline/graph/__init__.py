@@ -4,7 +4,7 @@ Most are defined beside their transforms; the modules here put several transform
 """
 
 # ruff: noqa: F401 - modules are imported for the tables that they define
-from mqis.pipeline.graph import bronze, conversations, directory, estate, evidence, routing, used
+from mqis.pipeline.graph import bronze, directory, evidence, routing, used
 from mqis.pipeline.registry import TABLES, TableDefinition, TableKind
 from mqis.pipeline.transforms import (
     causes,

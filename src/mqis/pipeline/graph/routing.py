@@ -54,3 +54,60 @@ def traffic(network: DataFrame, site_demand: DataFrame, failed_link: DataFrame) 
         messages_after=F.coalesce("messages", F.lit(0.0)),
     )
     return gathered(found)
+
+
+@table(
+    schemas.CONVERSATIONS,
+    requires="packets",
+    order=("-messages", "-bytes", "client", "server", "port", "protocol"),
+)
+def conversations(packets: DataFrame) -> DataFrame:
+    """One row for each protocol between a client and a port of a server, the busiest first.
+
+    A protocol that travels in another (``cmp`` in ``rpc``) has rows of its own, and its bytes are
+    among those of its carrier too.
+    """
+    to_server = F.col("to_server")
+    ends = packets.filter("carrier is not null").select(
+        F.when(to_server, F.col("source")).otherwise(F.col("destination")).alias("client"),
+        F.when(to_server, F.col("destination")).otherwise(F.col("source")).alias("server"),
+        F.when(to_server, F.col("destination_port")).otherwise(F.col("source_port")).alias("port"),
+        *("transport", "carrier", "protocol", "file", "stream", "length", "time", "error"),
+    )
+    added = ends.groupBy("client", "server", "port", "transport", "carrier", "protocol").agg(
+        F.countDistinct("file", "stream").alias("streams"),
+        F.count_if(F.col("error").isNull()).alias("messages"),
+        F.sum("length").alias("bytes"),
+        F.count("error").alias("errors"),
+        F.min("time").alias("first"),
+        F.max("time").alias("last"),
+    )
+    return gathered(shaped(added, schemas.CONVERSATIONS.names))
+
+
+_FAULT = ["check", "entry"]
+
+
+@table(schemas.ESTATE, requires="estate_checks", order=("-state", *_FAULT))
+def estate(estate_checks: DataFrame) -> DataFrame:
+    """One row for each check and entry, with the texts of the last time that it was found."""
+    newest = estate_checks.agg(F.max_by(F.struct("checked", "unknown"), "checked").alias("newest"))
+    found = estate_checks.select("checked", F.explode("findings").alias("found"))
+    rows = found.select("checked", "found.*")
+    latest = F.max_by(
+        F.struct("detail", "symptom", "advice", "ldif"), F.struct("checked", "detail")
+    )
+    faults = rows.groupBy(*_FAULT).agg(
+        latest.alias("told"),
+        F.min("checked").alias("first_found"),
+        F.max("checked").alias("last_found"),
+        F.count_distinct("checked").alias("times_found"),
+    )
+    state = (
+        F.when(F.col("last_found") == F.col("newest.checked"), F.lit("open"))
+        .when(F.array_contains("newest.unknown", F.col("check")), F.lit("unknown"))
+        .otherwise(F.lit("mended"))
+    )
+    judged = faults.crossJoin(F.broadcast(newest)).withColumn("state", state)
+    shown = judged.select(*_FAULT, "state", "told.*", "first_found", "last_found", "times_found")
+    return gathered(shown)

@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.files import write_whole
+from mqis.pipeline.readable import used_input
 from mqis.pipeline.rebuilding.authorities import authorities, replicated
 from mqis.pipeline.rebuilding.beginnings import Beginnings, Moment
 from mqis.pipeline.rebuilding.completeness import PastPartition, RebuildCompleteness
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.rebuild import folded, lines, local_changes, snapshot_changes
-from mqis.pipeline.trusted import used_input
 from mqis.protocol.directory.export_format import ExportHeader, format_header, parse_entry, sealed
 from mqis.protocol.directory.objects import DirectoryObject, Partition
 from mqis.wire.errors import MqisError

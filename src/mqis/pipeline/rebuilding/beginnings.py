@@ -8,8 +8,8 @@ from functools import cached_property
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.pipeline.readable import used_input
 from mqis.pipeline.tables import TableStore
-from mqis.pipeline.trusted import used_input
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.wire.errors import MqisError
 

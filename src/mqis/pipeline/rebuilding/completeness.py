@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.graph.used import CLOCKS
+from mqis.pipeline.readable import ALTERED, explanations, used_input
 from mqis.pipeline.rebuilding.beginnings import Moment, PartitionSnapshot
 from mqis.pipeline.tables import TableStore
-from mqis.pipeline.trusted import ALTERED, explanations, used_input
 from mqis.protocol.journal.numbers import SKIPPED
 from mqis.texts import moment, parse_moment
 from mqis.wire.errors import MqisError

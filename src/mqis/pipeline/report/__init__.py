@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from mqis.pipeline.outputs import write_output
+from mqis.pipeline.locations import write_output
 from mqis.pipeline.printing import print_pdf
 from mqis.pipeline.report.content import DrawMap, read_content
 from mqis.pipeline.report.page import headings, html_page

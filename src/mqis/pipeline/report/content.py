@@ -12,12 +12,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from mqis.pipeline.building import TableBuilder
-from mqis.pipeline.readable import in_order, site_names
+from mqis.pipeline.readable import in_order, site_names, used_input
 from mqis.pipeline.report.wording import CLOCKS, TABLES
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.current import OBJECT_COLUMNS, object_from
 from mqis.pipeline.transforms.words import in_words
-from mqis.pipeline.trusted import used_input
 from mqis.protocol.directory.objects import DirectoryObject
 
 Rows = Sequence[Mapping[str, Any]]

@@ -6,19 +6,20 @@ its policy forbids scripts and all requests.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from base64 import b64encode
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from mqis.findings import Finding, Gravity
 from mqis.pages import rendered
+from mqis.pages.charts import BarChart, CountMatrix, LineChart
 from mqis.pipeline.report.content import ReportContent
 from mqis.pipeline.report.findings import findings
 from mqis.pipeline.report.htmltables import RowTable
-from mqis.pipeline.report.pictures import PICTURES, Block, Remark
-from mqis.pipeline.report.wording import INVENTORY, TABLES
-from mqis.texts import agreeing, duration, minute
+from mqis.pipeline.report.wording import CAUSES, INVENTORY, TABLES
+from mqis.texts import agreeing, counted, duration, minute
 
 _VERDICTS = {
     Gravity.ERROR: ("bad", "Action needed"),
@@ -146,3 +147,159 @@ def _numbers(content: ReportContent) -> Iterator[tuple[str, str, str]]:
         if table in content.tables:
             count = content.count(table)
             yield name, f"{count:,}", "bad" if count else "good"
+
+
+_RANKED = 15
+_SITES = 40
+
+
+class Block(Protocol):
+    """A part of a section; the template of the report has a macro for each ``KIND``."""
+
+    KIND: ClassVar[str]
+
+
+Blocks = list[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence between pictures."""
+
+    KIND: ClassVar[str] = "note"
+
+    text: str
+    #: note or good.
+    mark: str = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFile:
+    """A picture that is an image of its own."""
+
+    KIND: ClassVar[str] = "image"
+
+    alt: str
+    source: str
+
+
+def _map(content: ReportContent) -> Blocks:
+    """The map as an image: names in it cannot become part of the page, nor its style."""
+    if not content.sitemap:
+        return []
+    data = b64encode(content.sitemap.encode(errors="replace")).decode("ascii")
+    alt = "Map of the sites and the links between them"
+    return [PictureFile(alt, f"data:image/svg+xml;base64,{data}")]
+
+
+def _charted(chart: LineChart | BarChart | None, *before: Remark) -> Blocks:
+    """The chart behind remarks; nothing if there is nothing to draw."""
+    return [] if chart is None else [*before, chart]
+
+
+def _by_site(content: ReportContent) -> Blocks:
+    """Queues by site; the machines in words beside them."""
+    counts = {(row["partition"], row["type"]): row["count"] for row in content.inventory}
+    queues = Counter({site: n for (site, kind), n in counts.items() if kind == "queue"})
+    if not queues:
+        return []
+    ranked = queues.most_common(_RANKED)
+    bars = [(_site(site, counts.get((site, "machine"), 0)), float(n)) for site, n in ranked]
+    left = len(queues) - len(ranked)
+    note = [Remark(f"The {_RANKED} largest of {len(queues):,} sites.")] if left else []
+    return [*_charted(BarChart.of(bars, "queues")), *note]
+
+
+def _site(name: str, machines: int) -> str:
+    return f"{name} ({counted(machines, 'machine')})"
+
+
+def _divergence(content: ReportContent) -> Blocks:
+    rows = content.tables.get("divergence")
+    if rows is None:
+        return []
+    if not rows:
+        return [Remark("All servers hold the same directory.", "good")]
+    servers = [name for name, _ in Counter(row["server"] for row in rows).most_common(_SITES)]
+    deciding = sorted({row["authority"] for row in rows})[:_SITES]
+    between = Counter((row["server"], row["authority"]) for row in rows)
+    note = Remark(
+        "The number of objects in which a server (row) differs from the authority that decides "
+        "about them (column)."
+    )
+    return [note, CountMatrix.of(sorted(servers), deciding, between)]
+
+
+def _causes(content: ReportContent) -> Blocks:
+    rows = content.tables.get("divergence", ())
+    causes = Counter(row["cause"] for row in rows).most_common()
+    bars = [(CAUSES.get(cause, cause), float(count)) for cause, count in causes]
+    note = Remark("What became of the changes that servers lack.")
+    return _charted(BarChart.of(bars, ""), note)
+
+
+def _activity(content: ReportContent) -> Blocks:
+    points = ((p["origin"], p["moment"], p["changes"]) for p in content.activity)
+    return _lines(points, "changes, by authority")
+
+
+def _lag_over_time(content: ReportContent) -> Blocks:
+    points = ((p["server"], p["moment"], p["p95_ms"] / 1000) for p in content.lag_over_time)
+    return _lines(points, "seconds until 95 % of changes arrived")
+
+
+def _lines(points: Iterable[tuple[str, float, float]], unit: str) -> Blocks:
+    """A line for each name of (name, moment, value)."""
+    series: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for name, moment, value in points:
+        series[name].append((moment, value))
+    return _charted(LineChart.of(series, unit))
+
+
+def _lag(content: ReportContent) -> Blocks:
+    ranked = sorted(content.tables.get("lag", ()), key=lambda row: -row["p95_ms"])[:_RANKED]
+    bars = [(f"{row['origin']} to {row['server']}", row["p95_ms"] / 1000) for row in ranked]
+    return _charted(BarChart.of(bars, "s"))
+
+
+def _load(content: ReportContent) -> Blocks:
+    rows = content.tables.get("traffic", ())
+    ranked = sorted(rows, key=lambda row: -max(row["messages"], row["messages_after"]))[:_RANKED]
+    if not ranked:
+        return []
+    bars = [(f"{row['kind']} {row['name']}", row["messages"]) for row in ranked]
+    failed = next((row["failed"] for row in rows if row["failed"]), "")
+    if not failed:
+        return _charted(BarChart.of(bars, "messages"))
+    note = Remark(f"The second bar: after the failure of {failed}.")
+    after = [row["messages_after"] for row in ranked]
+    return _charted(BarChart.of(bars, "messages", after), note)
+
+
+def _failures(content: ReportContent) -> Blocks:
+    rows = content.tables.get("what_if", ())
+    if not rows:
+        return []
+    cutting = [row for row in rows if row["cut_off"]][:_RANKED]
+    if cutting:
+        bars = [(f"{row['kind']} {row['name']}", float(row["cut_off"])) for row in cutting]
+        note = Remark("Pairs of sites that one failure cuts off from each other.")
+        return _charted(BarChart.of(bars, "pairs"), note)
+    dearer = sorted(rows, key=lambda row: -row["dearer_by"])[:_RANKED]
+    bars = [(f"{row['kind']} {row['name']}", float(row["dearer_by"])) for row in dearer]
+    note = Remark("No single failure cuts a site off. The cost that one adds:", "good")
+    return _charted(BarChart.of(bars, "added cost"), note)
+
+
+#: The headings and the functions that draw.
+PICTURES: tuple[tuple[str, Callable[[ReportContent], Blocks]], ...] = (
+    ("Sites and links", _map),
+    ("Queues by site", _by_site),
+    ("Differences between servers", _divergence),
+    ("Causes of differences", _causes),
+    ("Changes over time", _activity),
+    ("Delay of changes over time", _lag_over_time),
+    ("Slowest ways", _lag),
+    ("Single failures", _failures),
+    ("Load of links and gates", _load),
+)

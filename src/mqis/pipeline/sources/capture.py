@@ -24,9 +24,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
+from mqis.pipeline.mapping import settle
 from mqis.pipeline.sources import files
 from mqis.pipeline.sources.files import SourceFile
-from mqis.pipeline.workers import settle
 from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.decoder import CaptureDecoder, parse_network
 from mqis.protocol.capture.row import DecodedRow, file_error

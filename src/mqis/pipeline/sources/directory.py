@@ -23,10 +23,10 @@ from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
 from mqis.pipeline.content import digests
+from mqis.pipeline.mapping import settle
 from mqis.pipeline.sources import files
 from mqis.pipeline.sources.files import Share, Shares, SourceFile, TaskSize
 from mqis.pipeline.sources.filters import wants
-from mqis.pipeline.workers import settle
 from mqis.protocol.directory.export_format import (
     BYTE_ORDER_MARK,
     MAX_LINE,

@@ -16,14 +16,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
+from mqis.pipeline.decoding.changes import Bodies
+from mqis.pipeline.decoding.columns import decoded
+from mqis.pipeline.decoding.octets import Ints, Mask, Octets
+from mqis.pipeline.decoding.onebyone import NEEDED
+from mqis.pipeline.mapping import settle
 from mqis.pipeline.sources import files
-from mqis.pipeline.sources.changes import changes_in
 from mqis.pipeline.sources.choosing import check_columns, columns_of
 from mqis.pipeline.sources.files import Share, Shares, SourceFile, TaskSize
 from mqis.pipeline.sources.filters import column_of, mask, split, wants
@@ -35,12 +40,12 @@ from mqis.pipeline.sources.inventory import (
     wanted_spans,
 )
 from mqis.pipeline.sources.records import FIELDS, SegmentFault, SegmentRows
-from mqis.pipeline.sources.segments import Scan, scans
+from mqis.pipeline.sources.segments import NO_GUID, Scan, scans
 from mqis.pipeline.sources.stream import JournalStreamReader
-from mqis.pipeline.workers import settle
 from mqis.texts import parse_moment
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
+from mqis.wire.journal import RecordKind
 
 _UNORDERED = ("partition", "server")
 #: The values of the option ``rows`` and the columns that each has.
@@ -213,3 +218,27 @@ def _rows(
 def _wants_errors(filters: list[Filter]) -> bool:
     """Returns whether error rows can pass; their columns of records have no value."""
     return wants(filters, "error", "damage") and not any(column_of(f) in FIELDS for f in filters)
+
+
+#: The columns that the unusual records are decoded from.
+_NEEDED = arrays.schema_of(StructType([schemas.JOURNAL[name] for name in NEEDED]))
+
+
+def changes_in(segment: SegmentRows, found: Scan, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Decodes the changes of records; a body that cannot be decoded is a row with ``error``."""
+    filled = found.only(found.body_length > 0)
+    if not len(filled):
+        return
+    octets = Octets(np.frombuffer(filled.data, np.uint8))
+    is_message = filled.headers["kind"] == int(RecordKind.MESSAGE)
+    start = filled.body_at
+    bodies = Bodies(octets, start, start + filled.body_length, is_message)
+    unnamed = ~is_message & (filled.headers["object_id"] == NO_GUID)
+
+    def header(field: pa.Field, row: Ints) -> pa.Array:
+        return segment.column(field, filled).take(pa.array(row))
+
+    def chosen(mask: Mask) -> pa.RecordBatch:
+        return segment.record_batch(filled.only(mask), _NEEDED)
+
+    yield from decoded(bodies, unnamed, header, chosen, arrow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from mqis.protocol.clock import Timers
 from mqis.protocol.cmpo.events import (
     AnswerCall,
     AnyAnswer,
@@ -17,7 +18,6 @@ from mqis.protocol.cmpo.events import (
 from mqis.protocol.cmpo.nameobject import NameObject, rank_of
 from mqis.protocol.cmpo.partner_session import CallKind, CmpoSession, SessionState
 from mqis.protocol.cmpo.settings import CmpoSettings
-from mqis.protocol.queueing.timers import Timers
 from mqis.wire.cmpo.codes import CmResult
 from mqis.wire.cmpo.ixnremote import (
     NegotiateResources,

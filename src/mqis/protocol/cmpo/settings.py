@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqis.protocol.backoff import pause_after
+from mqis.protocol.clock import pause_after
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ objects of one. A ``FoldPolicy`` says which objects, and what follows where reco
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mqis.protocol.directory.objects import IDENTIFIER_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.ownership import authority, mark, objects_of, remove
 from mqis.protocol.errors import DirectoryError, StorageError
-from mqis.protocol.journal.received import ReceivedChanges
 from mqis.protocol.ports import Transaction
 from mqis.protocol.replication.applying import apply, type_of
 from mqis.wire.errors import WireError
@@ -274,3 +274,69 @@ def _type(record: JournalRecord) -> ObjectType:
         return ObjectType(record.object_type)
     except ValueError:
         raise UnknownPast(f"{record.object_type} is no type of objects") from None
+
+
+#: Received changes that are remembered until they are applied; most of them are at once.
+MAX_WAITING = 200_000
+
+_MessageKey = tuple[MessageIdentifier | None, int]
+_Number = tuple[Guid, SequenceNumber, int]
+_Place = tuple[Guid, Guid]
+
+
+class ReceivedChanges:
+    """Finds the change that a record says was applied."""
+
+    def __init__(self) -> None:
+        #: The message that arrived last, and its changes that were not applied so far.
+        self._message: _MessageKey | None = None
+        self._refused = False
+        self._fresh: dict[_Number, DirectoryChange] = {}
+        self._fresh_copies: dict[_Place, DirectoryChange] = {}
+        #: Changes that wait for their turn.
+        self._waiting: OrderedDict[_Number, DirectoryChange] = OrderedDict()
+        #: Whole objects: a restored authority takes copies of others, under other numbers.
+        self._copies: OrderedDict[_Place, DirectoryChange] = OrderedDict()
+
+    def arrive(self, record: JournalRecord, changes: Iterable[DirectoryChange]) -> None:
+        """Takes the changes of a message that was received."""
+        self._settle()
+        self._message, self._refused = _message_of(record), False
+        for change in changes:
+            self._fresh[change.partition, change.seq, int(change.command)] = change
+            if change.guid is not None and change.command is Command.CREATE:
+                self._fresh_copies[change.partition, change.guid] = change
+
+    def refuse(self, record: JournalRecord) -> None:
+        """Notes that a message, or a change of it, was refused."""
+        if _message_of(record) == self._message:
+            self._refused = True
+
+    def applied(self, record: JournalRecord) -> DirectoryChange | None:
+        """Returns the change that a record says was applied; None if no message had it."""
+        if _message_of(record) != self._message:
+            self._settle()
+        key = record.partition, record.seq, int(record.operation)
+        waiting = self._waiting.pop(key, None)
+        return self._fresh.pop(key, None) or waiting or self._copy(record)
+
+    def _copy(self, record: JournalRecord) -> DirectoryChange | None:
+        if record.operation != Command.CREATE:
+            return None
+        place = record.partition, record.object_id
+        fresh = None if self._refused else self._fresh_copies.get(place)
+        return fresh or self._copies.get(place)
+
+    def _settle(self) -> None:
+        """Keeps what the last message leaves for later, which is nothing if it was refused."""
+        if not self._refused:
+            self._waiting.update(self._fresh)
+            self._copies.update(self._fresh_copies)
+            for kept in (self._waiting, self._copies):
+                while len(kept) > MAX_WAITING:
+                    kept.popitem(last=False)
+        self._message, self._fresh, self._fresh_copies = None, {}, {}
+
+
+def _message_of(record: JournalRecord) -> _MessageKey:
+    return record.message, record.session

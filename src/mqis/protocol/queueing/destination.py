@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from mqis.protocol.backoff import pause_after
+from mqis.protocol.clock import pause_after
 from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.outgoing import OutgoingQueue
 from mqis.protocol.queueing.queue_session import QueueSession

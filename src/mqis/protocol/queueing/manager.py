@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
+from mqis.protocol.clock import Timers
 from mqis.protocol.queueing.destination import DeliveryWay, Depth, Destination
 from mqis.protocol.queueing.direct_messages import Receiver
 from mqis.protocol.queueing.events import (
@@ -61,7 +62,6 @@ from mqis.protocol.queueing.queued_message import QueuedMessage, build_packet
 from mqis.protocol.queueing.replication_queue import canonical, queue_path
 from mqis.protocol.queueing.routed_messages import QueueingRoutes
 from mqis.protocol.queueing.signing import Signer, SigningPolicy
-from mqis.protocol.queueing.timers import Timers
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier

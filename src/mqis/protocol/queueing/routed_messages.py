@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from mqis.protocol.backoff import pause_after
+from mqis.protocol.clock import pause_after
 from mqis.protocol.queueing.destination import Destination
 from mqis.protocol.queueing.events import Event, Stranded
 from mqis.protocol.queueing.forwarding import Forwarder, NextHop, Rejection, Relay, is_reserved

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqis.protocol.backoff import pause_after
+from mqis.protocol.clock import pause_after
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.protocol.replication.admission import authority_of, owns
 from mqis.protocol.replication.memory import HeldReply, OpenSyncRequest, Progress

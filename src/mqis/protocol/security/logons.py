@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from mqis.protocol.backoff import pause_after
+from mqis.protocol.clock import pause_after
 
 #: An account is under attack after this many times ``per_account`` failures at all addresses.
 _ATTACK = 4

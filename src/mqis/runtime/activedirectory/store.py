@@ -7,14 +7,15 @@ with store.read() as view:
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, aclosing, nullcontext
 
+from mqis.protocol.activedirectory.schema import DISPLAY_NAME, needed_names, schema_query
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import Transaction, View
 from mqis.runtime.activedirectory.changing import ForestTransaction
 from mqis.runtime.activedirectory.connection import ForestConnection
 from mqis.runtime.activedirectory.forestview import ForestView
-from mqis.runtime.activedirectory.schema import missing_names
+from mqis.runtime.activedirectory.reading import ForestReader
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -56,3 +57,12 @@ class ActiveDirectoryStore:
 
     def close(self) -> None:
         self.connection.close()
+
+
+async def missing_names(reader: ForestReader) -> list[str]:
+    """The classes and attributes that are needed and that the schema does not show."""
+    found: set[bytes] = set()
+    async with aclosing(reader.client.search(schema_query(reader.forest))) as entries:
+        async for entry in entries:
+            found |= {name.lower() for name in entry.values(DISPLAY_NAME)}
+    return [name for name in needed_names() if name.lower().encode() not in found]

@@ -18,7 +18,7 @@ from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
 from mqis.protocol.rpc.server_endpoint import SECURITY_CONTEXT_BYTES
 from mqis.runtime.directory.challenge import Challenger
 from mqis.runtime.directory.context import DirectoryContext
-from mqis.runtime.directory.results import answered, no_handle, no_properties, refused
+from mqis.runtime.directory.results import answered, attempted, no_handle, no_properties, refused
 from mqis.runtime.directory.shortcuts import DirectoryShortcuts, remember_lookup
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import Shortcut, TypedService, call_back
@@ -430,13 +430,14 @@ def _shortcuts(directory: DirectoryContext) -> dict[int, Shortcut]:
     if directory.memory is None:
         return {}
     short = DirectoryShortcuts(directory)
-    return {
+    shortcuts = {
         dscomm.GET_PROPS.opnum: short.get_props,
         dscomm.GET_PROPS_GUID.opnum: short.get_props,
         dscomm.LOOKUP_BEGIN.opnum: short.lookup_begin,
         dscomm.LOOKUP_NEXT.opnum: short.lookup_next,
         dscomm.LOOKUP_END.opnum: short.lookup_end,
     }
+    return {opnum: attempted(shortcut) for opnum, shortcut in shortcuts.items()}
 
 
 def _admitted(

@@ -13,10 +13,10 @@ from typing import Any
 from mqis.protocol.errors import REPORTED, DirectoryError, StorageError
 from mqis.protocol.rpc.faults import RpcFault
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.typed import Handler
+from mqis.runtime.rpc.typed import Handler, Shortcut
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds import dscomm
-from mqis.wire.ndr import ContextHandle
+from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propvariant import PropVariant, VarType
 
 log = logging.getLogger(__name__)
@@ -44,6 +44,18 @@ def answered(method: Handler, refusal: Refusal) -> Handler:
         return _awaited(answer, request, refusal) if hasattr(answer, "__await__") else answer
 
     return handle
+
+
+def attempted(shortcut: Shortcut) -> Shortcut:
+    """The shortcut, with no answer in the place of every exception: the handler answers then."""
+
+    def attempt(call: IncomingCall, stub: bytes, syntax: Syntax) -> bytes | None:
+        try:
+            return shortcut(call, stub, syntax)
+        except Exception:
+            return None
+
+    return attempt
 
 
 async def _awaited(answer: Awaitable[Any], request: Any, refusal: Refusal) -> Any:

@@ -19,7 +19,7 @@ from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.ldap.ldap_connection import LdapConnection
 from mqis.runtime.ldap.ldap_logon import bind
 from mqis.runtime.ldap.settings import LdapSettings, explain
-from mqis.runtime.reasons import reason_of
+from mqis.runtime.peers import reason_of
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.requests import START_TLS, ExtendedRequest

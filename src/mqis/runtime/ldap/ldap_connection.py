@@ -10,7 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapViolation
 from mqis.protocol.ldap.ldap_client import LdapClient, SecurityLayer
-from mqis.runtime.reasons import reason_of
+from mqis.runtime.peers import reason_of
 from mqis.wire.errors import WireError
 from mqis.wire.ldap.controls import LdapControl
 from mqis.wire.ldap.messages import MAXIMUM_MESSAGE, LdapMessage

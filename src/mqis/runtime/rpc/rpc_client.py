@@ -22,7 +22,7 @@ from mqis.protocol.rpc.client_side import (
 )
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.negotiation import MAX_FRAG
-from mqis.runtime.reasons import reason_of
+from mqis.runtime.peers import reason_of
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr.stream import NdrError

@@ -17,10 +17,10 @@ from mqis.protocol.rpc.groups import AssociationGroups
 from mqis.protocol.rpc.server_endpoint import RpcLimits, ServerEndpoint
 from mqis.runtime.budgets import Budgets, memory_budget
 from mqis.runtime.crowd import Crowd
+from mqis.runtime.histogram import Served
 from mqis.runtime.peers import source_of
 from mqis.runtime.rpc.incoming import Service
 from mqis.runtime.rpc.server_connection import RpcSession, ServerProtocol
-from mqis.runtime.rpc.statistics import Served
 from mqis.runtime.turns import TURN_S, Turns
 
 log = logging.getLogger(__name__)

@@ -26,8 +26,8 @@ from mqis.protocol.rpc.server_side import (
     Event,
     ServerConnection,
 )
+from mqis.runtime.histogram import TIMED_EVERY, OperationStatistics, Served
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.statistics import TIMED_EVERY, OperationStatistics, Served
 from mqis.wire.errors import WireError
 from mqis.wire.ndr.stream import NdrError
 

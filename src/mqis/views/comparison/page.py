@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from mqis.pages import pieces
 from mqis.protocol.directory.directory_difference import ObjectFate
-from mqis.views.comparison.words import DirectoryComparison
-from mqis.views.presentation.visible import visible
+from mqis.texts import visible
+from mqis.views.comparison.words import ChangedObject, DirectoryComparison
 
 #: More objects of one type than this are folded.
 _UNFOLDED = 50
@@ -48,3 +48,36 @@ def remarks(comparison: DirectoryComparison) -> Iterator[str]:
     yield from comparison.notes
     if comparison.not_compared:
         yield f"not compared, because a side does not tell it: {', '.join(comparison.not_compared)}"
+
+
+def as_json(comparison: DirectoryComparison) -> dict[str, object]:
+    """The whole comparison; values are those of ``mqis get --json``, texts those of ``get``."""
+    return {
+        "before": comparison.before,
+        "after": comparison.after,
+        "same": comparison.same,
+        "counts": {fate.value: count for fate, count in comparison.counts().items()},
+        "not_compared": list(comparison.not_compared),
+        "notes": list(comparison.notes),
+        "objects": [_object(one) for _, members in comparison.groups() for one in members],
+    }
+
+
+def _object(one: ChangedObject) -> dict[str, object]:
+    return {
+        "type": one.type.label,
+        "change": one.fate.value,
+        "name": one.name,
+        "id": str(one.id),
+        "former_id": None if one.former_id is None else str(one.former_id),
+        "properties": [
+            {
+                "name": each.word,
+                "before": each.raw_before,
+                "after": each.raw_after,
+                "before_text": each.before,
+                "after_text": each.after,
+            }
+            for each in one.properties
+        ],
+    }

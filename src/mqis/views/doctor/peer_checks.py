@@ -13,7 +13,7 @@ from mqis.protocol.queueing.limits import QueueingLimits
 from mqis.protocol.queueing.queue_session import QueueSession
 from mqis.protocol.replication.server_identity import Server
 from mqis.protocol.rpc.faults import RpcConnectionError, RpcFault
-from mqis.runtime.reasons import reason_of
+from mqis.runtime.peers import reason_of
 from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.server.hosts import HostResolver

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mqis.extras import GRAPHS
@@ -11,12 +12,17 @@ from mqis.protocol.directory.objects import name_key
 from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.model import Link
 from mqis.protocol.routing.snapshot import Snapshot
+from mqis.texts import and_more
 from mqis.views.sitemap.arranging import Arrangement, arrangements
-from mqis.views.sitemap.layout import SPACING
-from mqis.views.sitemap.lines import bends, region_links, width_of
-from mqis.views.sitemap.model import LinkOnMap, RegionOnMap, SiteMap, SiteOnMap, UnusableLink
-from mqis.views.sitemap.regions import MOST_WITHOUT
-from mqis.views.sitemap.wording import captions_of
+from mqis.views.sitemap.layout import MOST_WITHOUT, SPACING
+from mqis.views.sitemap.model import (
+    LinkOnMap,
+    RegionLinkOnMap,
+    RegionOnMap,
+    SiteMap,
+    SiteOnMap,
+    UnusableLink,
+)
 from mqis.wire.guid import Guid
 
 #: The most sites that are placed; of more there is no picture.
@@ -168,3 +174,97 @@ def _direction(link: Link, ends: tuple[Guid, Guid] | None) -> str:
     if ends is None:
         return ""
     return "forward" if ends[0] == link.site1 else "back"
+
+
+#: The most characters of a name in the picture, and the most machines of a site.
+_MOST, _MOST_LINES = 32, 6
+
+
+def captions_of(snapshot: Snapshot, roles: Mapping[Guid, str]) -> dict[Guid, tuple[str, ...]]:
+    """The captions of sites: the name, then a line for each gate and directory server."""
+    names = ObjectNames(snapshot)
+    lives: dict[Guid, list[Guid]] = {}
+    for server in sorted(roles, key=names.machine):
+        for site in snapshot.machines[server].sites if server in snapshot.machines else ():
+            lives.setdefault(site, []).append(server)
+    found = {}
+    for site in sorted(snapshot.sites):
+        gates = snapshot.gates.get(site, ())
+        listed = [*gates, *(s for s in lives.get(site, ()) if s not in gates)]
+        lines = [_resident(machine, machine in gates, roles, names) for machine in listed]
+        if len(lines) > _MOST_LINES:
+            lines[_MOST_LINES:] = [and_more(len(lines) - _MOST_LINES)]
+        found[site] = (caption_of(names.site(site)), *(lines if gates else [*lines, "no gate"]))
+    return found
+
+
+def _resident(machine: Guid, gate: bool, roles: Mapping[Guid, str], names: ObjectNames) -> str:
+    role = roles.get(machine)
+    name = caption_of(names.machine(machine))
+    return f"{'◆ ' if gate else ''}{name}{f' {role}' if role else ''}"
+
+
+def caption_of(name: str) -> str:
+    """A name as the picture shows it: printable, and not too long."""
+    text = plain(name[: _MOST + 1])
+    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
+
+
+def plain(text: str) -> str:
+    """Replaces control characters and lone surrogates, which XML does not allow either."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+#: Widths of lines: without a load, and what the highest load adds.
+_THIN, _THICK = 1.6, 8.0
+#: The same for the number of links between two regions.
+_MANY = 2.0
+#: The distance between parallel links.
+_APART = 34.0
+
+
+def width_of(load: float | None, most: float, thick: float = _THICK) -> float:
+    """The width of a line: its square grows with the load."""
+    return _THIN if not load or most <= 0 else round(_THIN + thick * math.sqrt(load / most), 2)
+
+
+def bends(links: Iterable[Link]) -> Iterator[tuple[Link, float]]:
+    """Each link with its bend: parallel links get 0, 1, -1, 2, -2 steps."""
+    seen: Counter[tuple[Guid, Guid]] = Counter()
+    for link in links:
+        pair = min(link.site1, link.site2), max(link.site1, link.site2)
+        before = seen[pair]
+        seen[pair] += 1
+        steps = (before + 1) // 2 * (1 if before % 2 else -1)
+        yield link, _APART * steps * (1 if pair[0] == link.site1 else -1) if before else 0.0
+
+
+def region_links(
+    sites: Iterable[SiteOnMap], links: Iterable[LinkOnMap]
+) -> tuple[RegionLinkOnMap, ...]:
+    """Sums the links between each pair of regions."""
+    region_of = {site.id: site.region for site in sites if site.region}
+    between: dict[tuple[str, str], list[LinkOnMap]] = defaultdict(list)
+    for link in links if region_of else ():
+        ends = region_of[link.source], region_of[link.target]
+        if ends[0] != ends[1]:
+            between[min(ends), max(ends)].append(link)
+    loads = {pair: _sum(each) for pair, each in between.items()}
+    weights = {pair: len(between[pair]) if load is None else load for pair, load in loads.items()}
+    most = max(weights.values(), default=0.0)
+    return tuple(
+        RegionLinkOnMap(
+            f"{a}-{b}",
+            a,
+            b,
+            len(between[a, b]),
+            width_of(weights[a, b], most, _MANY if load is None else _THICK),
+            load,
+        )
+        for (a, b), load in sorted(loads.items())
+    )
+
+
+def _sum(links: Iterable[LinkOnMap]) -> float | None:
+    loads = [link.load for link in links if link.load is not None]
+    return sum(loads) if loads else None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mqis.pages import rendered
+from mqis.views.sitemap.build import plain
 from mqis.views.sitemap.captions import LINE, CaptionRoom, Rectangle, width_of_text
 from mqis.views.sitemap.model import (
     LinkOnMap,
@@ -18,7 +19,6 @@ from mqis.views.sitemap.model import (
     SiteMap,
     SiteOnMap,
 )
-from mqis.views.sitemap.wording import plain
 
 _MARGIN = 30.0
 #: Where a cost may stand on its link: in the middle, or a bit away where that has no room.

@@ -8,8 +8,13 @@ from typing import ClassVar
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.serverlist import ServerSpec, format_server_specs, parse_server_specs
-from mqis.wire.mqsd.header import TopologyPacketHeader, TopologyPacketType, expect_type
-from mqis.wire.mqsd.request import MAX_NETWORKS, TopologyClientRequest
+from mqis.wire.mqsd.request import (
+    MAX_NETWORKS,
+    TopologyClientRequest,
+    TopologyPacketHeader,
+    TopologyPacketType,
+    expect_type,
+)
 from mqis.wire.reader import Reader
 from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer

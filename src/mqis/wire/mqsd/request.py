@@ -11,14 +11,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from struct import Struct
 from typing import ClassVar
 
 from mqis.wire.guid import Guid
-from mqis.wire.mqsd.header import TopologyPacketHeader, TopologyPacketType, expect_type
 from mqis.wire.reader import Reader
 from mqis.wire.structure import Structure
 from mqis.wire.writer import Writer
+
+
+class TopologyPacketType(IntEnum):
+    REQUEST = 1
+    REPLY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyPacketHeader(Structure):
+    """The header with all fields; the packets drop those that receivers ignore."""
+
+    NAME: ClassVar[str] = "the header"
+
+    type: int
+    version: int = 0
+    reserved: int = 0
+
+    @classmethod
+    def decode(cls, reader: Reader) -> TopologyPacketHeader:
+        version = reader.u8()
+        return cls(reader.u8(), version, reader.u16())
+
+    def encode(self, writer: Writer) -> None:
+        writer.u8(self.version)
+        writer.u8(self.type)
+        writer.u16(self.reserved)
+
+
+def expect_type(reader: Reader, wanted: TopologyPacketType) -> None:
+    """Reads a header and raises ``WireError`` unless its type is ``wanted``."""
+    at = reader.offset
+    found = TopologyPacketHeader.decode(reader).type
+    if found != wanted:
+        raise reader.error(f"packet type {found} is not {wanted.value} ({wanted.name})", at + 1)
+
 
 MAX_NETWORKS = 32
 #: The size of a request over IP.

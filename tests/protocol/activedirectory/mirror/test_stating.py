@@ -21,7 +21,7 @@ LACKED = LeftOut(LeftOutReason.HOST, "no host", ObjectType.QUEUE, "a\\q", Guid(b
     [
         (0, 0, 0, "equal to dc1.corp.example up to change 1000, as far as numbers of changes"),
         (60, 0, 0, "equal to dc1.corp.example up to change 1000"),
-        (60, 3, 0, "up to change 1000; 3 differed when it was compared at 1970-01-01 00:01:00Z"),
+        (60, 3, 0, "up to change 1000; 3 differed when it was compared at 1970-01-01 00:01:00 UTC"),
         (60, 0, 2, "but for 2 left out (2 whose queue manager is left out)"),
     ],
 )

@@ -12,7 +12,7 @@ from contextlib import aclosing, suppress
 
 from mqis.admin.activedirectory.mirror.round import EstateMirror, MirrorRound
 from mqis.protocol.activedirectory.forest import Forest
-from mqis.protocol.backoff import pause_after
+from mqis.protocol.clock import pause_after
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.errors import LdapRefused
 from mqis.protocol.ldap.ports import LdapQuery
