@@ -1,7 +1,7 @@
 """Creates the queues of a list, one "PATH LABEL" a line; those that exist are left as they are.
 
-A queue that is refused stops no other one: the refusals are counted and listed at the end, and the
-exit status is 1.
+Lines that begin with # are comments. A queue that is refused stops no other one: the refusals are
+counted and listed at the end, and the exit status is 1.
 
 Usage: python -m examples.client.create_queues --server HOST queues.txt
 """
@@ -22,6 +22,8 @@ async def create_queues(
 ) -> AsyncIterator[tuple[str, str, str]]:
     """Creates them; yields each path with what became of it, and the reason if it is refused."""
     for line in filter(None, (line.strip() for line in lines)):
+        if line.startswith("#"):
+            continue
         path, _, label = line.partition(" ")
         try:
             await directory.add(Queue(pathname=path, label=label.strip() or None))

@@ -267,7 +267,7 @@ def test_a_psc_that_answers_is_not_lost(tmp_path: Path) -> None:
                 await site.join(pec, "bsc3", "bsc", "Leiden", psc="psc2")
                 file = site.homes["bsc3"] / "mqis.toml"
                 async with site.serving("bsc3"):
-                    with pytest.raises(MqisError, match="the server is running; stop it first"):
+                    with pytest.raises(MqisError, match="has this store open; stop it first"):
                         await taken_over(pec, file)
                 with pytest.raises(MqisError, match=r"psc2 answers at .*: it is not lost"):
                     await taken_over(pec, file)

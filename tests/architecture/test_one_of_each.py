@@ -46,8 +46,8 @@ def test_files_are_written_whole() -> None:
 
 #: Modules that remove or rename directories and files themselves, and why.
 _RENAMING = {
-    "admin/backup/restoring.py": "exchanges several files, all or none",
-    "admin/backup/taking.py": "a name that came to be taken meanwhile is not replaced",
+    "admin/backup/restoring_backup.py": "exchanges several files, all or none",
+    "admin/backup/taking_backup.py": "a name that came to be taken meanwhile is not replaced",
     "client/events.py": "a table in memory, no file",
     "cli/tour/live.py": "removes an earlier tour",
     "enterprise/control.py": "a temporary directory, for a path that is too long for a socket",
@@ -57,9 +57,9 @@ _RENAMING = {
     "files.py": "the place",
     "pipeline/tables.py": "a version that failed",
     "places/remote.py": "a store of objects",
-    "places/tables.py": "versions of tables, and the link to the current one",
+    "places/pipeline_tables.py": "versions of tables, and the link to the current one",
     "sim/archive/disk.py": "a simulated disk",
-    "sim/archive/world.py": "a simulated disk",
+    "sim/archive/archive_world.py": "a simulated disk",
     "storage/journal/journal.py": "a segment, which grows after it has its name",
 }
 
@@ -108,7 +108,7 @@ def test_pauses_are_doubled_in_one_place() -> None:
         for path in PACKAGE.rglob("*.py")
         if any(map(doubles, ast.walk(ast.parse(path.read_text("utf-8")))))
     }
-    sizes = {"sim/minimise.py", "wire/reader.py"}
+    sizes = {"sim/runner.py", "wire/reader.py"}
     assert found - sizes == {"protocol/clock.py"}
 
 
@@ -171,7 +171,7 @@ _UNIT = re.compile(r"^ (ms|s|seconds|min|minutes|h|hours|d|days|[KMG]i?B)\b")
 #: Formats that programs read or a simulation compares: (module, function or class) or all of it.
 _OWN_SPELLINGS = frozenset({
     "protocol/activedirectory/codecs.py",
-    "sim/traffic.py",
+    "sim/sync_traffic.py",
     "sim/world.py",
     "texts.py",
     "views/presentation/periods.py",

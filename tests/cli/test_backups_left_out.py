@@ -76,3 +76,19 @@ def test_if_all_are_lost_each_is_named(acme: Path, tmp_path: Path) -> None:
     assert done.stdout == b""
     told = done.stderr.decode().splitlines()
     assert [line.split()[1] for line in told] == list(NAMES)
+
+
+def test_the_last_backup_with_a_key_stays(acme: Path, tmp_path: Path) -> None:
+    """It was deleted by the very run that asked to bring the key back."""
+    kept, key = tmp_path / "kept", acme / "servers" / "pec1" / "signing.key"
+    assert run("backup", f"{kept}/", "--run", acme).exit_code == 0
+    (keyed,) = (each.path for each in backups_in(kept) if each.path.name.startswith("pec1"))
+    key.unlink()
+    for _ in range(2):
+        done = process("backup", f"{kept}/", "--run", acme, "--keep", "1", "--json")
+        assert done.returncode == 1
+        assert str(keyed) not in json.loads(done.stdout)["deleted"]
+    assert backed_up(kept) == Counter({"pec1": 2, "psc2": 1, "bsc3": 1})
+    for option in ("--list", "--check"):
+        told = process("backup", kept, option).stderr.decode()
+        assert f"lacks the signing key, which {keyed.name} has" in told

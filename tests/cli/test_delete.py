@@ -166,3 +166,12 @@ def test_an_identifier_that_the_server_would_ignore_is_an_error(server: Running)
         server, "create", "machine", "chosen", f"id={CHOSEN}", "site_id=Berlin", "os=unknown"
     )
     assert made["id"] == CHOSEN
+
+
+def test_force_takes_no_option_for_a_name(server: Running) -> None:
+    """It was told of an unexpected argument, which was the value of the option."""
+    result = run("delete", "site", "Paris", "--force", "--server", server.address)
+    assert result.exit_code == 2
+    assert "it repeats the object's name, and --server is an option" in " ".join(
+        result.output.replace("│", " ").split()
+    )

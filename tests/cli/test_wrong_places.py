@@ -232,6 +232,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 #: What a command wants beside a place; without it, it ends before it looks at that.
 COMPANY: dict[Words, tuple[str, ...]] = {
+    ("estate", "resolve", "--keytab"): ("--user", "reader@corp.example"),
     ("key", "rotate", "--run"): ("ams-dir1",),
     ("map",): ("--json",),
     ("mirror",): ("--once", f"ldaps://{ADDRESS}"),

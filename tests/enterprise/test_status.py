@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -132,6 +133,17 @@ def test_a_server_without_a_replica_is_named() -> None:
     assert found.rows[0].cells[1].text == "no replica"
     assert found.summary == "b has no replica of enterprise"
     assert status(empty).summary == "No server reports a partition"
+
+
+def test_a_partition_that_few_servers_have_is_told_once() -> None:
+    """A command deleted its site: each of the others was said to lack a replica."""
+    odd = polled("f", 20)
+    assert odd.status is not None
+    own = replace(odd.status.partitions[0], id="another", name="Lisbon", authority=True)
+    alone = replace(odd, status=replace(odd.status, partitions=(*odd.status.partitions, own)))
+    found = status(A, *(polled(name, 20) for name in "bcde"), alone)
+    assert found.summary == "only f has Lisbon"
+    assert "then 'mqis up --remove' its servers" in found.verdict.findings[0].todo
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_the_inventory_has_every_queue(server: Running) -> None:
 
 def test_queues_of_a_list_are_created_once(server: Running, tmp_path: Path) -> None:
     listed = tmp_path / "queues.txt"
-    listed.write_text("ams-app1\\first A first one\n\nams-app1\\second\n", "utf-8")
+    listed.write_text("# ours\nams-app1\\first A first one\n\nams-app1\\second\n", "utf-8")
     assert example(server, "create_queues", listed).splitlines() == [
         "ams-app1\\first: created",
         "ams-app1\\second: created",

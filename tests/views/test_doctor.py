@@ -213,6 +213,7 @@ def test_a_run_directory_tells_who_is_behind(tmp_path: Path) -> None:
     save_nodes(tmp_path, Nodes("Acme", tuple(places)))
     reports = examine_run(tmp_path)
     assert [report.server for report in reports] == ["pec1", "psc2", ""]
+    assert [report.server for report in examine_run(tmp_path, ["PSC2"])] == ["psc2"]
     late = told(list(reports[-1].findings), Gravity.WARNING)
     assert "health: psc2: 3 changes behind" in late
     down = told(list(reports[-1].findings), Gravity.ERROR)

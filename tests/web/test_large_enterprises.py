@@ -145,7 +145,7 @@ def test_the_page_of_a_server(opened: Opened) -> None:
     assert facts["version"] == "1.0.0"
     assert facts["memory"] == f"{90 + late % 40} MiB"
     assert facts["disk left"] == "800 MiB (journal), 12 GiB (store)"
-    assert facts["up for"].endswith(" d")
+    assert facts["up for"].endswith(" days")
     first = text_of(rows_of(html, "Partitions")[0])
     assert f"{large.lag(late)} behind" in first
     assert 0 < len(rows_of(html, "Neighbours")) <= 20

@@ -293,7 +293,7 @@ def agreed_to(change: PlannedChange, what: Launch, *, yes: bool, dry_run: bool, 
     bad = change.impossible
     if json and dry_run:
         print_json({"impossible": list(bad), **_as_json(change, what)})
-    elif not json:
+    elif not json and not bad:
         _show(change, what)
     if bad:
         raise MqisError(f"{what.source}: {'; '.join(bad)}; nothing was changed")

@@ -11,14 +11,14 @@ from typing import Annotated
 import typer
 
 from mqis.admin.backup.backup_file import Archive
-from mqis.admin.backup.collection import StoredBackup, backups_in, prune
+from mqis.admin.backup.collection import StoredBackup, backups_in, lost_keys, prune
 from mqis.admin.backup.manifest import Manifest
 from mqis.admin.backup.restoring_backup import RestorePlan, RestoreRequest, plan_restore
 from mqis.admin.backup.restoring_backup import restore as put_back
 from mqis.admin.backup.taking_backup import Taken, take_backup
 from mqis.cli.failures import FAILED, described
 from mqis.cli.options import ConfigOption, JsonOption, OptionalRunOption, run_here
-from mqis.cli.output import cell, console, print_error, print_json, say, table
+from mqis.cli.output import cell, console, print_error, print_json, print_warning, say, table
 from mqis.config.file import DEFAULT_NAME, load
 from mqis.config.nodes import Nodes, load_nodes, supervised_place
 from mqis.enterprise.rotating import learn_keys
@@ -163,6 +163,8 @@ def _list(directory: Path, *, verify: bool, json: bool) -> None:
         intact = "intact" if verify else "there"
         text = f"{counted(len(found) - len(damaged), 'backup')} {intact}"
         say(f"{text}, {len(damaged)} damaged" if damaged else text, "red" if damaged else "green")
+        for newest, keyed in lost_keys(found):
+            print_warning(f"{newest.path.name} lacks the signing key, which {keyed.path.name} has")
     if damaged:
         raise typer.Exit(1)
 
@@ -195,6 +197,7 @@ def _stored_as_json(backup: StoredBackup) -> dict[str, object]:
         "file": str(backup.path),
         "bytes": backup.size,
         "fault": backup.fault or None,
+        "signing_key": backup.has_key,
         **manifest,
     }
 

@@ -15,6 +15,12 @@ from mqis.views.deletion.plan import DeletePlan, plan_delete
 from mqis.wire.mqds.objecttype import ObjectType
 
 
+def _no_option(force: str | None) -> str | None:
+    if force is not None and force.startswith("-"):
+        raise typer.BadParameter(f"it repeats the object's name, and {force} is an option")
+    return force
+
+
 @spread
 def delete(
     kind: TypeArgument,
@@ -26,6 +32,7 @@ def delete(
         str | None,
         typer.Option(
             metavar="NAME",
+            callback=_no_option,
             help="Delete even the enterprise, a site with directory servers, or a directory "
             "server. NAME repeats the object's name.",
             show_default=False,

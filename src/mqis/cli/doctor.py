@@ -16,6 +16,12 @@ from mqis.views.doctor.examination import examine_run, examine_server
 
 
 def doctor(
+    servers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SERVER]...", help="Check only these, of 'mqis up'.", show_default=False
+        ),
+    ] = None,
     *,
     config: ConfigOption = None,
     run: OptionalRunOption = None,
@@ -29,8 +35,10 @@ def doctor(
     It changes nothing; the server may be running or stopped. Exit status 1 if something is wrong.
     """
     run = run or run_here(config)
+    if servers and run is None:
+        raise typer.BadParameter("there is no run directory here: name it with --run")
     if run is not None:
-        reports = examine_run(run)
+        reports = examine_run(run, servers or ())
     else:
         file = Path(DEFAULT_NAME) if config is None else config
         reports = [CheckReport(tuple(examine_server(file)))]

@@ -135,7 +135,7 @@ def resolve(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="DL=GUID|DN",
+            metavar="NAME",
             help="A distribution list by its format name, or a list or a queue alias by its "
             "distinguished name.",
             show_default=False,

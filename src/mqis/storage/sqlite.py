@@ -379,7 +379,25 @@ def make_private(path: Path) -> None:
             os.close(number)
 
 
-def is_in_use(path: Path) -> bool:
+def user_of(path: Path) -> str:
+    """The process that has the file open, with its command; empty if none has."""
+    if not _is_in_use(path):
+        return ""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended, or is another user's
+            if any(file.readlink() == path.resolve() for file in (process / "fd").iterdir()):
+                command = (
+                    (process / "cmdline")
+                    .read_bytes()
+                    .replace(b"\0", b" ")
+                    .decode(errors="replace")
+                    .strip()
+                )
+                return f"process {process.name} ({command})"
+    return "another program"
+
+
+def _is_in_use(path: Path) -> bool:
     """Returns whether a process has the file open.
 
     In WAL mode every open connection holds a lock, which makes an exclusive lock impossible.

@@ -25,7 +25,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from mqis.texts import duration
-from mqis.views.console.shown_errors import fault_of
+from mqis.views.console.shown_errors import MqisError, fault_of
 from mqis.web.connections import Bounds, bounded
 from mqis.web.console import Console
 from mqis.web.console_settings import ConsoleSettings
@@ -44,7 +44,6 @@ from mqis.web.pages import (
 )
 from mqis.web.request_guard import RequestGuard
 from mqis.web.token_admission import PARAMETER, Admission
-from mqis.wire.errors import MqisError
 
 _GRACE_S = 3
 _START_S = 30.0

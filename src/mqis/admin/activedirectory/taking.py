@@ -27,7 +27,7 @@ from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.protocol.ldap.ports import LdapDirectory
 from mqis.protocol.ports import Transaction
 from mqis.runtime.activedirectory.estate import EstateReader
-from mqis.runtime.activedirectory.reading import ForestReader, FoundObject
+from mqis.runtime.activedirectory.reading import ForestReader, ReadObject
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import meaning_of
 from mqis.wire.mqds.objecttype import ObjectType
@@ -94,7 +94,7 @@ class EstateTaker:
         self._create = CreatingImport(tx, ExportHeader(None, ()))
         self._notes = notes
 
-    def take(self, found: FoundObject) -> None:
+    def take(self, found: ReadObject) -> None:
         """Creates an object, unless the store refuses it."""
         entry = found.entry
         self.has_enterprise |= found.obj.type is ObjectType.ENTERPRISE

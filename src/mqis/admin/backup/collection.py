@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from mqis.admin.backup.backup_file import Archive, explained
-from mqis.admin.backup.manifest import Manifest
+from mqis.admin.backup.manifest import Content, Manifest
 from mqis.admin.backup.taking_backup import SUFFIX
 from mqis.protocol.directory.objects import name_key
 from mqis.wire.errors import MqisError
@@ -28,6 +28,11 @@ class StoredBackup:
         """The later the backup, the higher."""
         return ("" if self.manifest is None else self.manifest.created), self.path.name
 
+    @property
+    def has_key(self) -> bool:
+        """True if the server's signing key is in it."""
+        return self.manifest is not None and self.manifest.holds(Content.KEY)
+
 
 def backups_in(directory: Path, *, verify: bool = False) -> list[StoredBackup]:
     """The backups of a directory by server, the newest first; ``verify`` reads each as a whole."""
@@ -36,6 +41,23 @@ def backups_in(directory: Path, *, verify: bool = False) -> list[StoredBackup]:
     found = sorted((_stored(path, verify=verify) for path in paths), key=lambda b: b.age_key)
     found.reverse()
     return sorted(found, key=lambda b: "" if b.manifest is None else name_key(b.manifest.server))
+
+
+def lost_keys(backups: Iterable[StoredBackup]) -> Iterator[tuple[StoredBackup, StoredBackup]]:
+    """The newest backup of each server whose key is in an older one only, and that one."""
+    for found in _by_server(backups):
+        keyed = next((backup for backup in found if backup.has_key), None)
+        if keyed is not None and keyed is not found[0]:
+            yield found[0], keyed
+
+
+def _by_server(backups: Iterable[StoredBackup]) -> Iterable[list[StoredBackup]]:
+    by_server: defaultdict[tuple[str, str], list[StoredBackup]] = defaultdict(list)
+    for backup in backups:
+        if backup.manifest is not None:
+            owner = name_key(backup.manifest.enterprise), name_key(backup.manifest.server)
+            by_server[owner].append(backup)
+    return by_server.values()
 
 
 def _stored(path: Path, *, verify: bool) -> StoredBackup:
@@ -52,15 +74,14 @@ def _stored(path: Path, *, verify: bool) -> StoredBackup:
 def prune(directory: Path, keep: int) -> Iterator[Path]:
     """Deletes all but the newest backups of each server of an enterprise; yields their paths.
 
-    A file that cannot be read is nobody's, and stays.
+    A file that cannot be read is nobody's, and stays; so does the newest one with a signing key,
+    because a key that a server has lost comes back from there alone.
     """
-    by_server: defaultdict[tuple[str, str], list[StoredBackup]] = defaultdict(list)
-    for backup in backups_in(directory):
-        if backup.manifest is not None:
-            owner = name_key(backup.manifest.enterprise), name_key(backup.manifest.server)
-            by_server[owner].append(backup)
-    for backups in by_server.values():
+    for backups in _by_server(backups_in(directory)):
+        keyed = next((backup for backup in backups if backup.has_key), None)
         for old in backups[keep:]:
+            if old is keyed:
+                continue
             with explained(old.path):
                 old.path.unlink()
             yield old.path

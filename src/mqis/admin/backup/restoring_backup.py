@@ -36,7 +36,7 @@ from mqis.server.identity import server_name
 from mqis.server.restoremark import put_mark
 from mqis.storage.copying import copy_rows, is_empty
 from mqis.storage.database import DatabaseStore
-from mqis.storage.sqlite import SqliteStore, is_in_use
+from mqis.storage.sqlite import SqliteStore, user_of
 from mqis.texts import file_stamp
 from mqis.wire.errors import MqisError
 
@@ -232,8 +232,8 @@ def _refuse(
             "it, allow that with --allow-outside"
         )
     store = files.get(Content.STORE)
-    if store is not None and store.exists() and is_in_use(store):
-        raise MqisError(f"{store}: a server has this store open; stop it first")
+    if store is not None and store.exists() and (user := user_of(store)):
+        raise MqisError(f"{store}: {user} has this store open; stop it first")
     if occupied and not request.force:
         raise MqisError(
             f"these files exist already: {_listed(occupied)}; --force moves them aside and goes on"

@@ -23,7 +23,7 @@ from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.ports import Store, View
 from mqis.server.hosts import HostResolver
-from mqis.storage.sqlite import is_in_use
+from mqis.storage.sqlite import user_of
 from mqis.texts import file_stamp
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
@@ -89,9 +89,9 @@ def return_way(lost: str, psc: str, nodes: Iterable[NodePlace]) -> str:
 def sound_store(config: Config, *, stopped: bool = True) -> str:
     """Checks the own store; raises ``MqisError`` if it is in use or damaged."""
     path = file_of(config.store.url)
-    if stopped and path is not None and path.exists() and is_in_use(path):
+    if stopped and path is not None and path.exists() and (user := user_of(path)):
         raise MqisError(
-            f"{path}: the server is running; stop it first, start it later with 'mqis serve'"
+            f"{path}: {user} has this store open; stop it first, start it later with 'mqis serve'"
         )
     opened = claimed_store(config.store.url) if stopped else closing(open_store(config.store.url))
     with opened as store:

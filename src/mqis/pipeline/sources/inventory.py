@@ -34,12 +34,12 @@ from mqis.wire.journal.index import (
     partition_bit,
     read_index,
 )
+from mqis.wire.journal.segmentheader import header_length
 
 #: Any name: a segment that somebody renamed is read, and its name is evidence.
 PATTERN = "*.mqj"
 #: Nearly every header is shorter; the maximum is 64 KiB.
 _HEADER_BYTES = 4 << 10
-_LENGTH = slice(10, 12)
 _BLOCK = 1 << 20
 
 
@@ -54,7 +54,7 @@ def open_segment(path: SourceFile) -> tuple[SegmentHeader | None, int, str]:
     """Returns (header, offset of the first record, ""); (None, 0, reason) if it cannot be read."""
     try:
         data = part_of(path, 0, _HEADER_BYTES)
-        length = int.from_bytes(data[_LENGTH], "little")
+        length = header_length(data)
         if length > _HEADER_BYTES:
             data = part_of(path, 0, length)
         header, start = segment_header(data)

@@ -10,15 +10,15 @@ table of the types and sizes of its values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from struct import Struct
 
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.read_mapping import Packed, packed_reader_of
+from mqis.protocol.directory.read_mapping import packed_reader_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.ndr.packed import Packed, PackedRow
 from mqis.wire.propvariant import PropVariant, VarType
 
 Row = tuple[PropVariant, ...]
@@ -40,24 +40,23 @@ def object_of(row: bytes) -> Guid:
 class RowFormat:
     """Makes rows of objects, and values of rows, for one set of columns."""
 
-    __slots__ = ("_places", "_repeats", "_table", "columns")
+    __slots__ = ("_places", "_repeats", "_row", "columns")
 
     def __init__(self, columns: Sequence[PropId]) -> None:
         self.columns = tuple(columns)
         kept = tuple(dict.fromkeys(self.columns))
-        self._table = Struct("<" + "HI" * len(kept))
+        self._row = PackedRow(len(kept))
         self._places = tuple(kept.index(propid) for propid in self.columns)
         self._repeats = tuple(self.columns.count(propid) for propid in kept)
 
     def packer(self, view: View) -> Callable[[DirectoryObject], bytes]:
         """From an object to its row; a column without a value is VT_NULL."""
         reads = [packed_reader_of(propid) for propid in dict.fromkeys(self.columns)]
-        table_of = self._table.pack
+        encode = self._row.encode
 
         def pack(obj: DirectoryObject) -> bytes:
             values = [read(obj, view) or _NULL for read in reads]
-            table = [number for vt, packed in values for number in (vt, len(packed))]
-            row = b"".join((obj.id.raw, table_of(*table), *[packed for _, packed in values]))
+            row = obj.id.raw + encode(values)
             if len(row) * len(self.columns) > MAX_ROW_BYTES:
                 self._check_size(values)
             return row
@@ -84,11 +83,7 @@ class RowFormat:
 
     def split(self, row: bytes) -> list[Packed]:
         """The packed values in the order of the columns."""
-        table = self._table.unpack_from(row, _ID_SIZE)
-        at, values = _ID_SIZE + self._table.size, []
-        for vt, size in zip(table[::2], table[1::2], strict=True):
-            values.append((vt, row[at : at + size]))
-            at += size
+        values = self._row.decode(row, _ID_SIZE)
         return [values[place] for place in self._places]
 
     def unpack(self, row: bytes) -> Row:

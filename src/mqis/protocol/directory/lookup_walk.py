@@ -15,13 +15,13 @@ from mqis.protocol.directory.guard import Access
 from mqis.protocol.directory.lookup_query import Descending, Query
 from mqis.protocol.directory.lookup_rows import ROW_BYTES, Row, RowFormat, object_of
 from mqis.protocol.directory.objects import DirectoryObject
-from mqis.protocol.directory.read_mapping import Packed
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.ndr.packed import Packed
 
 T = TypeVar("T")
 

@@ -14,6 +14,7 @@ from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
+from mqis.wire.ndr.packed import Packed
 from mqis.wire.propertybag import PropertyBag
 from mqis.wire.propvariant import PropVariant
 
@@ -84,8 +85,6 @@ def reader_of(propid: int) -> Read:
     return read_computed
 
 
-#: A variant type and the value's packed bytes.
-Packed = tuple[int, bytes]
 #: ``Read`` of the packed value.
 ReadPacked = Callable[[DirectoryObject, View], Packed | None]
 

@@ -20,7 +20,6 @@ from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.read_mapping import (
-    Packed,
     Read,
     check_readable,
     is_own,
@@ -42,6 +41,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.mqds.query_stubs import ColumnSet, RestrictionSet, SortSet
 from mqis.wire.mqds.serverlist import ServerList, ServerSpec
+from mqis.wire.ndr.packed import Packed
 from mqis.wire.propvariant import PropVariant, VarType
 
 #: Types whose permissions can be read (MQDS-3.1.4.11-04).

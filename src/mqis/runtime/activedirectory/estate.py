@@ -1,6 +1,6 @@
 """Reads all objects of a forest: of a controller of each domain, or of LDIF files.
 
-    estate = await EstateReader.open([client])
+    estate = EstateReader.of([await ForestReader.open(client)])
     async for obj in estate.objects():
         ...
 
@@ -19,7 +19,7 @@ from mqis.protocol.activedirectory.certificates import CERTIFIED
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.ldap.errors import LdapRefused
-from mqis.runtime.activedirectory.reading import ForestReader, FoundObject, Gates, gates_in
+from mqis.runtime.activedirectory.reading import ForestReader, Gates, ReadObject, gates_in
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.names import DistinguishedName
@@ -89,7 +89,7 @@ class EstateReader:
 
     async def found(
         self, types: Sequence[ObjectType] = IN_ORDER
-    ) -> AsyncGenerator[FoundObject, None]:
+    ) -> AsyncGenerator[ReadObject, None]:
         """Yields them with the entries that they were made of.
 
         Machines and queues get the partitions of their sites, as in a store of our own: the
@@ -103,7 +103,7 @@ class EstateReader:
                     async for each in found:
                         if object_type is ObjectType.MACHINE:
                             partitions[each.obj.id] = each.obj.partition
-                        yield FoundObject(each.entry, _placed(each.obj, partitions))
+                        yield ReadObject(each.entry, _placed(each.obj, partitions))
 
     async def _gates(self) -> Gates:
         try:
@@ -116,7 +116,7 @@ class EstateReader:
 
 async def _all_of(
     domain: ForestReader, object_type: ObjectType, gates: Gates
-) -> AsyncGenerator[FoundObject, None]:
+) -> AsyncGenerator[ReadObject, None]:
     """A base that does not exist has no entries: CN=MsmqServices may never have been made."""
     condition = CERTIFIED if object_type is ObjectType.USER else None
     try:

@@ -101,7 +101,7 @@ Gates = Mapping[Guid, tuple[Guid, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundObject:
+class ReadObject:
     """An object, and the entry that it was made of."""
 
     entry: LdapEntry
@@ -163,7 +163,7 @@ class ForestReader:
         base: str | None = None,
         scope: SearchScope = SearchScope.SUBTREE,
         gates: Gates | None = None,
-    ) -> AsyncGenerator[FoundObject, None]:
+    ) -> AsyncGenerator[ReadObject, None]:
         """Yields the objects with their entries; ``gates`` of sites are searched if not given."""
         batch: list[LdapEntry] = []
         async with aclosing(self.entries(object_type, condition, base, scope)) as found:
@@ -273,7 +273,7 @@ class ForestReader:
 
     async def _objects_of(
         self, object_type: ObjectType, entries: Sequence[LdapEntry], gates: Gates | None
-    ) -> list[FoundObject]:
+    ) -> list[ReadObject]:
         views: Sequence[EntryView | BaseException]
         if object_type is ObjectType.SITE and gates is not None:
             views = [self._with_gates(entry, gates) for entry in entries]
@@ -290,7 +290,7 @@ class ForestReader:
             try:
                 if isinstance(view, BaseException):
                     raise view
-                made.append(FoundObject(entry, self._object(object_type, view)))
+                made.append(ReadObject(entry, self._object(object_type, view)))
             except (BadAttribute, DirectoryError, WireError) as error:
                 told = error if isinstance(error, BadAttribute) else ProtocolError(str(error))
                 self.skipped(object_type, entry, told)

@@ -25,7 +25,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.shortstubs import (
-    NamedObject,
+    RequestedName,
     SplitRequest,
     nameless,
     properties_answer,
@@ -103,7 +103,7 @@ def _plan_of(shape: RequestShape) -> ShapePlan | None:
     """The plan of a shape, which is decoded with another name; None if that is refused."""
     by_path = shape.opnum == dscomm.GET_PROPS.opnum
     operation = dscomm.GET_PROPS if by_path else dscomm.GET_PROPS_GUID
-    found = NamedObject("", shape.kind, shape.at, shape.rest)
+    found = RequestedName("", shape.kind, shape.at, shape.rest)
     stub = nameless(found, shape.syntax, by_path=by_path) + _NO_HANDLE + shape.signature_size
     try:
         request = operation.request.decode(stub, shape.syntax)

@@ -54,6 +54,11 @@ _SEVERAL = {
     FindingKind.RESYNC: "are being synchronised",
     FindingKind.PARTITIONS: "lack partitions or authorities",
 }
+#: What to do about a partition that few servers have.
+_DELETED_SITE = (
+    "normal shortly after a site was made; if a command deleted the site, 'mqis up --adopt' takes "
+    "it out of the file, then 'mqis up --remove' its servers out of the enterprise"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +227,7 @@ def _lost_files(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     for server in servers:
         for lost in server.lost_files:
             text = f"{server.name} runs, but {lost}"
-            todo = "'mqis doctor' has the ways back; until then, do not stop it"
+            todo = "do not stop it before the file is back: 'mqis doctor' has the ways"
             yield _finding(Gravity.WARNING, FindingKind.FILES, (server.name,), text, todo)
 
 
@@ -340,10 +345,19 @@ def _incomplete(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     if unseen:
         text = f"no authority is in sight for {some(unseen)}"
         yield _finding(Gravity.WARNING, kind, (), text, "start the authority, or promote another")
-    for server in servers:
-        if server.partitions is not None:
-            held = {copy.id for copy in server.partitions}
-            lacking = [name for id_, name in known.items() if id_ not in held]
-            if lacking:
-                text = f"{server.name} has no replica of {some(lacking)}"
-                yield _finding(Gravity.WARNING, kind, (server.name,), text)
+    holders: dict[str, list[str]] = {}
+    for server, copy in ordered:
+        holders.setdefault(copy.id, []).append(server.name)
+    several = [server for server in servers if server.partitions is not None]
+    few = {id_ for id_, names in holders.items() if 2 * len(names) < len(several)}
+    for id_ in few:
+        text = (
+            f"only {some(holders[id_])} {agreeing(len(holders[id_]), 'has', 'have')} {known[id_]}"
+        )
+        yield _finding(Gravity.WARNING, kind, holders[id_], text, _DELETED_SITE)
+    for server in several:
+        held = few | {copy.id for copy in server.partitions or ()}
+        lacking = [name for id_, name in known.items() if id_ not in held]
+        if lacking:
+            text = f"{server.name} has no replica of {some(lacking)}"
+            yield _finding(Gravity.WARNING, kind, (server.name,), text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -172,10 +172,15 @@ def _environment() -> Iterator[Finding]:
 # --- a run directory ------------------------------------------------------------------------------
 
 
-def examine_run(run: Path) -> list[CheckReport]:
-    """Checks every server of ``mqis up``; adds the verdict about all together."""
+def examine_run(run: Path, names: Sequence[str] = ()) -> list[CheckReport]:
+    """Checks every server of ``mqis up``; adds the verdict about all together.
+
+    With ``names``, it checks these servers alone.
+    """
     nodes = load_nodes(run)
     known = {node.name: node.rpc_port for node in nodes if node.rpc_port}
-    found = {node.name: examine(Path(node.config), known) for node in nodes}
-    found[""] = check_run(run)
+    chosen = [nodes.named(name) for name in names] or list(nodes)
+    found = {node.name: examine(Path(node.config), known) for node in chosen}
+    if not names:
+        found[""] = check_run(run)
     return [CheckReport(tuple(each), server=name) for name, each in found.items()]

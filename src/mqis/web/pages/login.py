@@ -13,12 +13,11 @@ from mqis.config.logs import details
 from mqis.runtime.peers import source_of
 from mqis.texts import duration
 from mqis.views.console.places import ServerPlace
-from mqis.views.console.shown_errors import fault_of
+from mqis.views.console.shown_errors import MqisError, fault_of
 from mqis.web.console import Console
 from mqis.web.page_requests import console_of, form_of
 from mqis.web.token_admission import peer_of
 from mqis.web.visitor_connection import log_on
-from mqis.wire.errors import MqisError
 
 audit = logging.getLogger("mqis.audit")
 

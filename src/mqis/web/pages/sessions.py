@@ -8,11 +8,10 @@ from http import HTTPStatus
 from starlette.responses import RedirectResponse, Response
 
 from mqis.config.logs import details
-from mqis.views.console.shown_errors import is_denied
+from mqis.views.console.shown_errors import MqisError, is_denied
 from mqis.web.page_requests import PageRequest, to_login
 from mqis.web.token_admission import peer_of
 from mqis.web.visitor_connection import Visitors
-from mqis.wire.errors import MqisError
 
 audit = logging.getLogger("mqis.audit")
 

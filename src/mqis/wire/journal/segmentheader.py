@@ -185,10 +185,14 @@ def segment_header(data: bytes) -> tuple[SegmentHeader, int]:
     return SegmentHeader.decode(reader), reader.offset
 
 
+def header_length(start: bytes) -> int:
+    """The length that a header states in its first bytes; nothing else of it is looked at."""
+    return int.from_bytes(start[_LENGTH_AT : _LENGTH_AT + _LENGTH_SIZE], "little")
+
+
 def is_unfinished_header(start: bytes, size: int) -> bool:
     """Returns whether a file of ``size`` bytes ends within its header, or has only zeros."""
-    length = int.from_bytes(start[_LENGTH_AT : _LENGTH_AT + _LENGTH_SIZE], "little")
-    return not start.strip(b"\0") or size < max(FIXED_SIZE, length)
+    return not start.strip(b"\0") or size < max(FIXED_SIZE, header_length(start))
 
 
 def _checked(reader: Reader) -> tuple[int, bytes]:

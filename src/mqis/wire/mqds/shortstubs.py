@@ -36,7 +36,7 @@ class SplitRequest(NamedTuple):
     auth: Guid
 
 
-class NamedObject(NamedTuple):
+class RequestedName(NamedTuple):
     """A request that names an object, divided into the name and what others share with it."""
 
     name: str | Guid
@@ -61,7 +61,7 @@ def split_get_props(stub: bytes) -> SplitRequest | None:
     return _split(stub, len(stub) - _HANDLE_SIZE - _NUMBER_SIZE)
 
 
-def split_path(before: bytes, syntax: Syntax) -> NamedObject | None:
+def split_path(before: bytes, syntax: Syntax) -> RequestedName | None:
     """S_DSGetProps: the path, a string that ends at its only zero character."""
     form = _BY_PATH[syntax]
     if len(before) < form.size:
@@ -73,10 +73,10 @@ def split_path(before: bytes, syntax: Syntax) -> NamedObject | None:
     text = before[form.size : end].decode("utf-16-le", "surrogatepass")
     if text.find("\0") != len(text) - 1:
         return None
-    return NamedObject(text[:-1], kind, end & 7, before[end:])
+    return RequestedName(text[:-1], kind, end & 7, before[end:])
 
 
-def split_guid(before: bytes, syntax: Syntax) -> NamedObject | None:
+def split_guid(before: bytes, syntax: Syntax) -> RequestedName | None:
     """S_DSGetPropsGuid: a pointer, which may be null, and the GUID."""
     form = _BY_GUID[syntax]
     end = form.size + len(Guid.NULL.raw)
@@ -85,10 +85,10 @@ def split_guid(before: bytes, syntax: Syntax) -> NamedObject | None:
     kind, pointer = form.unpack_from(before)
     if not pointer:
         return None
-    return NamedObject(Guid(before[form.size : end]), kind, end & 7, before[end:])
+    return RequestedName(Guid(before[form.size : end]), kind, end & 7, before[end:])
 
 
-def nameless(found: NamedObject, syntax: Syntax, *, by_path: bool) -> bytes:
+def nameless(found: RequestedName, syntax: Syntax, *, by_path: bool) -> bytes:
     """The bytes before the auth handle, with a name that is none."""
     if not by_path:
         return _BY_GUID[syntax].pack(found.kind, 1) + Guid.NULL.raw + found.rest

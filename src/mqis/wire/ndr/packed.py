@@ -9,8 +9,9 @@ damaged values, which raise an error there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from struct import Struct
 
 from mqis.wire.ndr.propvariant_codec import blank_variants
 from mqis.wire.ndr.stream import FIRST_REFERENT, ZEROS, Dialect, Syntax, dialect_of
@@ -156,3 +157,27 @@ def encode_packed_variants(values: Iterable[Packed], syntax: Syntax) -> bytes | 
     None if one of them is left to ``PROPVARIANT``.
     """
     return _codec(syntax).encode(values)
+
+
+# --- rows that are kept ---------------------------------------------------------------------------
+
+
+class PackedRow:
+    """So many packed values as bytes, behind a table of their types and sizes."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, count: int) -> None:
+        self._table = Struct("<" + "HI" * count)
+
+    def encode(self, values: Sequence[Packed]) -> bytes:
+        table = [number for vt, packed in values for number in (vt, len(packed))]
+        return b"".join((self._table.pack(*table), *[packed for _, packed in values]))
+
+    def decode(self, row: bytes, at: int = 0) -> list[Packed]:
+        table = self._table.unpack_from(row, at)
+        at, values = at + self._table.size, []
+        for vt, size in zip(table[::2], table[1::2], strict=True):
+            values.append((vt, row[at : at + size]))
+            at += size
+        return values

@@ -25,10 +25,6 @@ from mqis.wire.ldap.codes import ResultCode
 NEEDED = ("objectClass", "objectGUID", "isDeleted", "mSMQSignCertificates", "mSMQDigests")
 
 
-class MirrorInterrupted(LdapError):
-    """Another domain controller answered, or rights changed, in a round: it is done again."""
-
-
 @dataclass(frozen=True, slots=True)
 class MirroredDomain:
     """One controller, as it was when the round began."""
@@ -51,13 +47,13 @@ class MirroredDomain:
     async def expect(self, cursor: MirrorCursor) -> None:
         """What several servers say together is the state of none of them.
 
-        Nor is what an account reads that loses a right meanwhile.
+        Nor is what an account reads that loses a right meanwhile. The round is done again.
         """
         found = await read_identity(self.client)
         if found.invocation != cursor.server.invocation:
-            raise MirrorInterrupted(f"{found.host} answers instead of {cursor.server.host}")
+            raise LdapError(f"{found.host} answers instead of {cursor.server.host}")
         if await self.feed.sees_deletions() != cursor.sees_deletions:
-            raise MirrorInterrupted(f"{found.host}: the account has other rights than before")
+            raise LdapError(f"{found.host}: the account has other rights than before")
         await self.expect_sites()
 
     async def expect_sites(self) -> None:

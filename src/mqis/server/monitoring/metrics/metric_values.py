@@ -9,8 +9,8 @@ from mqis import __version__
 from mqis.findings import Gravity
 from mqis.protocol.ports import View
 from mqis.protocol.rpc.faults import status_name
+from mqis.runtime.histogram import Served
 from mqis.runtime.rpc.rpc_server import RpcServer
-from mqis.runtime.rpc.statistics import Served
 from mqis.server.monitoring.health import own_verdict
 from mqis.server.monitoring.metrics import all_metrics as c
 from mqis.server.monitoring.metrics.files import files
