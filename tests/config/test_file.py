@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.config.file import ConfigError, default_toml, load, override, reread
+from mqis.config.file import default_toml, load, override, reread
 from mqis.config.monitoring import MonitoringSection
 from mqis.config.replication import ReplicationSection
 from mqis.config.sections import (
@@ -25,6 +25,7 @@ from mqis.config.sections import (
     ServerSection,
     StoreSection,
 )
+from mqis.config.stores import ConfigError
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.wire.guid import Guid

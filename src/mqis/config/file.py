@@ -18,17 +18,12 @@ from typing import Any
 
 from mqis.config.nodes import supervised_place
 from mqis.config.sections import Config, HostsSection
-from mqis.config.stores import holds_password, relative_to
+from mqis.config.stores import ConfigError, holds_password, relative_to
 from mqis.files import is_open_to_others
 from mqis.places import holds_credential, parse_place
-from mqis.wire.errors import MqisError
 
 #: The configuration file that commands read by default.
 DEFAULT_NAME = "mqis.toml"
-
-
-class ConfigError(MqisError):
-    """A configuration cannot be used; the message names the file, the key and the reason."""
 
 
 #: Keys that name a file, relative to the directory of the configuration.

@@ -36,8 +36,8 @@ _SECRETS = (
 )
 
 
-class StoreUrlError(MqisError, ValueError):
-    """A text names no store; the message says how one is written."""
+class ConfigError(MqisError, ValueError):
+    """A configuration cannot be used; the message names the file, the key and the reason."""
 
 
 def open_store(
@@ -60,7 +60,7 @@ def open_store(
 
         return MemoryStore()
     if kind in _LDAP:
-        raise StoreUrlError(
+        raise ConfigError(
             f"{without_account(url)} is an Active Directory, which this command does not read; ask "
             "the server that serves it, or copy it first: mqis import URL --store FILE"
         )
@@ -84,8 +84,8 @@ def directory_urls(url: str) -> tuple[LdapUrl, ...]:
         return tuple(LdapUrl.parse(word) for word in url.split())
     except MqisError as error:
         if holds_account(url):  # also of a password with a space in it
-            raise StoreUrlError(f"{without_account(url)}: {ACCOUNT_PLACE}") from None
-        raise StoreUrlError(str(error)) from error
+            raise ConfigError(f"{without_account(url)}: {ACCOUNT_PLACE}") from None
+        raise ConfigError(str(error)) from error
 
 
 def file_of(url: str) -> Path | None:
@@ -123,6 +123,6 @@ def _split(url: str) -> tuple[str, str]:
     if kind == "sqlite" and rest:
         return kind, rest
     shown = re.sub(r"//[^/]*@", "//...@", url)  # there may be a password in it
-    raise StoreUrlError(
+    raise ConfigError(
         f"{shown!r} names no store: write sqlite:PATH, postgresql://..., ldaps://..., or memory:"
     )

@@ -9,10 +9,10 @@ from itertools import count
 from pathlib import Path
 from shlex import quote
 
-from mqis.config.file import ConfigError, load
+from mqis.config.file import load
 from mqis.config.nodes import NodePlace, Nodes, load_nodes, supervised_place
 from mqis.config.sections import ConfiguredRole
-from mqis.config.stores import StoreUrlError, file_of, open_store
+from mqis.config.stores import ConfigError, file_of, open_store
 from mqis.enterprise.plan import ServerRole
 from mqis.enterprise.roles import replaced_by
 from mqis.protocol.directory.ownership import enterprise
@@ -42,7 +42,7 @@ def _fault_for_up(place: NodePlace) -> str | None:
     """The reason for which not even 'mqis up' can start a server; it can make a key."""
     try:
         fault = _loss(place)
-    except (ConfigError, StoreUrlError) as error:
+    except ConfigError as error:
         return str(error)
     return None if fault is None else f"{fault}; {_ways_back(place)}"
 
@@ -62,7 +62,7 @@ def loss_at(config: Path) -> tuple[str, str] | None:
     found = supervised_place(config)
     try:
         fault = None if found is None else _loss(found[1])
-    except (ConfigError, StoreUrlError):
+    except ConfigError:
         return None
     return None if found is None or fault is None else (fault, _ways_back(found[1]))
 
