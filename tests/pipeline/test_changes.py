@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import schemas
-from mqis.pipeline.sources.choosing import check_columns, columns_of
 from mqis.pipeline.sources.files import Share
+from mqis.pipeline.sources.filters import check_columns, columns_of
 from mqis.pipeline.sources.journal import JournalSource, read_share
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid

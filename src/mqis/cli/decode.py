@@ -12,7 +12,7 @@ from rich.tree import Tree
 
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, error_console, print_error, print_json, table
-from mqis.views.presentation.plain import as_json
+from mqis.views.presentation.records import as_json
 from mqis.wire.decoders import DECODERS, NamedDecoder
 from mqis.wire.errors import MqisError, WireError
 

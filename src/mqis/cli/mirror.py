@@ -28,9 +28,13 @@ from mqis.cli.options import (
 from mqis.cli.output import print_error, print_json, say
 from mqis.cli.store import counts_of
 from mqis.config.stores import file_of
-from mqis.protocol.activedirectory.mirror.cursor import MirrorCursor, read_cursor
+from mqis.protocol.activedirectory.mirror.cursor import (
+    MirrorCursor,
+    position_of,
+    read_cursor,
+    state_of,
+)
 from mqis.protocol.activedirectory.mirror.leftout import LeftOut, read_left_out
-from mqis.protocol.activedirectory.mirror.stating import position_of, state_of
 from mqis.texts import and_more, counted
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid

@@ -20,7 +20,7 @@ from typing import Any
 
 from mqis.config.nodes import NodesError
 from mqis.config.processlocks import holder
-from mqis.enterprise.follow import let_follow
+from mqis.enterprise.exchanging import let_follow
 from mqis.enterprise.states import load_states
 from mqis.enterprise.supervisor import Supervisor
 from mqis.texts import duration

@@ -29,10 +29,9 @@ from mqis.config.processlocks import ProcessLock, holder
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.control import LOCK, ControlServer
 from mqis.enterprise.difference import Step, compare, leaving_sites, removed_servers
-from mqis.enterprise.exchanging import Exchange
+from mqis.enterprise.exchanging import Exchange, follow
 from mqis.enterprise.filling import Filling
 from mqis.enterprise.first import found_pec
-from mqis.enterprise.follow import follow
 from mqis.enterprise.kept import PLAN, carried_out, forget, keep
 from mqis.enterprise.loss import fault_of, lost_key, why_not_started
 from mqis.enterprise.placing import place_servers

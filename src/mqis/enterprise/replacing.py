@@ -15,7 +15,7 @@ from mqis.admin.promote.promotion_plan import PromotePlan, PromoteStep, follow_w
 from mqis.admin.promote.takeover import ChangingDirectory, Takeover, plan_takeover
 from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes
 from mqis.enterprise.control import ask
-from mqis.enterprise.follow import others_of_site
+from mqis.enterprise.exchanging import others_of_site
 from mqis.enterprise.plan import ServerRole
 
 

@@ -21,8 +21,7 @@ from mqis.protocol.directory.change_notification import LocalQueueManager
 from mqis.protocol.directory.export_format import ExportedServer
 from mqis.protocol.directory.export_lines import remember_server, server_of_store
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
-from mqis.protocol.directory.ownership import enterprise
-from mqis.protocol.directory.readiness import check_ready
+from mqis.protocol.directory.ownership import check_ready, enterprise
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.node.node import Node
 from mqis.protocol.ports import Store, View

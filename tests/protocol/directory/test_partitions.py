@@ -8,11 +8,11 @@ import pytest
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
 from mqis.protocol.directory.ownership import (
+    check_ready,
     mark,
     objects_of,
     remove,
 )
-from mqis.protocol.directory.readiness import check_ready
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType

@@ -17,8 +17,8 @@ from pyspark.sql.types import StructType
 from mqis.pipeline import schemas
 from mqis.pipeline.sources.capture import CaptureSource
 from mqis.pipeline.sources.checks import SegmentSource
-from mqis.pipeline.sources.choosing import columns_of
 from mqis.pipeline.sources.directory import ROWS, DirectorySource
+from mqis.pipeline.sources.filters import columns_of
 from mqis.pipeline.sources.journal import CHANGES, JournalSource
 
 SOURCES = (JournalSource, SegmentSource, DirectorySource, CaptureSource)

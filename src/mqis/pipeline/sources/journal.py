@@ -29,9 +29,8 @@ from mqis.pipeline.decoding.octets import Ints, Mask, Octets
 from mqis.pipeline.decoding.onebyone import NEEDED
 from mqis.pipeline.mapping import settle
 from mqis.pipeline.sources import files
-from mqis.pipeline.sources.choosing import check_columns, columns_of
 from mqis.pipeline.sources.files import Share, Shares, SourceFile, TaskSize
-from mqis.pipeline.sources.filters import column_of, mask, split, wants
+from mqis.pipeline.sources.filters import check_columns, column_of, columns_of, mask, split, wants
 from mqis.pipeline.sources.inventory import (
     cuts_of,
     index_of,

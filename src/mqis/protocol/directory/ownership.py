@@ -102,3 +102,17 @@ def objects_of(view: View, partition: Guid) -> Iterator[DirectoryObject]:
             for obj in view.objects(object_type):
                 if obj.partition == partition:
                     yield obj
+
+
+def check_ready(view: View, own_site: Guid | None) -> None:
+    """Raise ``DirectoryError`` unless there are an enterprise and the site of this server."""
+    if enterprise(view) is None:
+        raise _empty("the directory has no enterprise")
+    if own_site is None:
+        raise _empty("it is not configured which site this server is in")
+    if view.get(ObjectType.SITE, own_site) is None:
+        raise _empty(f"the directory does not know the site {own_site} of this server")
+
+
+def _empty(detail: str) -> DirectoryError:
+    return DirectoryError(HResult.MQ_ERROR_MQIS_SERVER_EMPTY, detail)

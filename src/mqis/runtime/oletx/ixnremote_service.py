@@ -11,10 +11,11 @@ from mqis.protocol.authentication import Identity
 from mqis.protocol.cmpo.events import ContextAnswer
 from mqis.protocol.cmpo.partner import Partner
 from mqis.protocol.cmpo.partner_security import admits
-from mqis.protocol.cmpo.partner_session import CmpoSession
+from mqis.protocol.cmpo.partner_session import SETTING_UP, CmpoSession
+from mqis.protocol.cmpo.settings import CmpoSettings
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
-from mqis.runtime.oletx.callers import Callers
 from mqis.runtime.oletx.partner_binding import Security
+from mqis.runtime.peers import source_of
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService
 from mqis.wire.cmpo import ixnremote as idl
@@ -185,3 +186,40 @@ class IXnRemoteService(TypedService):
         level = self._transport.security.level
         if not admits(level, call.level, call.identity, initiated_here=initiated_here):
             raise RpcFault(FaultStatus.ACCESS_DENIED, "the call is not authenticated at privacy")
+
+
+class Callers:
+    """The sessions that partners asked for, by address."""
+
+    def __init__(self, settings: CmpoSettings) -> None:
+        self._settings = settings
+        self._address: dict[CmpoSession, str] = {}
+        self._sessions: dict[str, set[CmpoSession]] = {}
+
+    def may_ask(self, address: str) -> bool:
+        """Returns whether one more session may be asked for from this address."""
+        held = self._sessions.get(source_of(address), set())
+        setups = sum(session.state in SETTING_UP for session in held)
+        limits = self._settings
+        return (
+            len(held) < limits.max_sessions_per_address and setups < limits.max_setups_per_address
+        )
+
+    def add(self, session: CmpoSession, address: str) -> None:
+        """Notes the address that first asked for a session, unless this side did."""
+        if not session.initiated_here and session not in self._address:
+            self._address[session] = address
+            self._sessions.setdefault(source_of(address), set()).add(session)
+
+    def address(self, session: CmpoSession) -> str | None:
+        """The address of the call that began a session; None if this side began it."""
+        return self._address.get(session)
+
+    def forget(self, session: CmpoSession) -> None:
+        address = self._address.pop(session, None)
+        if address is None:
+            return
+        key = source_of(address)
+        self._sessions[key].discard(session)
+        if not self._sessions[key]:
+            del self._sessions[key]

@@ -31,8 +31,7 @@ from mqis.protocol.rpc.faults import RpcFault
 from mqis.protocol.rpc.groups import AssociationGroup
 from mqis.protocol.rpc.server_endpoint import RpcLimits
 from mqis.runtime.entropy import SystemEntropy
-from mqis.runtime.oletx.callers import Callers
-from mqis.runtime.oletx.ixnremote_service import IXnRemoteService, OpenCall
+from mqis.runtime.oletx.ixnremote_service import Callers, IXnRemoteService, OpenCall
 from mqis.runtime.oletx.partner_binding import (
     LIMITS,
     PartnerBinding,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mqis.protocol.activedirectory.mirror.cursor import is_mirror, read_cursor
+from mqis.protocol.activedirectory.mirror.cursor import is_mirror, read_cursor, state_of
 from mqis.protocol.activedirectory.mirror.leftout import read_left_out
-from mqis.protocol.activedirectory.mirror.stating import state_of
 from mqis.views.console.open_stores import OpenStores
 from mqis.views.console.places import Places
 from mqis.wire.errors import MqisError

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from mqis.protocol.activedirectory.mirror.cursor import state_of
 from mqis.protocol.activedirectory.mirror.leftout import LeftOut, LeftOutReason, nameless
-from mqis.protocol.activedirectory.mirror.stating import state_of
 from mqis.protocol.errors import StorageError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType

@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from mqis.protocol.activedirectory.mirror.leftout import LeftOut, summary
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import View
+from mqis.texts import moment
 from mqis.wire.guid import Guid
 
 #: The family of a mirror's values in its store, and their keys.
@@ -155,3 +158,20 @@ def read_cursor(view: View) -> MirrorCursor | None:
     """The position of a mirror; None for a store that is not complete yet."""
     found = view.state(MIRROR_FAMILY, MIRROR_CURSOR)
     return None if found is None else MirrorCursor.from_bytes(found)
+
+
+def state_of(cursor: MirrorCursor, left_out: Mapping[Guid, LeftOut]) -> str:
+    """``equal to dc1 up to change 7``, ``... but for 2 left out (reasons)``, and what differed."""
+    text = f"equal to {position_of(cursor, ' up to change')}"
+    if left_out:
+        text += f", but for {len(left_out)} left out ({summary(left_out.values())})"
+    if not cursor.compared_s:
+        return f"{text}, as far as numbers of changes tell: it was never compared as a whole"
+    if cursor.differed:
+        text += f"; {cursor.differed} differed when it was compared at {moment(cursor.compared_s)}"
+    return text
+
+
+def position_of(cursor: MirrorCursor, up_to: str) -> str:
+    """Each controller and the number of its change, such as ``dc1 up to change 7``."""
+    return ", ".join(f"{each.server.host}{up_to} {each.server.usn}" for each in cursor.each)
