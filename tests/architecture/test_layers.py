@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from pkgutil import iter_modules
 
 import mqis
+import mqis.protocol
 
 PACKAGE = Path(mqis.__file__).parent
 
@@ -179,3 +182,9 @@ async def later():
     from h import i
 """
     assert eager_imports(source) == {"a.b", "c", "c.d", "e", "f"}
+
+
+def test_the_index_of_protocol_has_every_room() -> None:
+    """Its docstring is where a newcomer looks for a protocol first."""
+    index = set(re.findall(r"``(\w+)``", mqis.protocol.__doc__ or ""))
+    assert index == {name for _, name, _ in iter_modules(mqis.protocol.__path__)}

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import mqis
 from tests.docs.documents import ROOT
 
+PACKAGE = Path(mqis.__file__).parent
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
@@ -36,3 +38,16 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert there.exists(), target
         if anchor:
             assert anchor in anchors(there), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_module_that_is_named_exists(page: Path) -> None:
+    """As `protocol/clock` or, with something in it, `protocol/clock.pause_after`."""
+    for name in re.findall(r"`([a-z]+/[a-z_/]+(?:\.[A-Za-z_]+)?)`", page.read_text("utf-8")):
+        path, _, within = name.partition(".")
+        if not (PACKAGE / path.partition("/")[0]).is_dir() or (PACKAGE / name).exists():
+            continue
+        files = [PACKAGE / f"{path}.py", PACKAGE / path / "__init__.py"]
+        there = next((file for file in files if file.exists()), None)
+        assert there, name
+        assert within == "py" or within in there.read_text("utf-8"), name
