@@ -24,6 +24,7 @@ _NAMED = {
         "admin/activedirectory",
         "cli/test_decode.py",
         "cli/test_estate_proof.py",
+        "cli/test_estate_resolve.py",
         "cli/test_journal.py",
         "cli/test_transfer.py",
         "client",

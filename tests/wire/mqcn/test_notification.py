@@ -43,6 +43,7 @@ TEXT = (
     "<Notification><Event>2</Event><ObjectGuid>03020100-0504-0706-0809-0A0B0C0D0E0F</ObjectGuid>"
     "<DomainController>dc1</DomainController></Notification>"
 )
+NO_GUID = TEXT.replace("03020100-0504", "0302010-00504")
 
 
 def test_a_creation_byte_by_byte() -> None:
@@ -102,6 +103,7 @@ def test_round_trip(change: object, rest: bytes) -> None:
         (b"\x02\x02", "one notification, not 2"),
         (b"\x02\x01" + TEXT.replace("2", "5", 1).encode("utf-16-le"), "not a notification"),
         (b"\x02\x01" + TEXT.encode("utf-16-le") * 20, "a notification of"),
+        (b"\x02\x01" + NO_GUID.encode("utf-16-le"), "ObjectGuid is not a GUID"),
     ],
 )
 def test_what_is_none(data: bytes, reason: str) -> None:

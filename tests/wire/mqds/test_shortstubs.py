@@ -16,7 +16,9 @@ from mqis.wire.mqds.shortstubs import (
     lookup_next_fields,
     only_handle,
     split_get_props,
+    split_guid,
     split_lookup_begin,
+    split_path,
 )
 from mqis.wire.ndr import ContextHandle, Syntax
 from mqis.wire.propvariant import VarType
@@ -109,3 +111,22 @@ def test_the_answer_of_begin(syntax: Syntax) -> None:
 def test_too_short_to_be_a_request(size: int) -> None:
     assert split_get_props(bytes(size)) is None
     assert size == 24 or split_lookup_begin(bytes(min(size, 20))) is None
+
+
+@SYNTAXES
+def test_the_name_of_a_request(syntax: Syntax) -> None:
+    """Every shorter one is none, and so is one whose text is odd."""
+    get = requests(handle(AUTH))
+    by_path = split_get_props(get[0][0].request.encode(get[0][1], syntax)).before
+    by_guid = split_get_props(get[2][0].request.encode(get[2][1], syntax)).before
+    assert split_path(by_path, syntax).name == "m\\q"
+    assert split_guid(by_guid, syntax).name == OTHER
+    text = by_path.index("m".encode("utf-16-le"))
+    for end in range(text + 8):
+        assert split_path(by_path[:end], syntax) is None
+    for end in range(by_guid.index(OTHER.raw) + 16):
+        assert split_guid(by_guid[:end], syntax) is None
+    two_ends = by_path.replace("\\".encode("utf-16-le"), bytes(2))
+    assert split_path(two_ends, syntax) is None
+    null_pointer = by_guid[:4].ljust(by_guid.index(OTHER.raw), b"\0") + OTHER.raw
+    assert split_guid(null_pointer, syntax) is None
