@@ -19,6 +19,7 @@ from mqis.protocol.directory.objects import (
     deleted_type_of,
     name_key,
     object_type_of,
+    without_path_name,
 )
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import prop
@@ -235,3 +236,12 @@ class TestTypeOfIdentifier:
                 "D": None,
             }[prefix]
             assert object_type_of(propid) is expected
+
+
+@pytest.mark.parametrize(
+    ("object_type", "columns"), [(LINK, "id,neighbor1,neighbor2"), (ObjectType.USER, "id,sid")]
+)
+def test_how_an_object_without_a_name_is_named(object_type: ObjectType, columns: str) -> None:
+    told = without_path_name(object_type)
+    assert told.startswith(f"a {object_type.label} has no path name; ")
+    assert f"'mqis lookup {object_type.label} --columns {columns}'" in told

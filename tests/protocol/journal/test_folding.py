@@ -148,3 +148,9 @@ def test_a_full_synchronisation_takes_away_what_it_does_not_bring(refused: bool)
     store = fold(whole, *([no] if refused else []), received())
     with store.read() as view:
         assert (view.get(w.QUEUE, w.ORDERS) is None) is not refused
+
+
+def test_missing_records_end_a_fold_that_has_no_policy_for_them() -> None:
+    store = w.World().store
+    with store.write() as tx, pytest.raises(UnknownPast, match="segment 7 is missing"):
+        JournalFold(tx, ME, FoldPolicy()).skip("segment 7 is missing")
