@@ -12,6 +12,7 @@ from mqis.wire.mqds.query_stubs import ColumnSet, SortColumn, SortSet
 from mqis.wire.mqds.shortstubs import (
     HANDLE_CLOSED,
     NextRequest,
+    SplitRequest,
     handle_opened,
     lookup_next_fields,
     only_handle,
@@ -113,14 +114,21 @@ def test_too_short_to_be_a_request(size: int) -> None:
     assert size == 24 or split_lookup_begin(bytes(min(size, 20))) is None
 
 
+def before_handle(number: int, syntax: Syntax) -> bytes:
+    operation, request, split = requests(handle(AUTH))[number]
+    found: SplitRequest = split(operation.request.encode(request, syntax))
+    return found.before
+
+
 @SYNTAXES
 def test_the_name_of_a_request(syntax: Syntax) -> None:
     """Every shorter one is none, and so is one whose text is odd."""
-    get = requests(handle(AUTH))
-    by_path = split_get_props(get[0][0].request.encode(get[0][1], syntax)).before
-    by_guid = split_get_props(get[2][0].request.encode(get[2][1], syntax)).before
-    assert split_path(by_path, syntax).name == "m\\q"
-    assert split_guid(by_guid, syntax).name == OTHER
+    by_path, by_guid = before_handle(0, syntax), before_handle(2, syntax)
+    path, guid = split_path(by_path, syntax), split_guid(by_guid, syntax)
+    assert path
+    assert path.name == "m\\q"
+    assert guid
+    assert guid.name == OTHER
     text = by_path.index("m".encode("utf-16-le"))
     for end in range(text + 8):
         assert split_path(by_path[:end], syntax) is None
