@@ -78,6 +78,18 @@ async def test_permissions_that_change_hold_for_the_rest_of_a_lookup(
             await end(caller, handle)
 
 
+@pytest.mark.req("MQDS-3.1.4.18-04")
+@scenario
+async def test_the_end_comes_again_where_answers_are_remembered(tmp_path: Path) -> None:
+    async with directory(tmp_path) as served, served.caller(ALICE) as alice:
+        for _ in range(3):  # the third is answered from memory
+            handle = await opened(alice)
+            assert await page(alice, handle) == ["C13\\bills", "C14\\orders", "C15\\stock"]
+            for _ in range(3):
+                assert await page(alice, handle) == []
+            await end(alice, handle)
+
+
 @pytest.mark.req("SEC-18-05")
 @scenario
 async def test_known_pages_are_not_given_to_one_who_has_lost_the_right(tmp_path: Path) -> None:
