@@ -76,6 +76,20 @@ def test_an_account_that_sees_neither_deletions_nor_the_rest_deletes_nothing() -
     mirrored(test, shows_deleted=False)
 
 
+def test_an_account_that_sees_nothing_is_not_told_that_all_is_equal() -> None:
+    """Nothing has changed and nothing is looked for, so only the sites tell it."""
+
+    async def test(estate: MirroredEstate) -> None:
+        await estate.mirror.round()
+        estate.server.entries = [
+            e for e in estate.server.entries if b"site" not in e.values("objectClass")
+        ]
+        with pytest.raises(LdapError, match="sees no site"):
+            await estate.mirror.round()
+
+    mirrored(test)
+
+
 @pytest.mark.req("SEC-15-03")
 def test_an_object_that_cannot_be_read_is_not_deleted() -> None:
     async def test(estate: MirroredEstate) -> None:
