@@ -160,7 +160,7 @@ def test_a_time_between_the_snapshot_and_the_end(past: Past, tmp_path: Path) -> 
 
 def test_a_journal_that_was_altered(past: Past, spark: SparkSession, tmp_path: Path) -> None:
     """All numbers are there, but somebody wrote some of the changes: the result says so."""
-    shutil.copytree(past.tables.directory, tmp_path / "tables")
+    shutil.copytree(past.tables.directory, tmp_path / "tables", symlinks=True)
     tables = TableDirectory(spark, tmp_path / "tables")
     text = "segment 1 is not what the server sealed"
     finding = evidence(EvidenceKind.TAMPERED, "s001-psc", text, "segment-0000000001.mqj")
