@@ -28,11 +28,12 @@ PART = ".part"
 
 
 @contextmanager
-def whole_file(path: Path, mode: int = FILE_MODE) -> Iterator[BinaryIO]:
+def whole_file(path: Path, mode: int = FILE_MODE, *, replace: bool = True) -> Iterator[BinaryIO]:
     """Opens a draft that takes the place of ``path`` when it is complete and flushed.
 
-    Two writers at once have a draft each, and the later one wins. Nobody can have placed the
-    draft there to read it, because its name is new.
+    Two writers at once have a draft each, and the later one wins; without ``replace`` the first
+    one does, and the other gets a ``FileExistsError``. Nobody can have placed the draft there to
+    read it, because its name is new.
     """
     number, name = mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
     try:
@@ -43,16 +44,22 @@ def whole_file(path: Path, mode: int = FILE_MODE) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             flush(file.fileno())
-        Path(name).replace(path)
+        if replace:
+            Path(name).replace(path)
+        else:
+            path.hardlink_to(name)
+            Path(name).unlink()
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
     flush_directory(path.parent)
 
 
-def write_whole(path: Path, content: str | bytes, mode: int = FILE_MODE) -> None:
+def write_whole(
+    path: Path, content: str | bytes, mode: int = FILE_MODE, *, replace: bool = True
+) -> None:
     """Writes a file, or leaves what was there and raises ``OSError``."""
-    with whole_file(path, mode) as file:
+    with whole_file(path, mode, replace=replace) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 

@@ -44,6 +44,28 @@ def test_files_are_written_whole() -> None:
     assert writers == _MAY_WRITE_IN_PLACE
 
 
+#: Modules that make files by the system's own call, and why.
+_MAKING = {
+    "admin/backup/backup_file.py": "a draft that taking and restoring give their places",
+    "admin/backup/taking_backup.py": "files in a draft, flushed with it",
+    "config/processlocks.py": "a lock",
+    "files.py": "the place",
+    "sim/archive/disk.py": "a simulated disk",
+    "storage/journal/journal.py": "a lock, and a segment, which grows",
+    "storage/sqlite.py": "an empty file, for SQLite to fill",
+    "web/serving.py": "a token for the time of one process; a link that lies there is not followed",
+}
+
+
+def test_files_are_made_in_one_place() -> None:
+    makers = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if "O_CREAT" in path.read_text("utf-8")
+    }
+    assert makers == _MAKING.keys()
+
+
 #: Modules that remove or rename directories and files themselves, and why.
 _RENAMING = {
     "admin/backup/restoring_backup.py": "exchanges several files, all or none",

@@ -48,6 +48,20 @@ def test_two_writers_do_not_mix(tmp_path: Path) -> None:
     assert path.read_bytes() == b"1" * 9000
 
 
+def test_the_first_of_two_wins_where_nothing_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "signing.key"
+
+    def overtaken() -> None:
+        with whole_file(path, replace=False) as late:
+            late.write(b"late")
+            write_whole(path, "first", replace=False)
+
+    with pytest.raises(FileExistsError):
+        overtaken()
+    assert path.read_bytes() == b"first"
+    assert [each.name for each in tmp_path.iterdir()] == ["signing.key"]
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o700])
 def test_the_mode_is_the_callers_whatever_the_umask(tmp_path: Path, mode: int) -> None:
     before = os.umask(0o077 if mode == 0o640 else 0)

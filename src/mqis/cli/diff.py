@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,8 +23,6 @@ from mqis.cli.options import (
     spread,
 )
 from mqis.cli.output import cell, console, plain, print_error, print_warning
-from mqis.client.remote import Remote
-from mqis.client.whole import UNTOLD, whole_directory
 from mqis.config.nodes import FILE as NODES
 from mqis.config.nodes import NodePlace, load_nodes
 from mqis.files import is_sqlite_file, output_file
@@ -36,6 +34,9 @@ from mqis.views.comparison.page import as_json, html_page, remarks, summary
 from mqis.views.comparison.side import DirectorySide, exported_side, past_side, stored_side
 from mqis.views.comparison.words import ChangedObject, ComparedParts, DirectoryComparison
 from mqis.wire.errors import MqisError
+
+if TYPE_CHECKING:
+    from mqis.client.remote import Remote
 
 #: The exit status if a side cannot be read, as that of diff(1).
 TROUBLE = 2
@@ -189,12 +190,10 @@ class ServerSides:
 
     @contextmanager
     def _asked(self, address: str, label: str) -> Iterator[DirectorySide]:
-        from mqis.cli.diff import served_side  # noqa: PLC0415 -- only servers need it
-
         login = replace(self.access, server=[address]).login()
         user = "an anonymous user" if login.name is None else login.who
         with connected(login, self.secrets) as remote:
-            yield served_side(remote, label, user, permissions=self.permissions)
+            yield _served_side(remote, label, user, permissions=self.permissions)
 
     def _place(self, name: str) -> NodePlace | None:
         """The server of the run directory that has this name, if there is one."""
@@ -237,8 +236,10 @@ def _journal(text: str) -> tuple[Path, PastMoment] | None:
     return chosen, PastMoment.parse(moment) if moment else PastMoment()
 
 
-def served_side(remote: Remote, label: str, user: str, *, permissions: bool) -> DirectorySide:
+def _served_side(remote: Remote, label: str, user: str, *, permissions: bool) -> DirectorySide:
     """Reads the server while the objects are read."""
+    from mqis.client.whole import UNTOLD, whole_directory  # noqa: PLC0415 -- only servers need it
+
     hidden = UNTOLD if permissions else UNTOLD | frozenset(SECURITY_PROPERTY.values())
     objects = whole_directory(remote, lambda _done, _total: None, permissions=permissions)
     note = f"{label}: as {user} sees it"

@@ -1,7 +1,8 @@
 """Exchanges the roles of a site's PSC and one of its backups, both of which are there.
 
 The PSC is stopped only while the backup holds all that it has, and the backup takes its place as
-after a loss. So nothing is lost, and changes wait only for the few seconds between.
+after a loss. So nothing is lost, and changes wait only for the few seconds between. The other
+servers of the site follow the new PSC, as after every promotion.
 """
 
 from __future__ import annotations

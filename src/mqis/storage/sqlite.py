@@ -386,14 +386,8 @@ def user_of(path: Path) -> str:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it ended, or is another user's
             if any(file.readlink() == path.resolve() for file in (process / "fd").iterdir()):
-                command = (
-                    (process / "cmdline")
-                    .read_bytes()
-                    .replace(b"\0", b" ")
-                    .decode(errors="replace")
-                    .strip()
-                )
-                return f"process {process.name} ({command})"
+                words = (process / "cmdline").read_text(errors="replace").split("\0")
+                return f"process {process.name} ({' '.join(words).strip()})"
     return "another program"
 
 

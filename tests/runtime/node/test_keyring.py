@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from mqis.files import write_whole
 from mqis.runtime.node.keyring import KeyRing, KeyStage
 from mqis.runtime.node.signer import MachineKey
 from mqis.wire.errors import MqisError
@@ -20,6 +23,35 @@ def reopened(ring: KeyRing, path: Path) -> KeyRing:
 
 def numbers(keys: tuple[RsaPublicKey, ...]) -> list[int]:
     return [key.modulus for key in keys]
+
+
+def test_a_death_while_the_key_is_made_leaves_none(tmp_path: Path) -> None:
+    """A part of a key would stop the server for good."""
+    path = tmp_path / "signing.key"
+    dying = (
+        "import os, sys, pathlib, mqis.files\n"
+        "mqis.files.flush = lambda _: os._exit(9)\n"
+        "from mqis.runtime.node.signer import MachineKey\n"
+        "MachineKey.open(pathlib.Path(sys.argv[1]))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", dying, path], check=False).returncode == 9
+    assert not path.exists()
+    made = MachineKey.open(path)
+    assert MachineKey.open(path, create=False).public == made.public
+
+
+def test_of_two_that_make_a_key_at_once_the_first_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, first = tmp_path / "signing.key", MachineKey.generate()
+    late = MachineKey.generate()
+
+    def meanwhile() -> MachineKey:
+        write_whole(path, first.pem())
+        return late
+
+    monkeypatch.setattr(MachineKey, "generate", meanwhile)
+    assert MachineKey.open(path).public == first.public
 
 
 @pytest.mark.req("SEC-26-01", "SEC-26-03")

@@ -1,4 +1,4 @@
-"""Opens the tables in a Spark session, and ends a command that is interrupted."""
+"""Opens tables in a Spark session and the inputs for them; ends a command that is interrupted."""
 
 from __future__ import annotations
 

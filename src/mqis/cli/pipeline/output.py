@@ -1,4 +1,4 @@
-"""The text output of the pipeline's commands, and rows as plain values."""
+"""What the pipeline's commands print: results of one table or of all, and rows as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mqis pipeline sql``: questions about the tables, in names and texts."""
+"""``mqis pipeline sql`` and ``show``: the tables in names and texts; ``init``: their project."""
 
 from __future__ import annotations
 

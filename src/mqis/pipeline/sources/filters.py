@@ -1,7 +1,8 @@
-"""Filters that Spark pushes down, over columns that are NumPy arrays.
+"""The columns that a query chooses, and the filters that Spark pushes down.
 
-A source takes the filters that it can decide exactly and hands the rest back to Spark. As in SQL, a
-comparison drops the rows that have no value in the compared column.
+Filters work on columns that are NumPy arrays. A source takes those that it can decide exactly and
+hands the rest back to Spark. As in SQL, a comparison drops the rows that have no value in the
+compared column.
 """
 
 from __future__ import annotations

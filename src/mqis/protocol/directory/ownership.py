@@ -2,7 +2,8 @@
 
 Enterprise-wide objects (enterprise, sites, links, users, networks) lie in the enterprise
 partition, which the PEC owns. Machines and queues lie in the partition of their site, which the
-PSC of that site owns (MS-MQDS 3.1.4.21.1, MC-MQDSRP 1.3.1).
+PSC of that site owns (MS-MQDS 3.1.4.21.1, MC-MQDSRP 1.3.1). A server without an enterprise or its
+own site in the directory answers no calls.
 """
 
 from __future__ import annotations

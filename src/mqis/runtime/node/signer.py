@@ -7,8 +7,8 @@ Keys of others may be as short as 512 bits, which old queue managers have: they 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import md5
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from mqis.files import write_whole
 from mqis.protocol.queueing.signing import Verdict
 from mqis.protocol.security.rsa import verify_md5
 from mqis.wire.errors import MqisError
@@ -49,9 +50,8 @@ class MachineKey:
         """Reads the key in a file; a missing one is created, readable by its owner only."""
         try:
             if create and not path.exists():
-                key = cls.generate()
-                key._save(path)
-                return key
+                with suppress(FileExistsError):  # another process was first: its key counts
+                    write_whole(path, cls.generate().pem(), replace=False)
             if path.stat().st_mode & 0o077:
                 raise MqisError(f"{path}: others may read this private key; chmod 600 {path}")
             data = path.read_bytes()
@@ -82,13 +82,6 @@ class MachineKey:
             serialization.NoEncryption(),
         )
         return data.decode("ascii")
-
-    def _save(self, path: Path) -> None:
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(number, "wb") as file:
-            file.write(self.pem().encode("ascii"))
-            file.flush()
-            os.fsync(file.fileno())
 
     def sign(self, data: bytes) -> bytes:
         """The signature, least significant byte first, as CryptoAPI writes it."""

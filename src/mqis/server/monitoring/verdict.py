@@ -349,14 +349,14 @@ def _incomplete(servers: Sequence[JudgedServer]) -> Iterator[Finding]:
     for server, copy in ordered:
         holders.setdefault(copy.id, []).append(server.name)
     several = [server for server in servers if server.partitions is not None]
-    few = {id_ for id_, names in holders.items() if 2 * len(names) < len(several)}
+    few = [id_ for id_, names in holders.items() if 2 * len(names) < len(several)]
     for id_ in few:
         text = (
             f"only {some(holders[id_])} {agreeing(len(holders[id_]), 'has', 'have')} {known[id_]}"
         )
         yield _finding(Gravity.WARNING, kind, holders[id_], text, _DELETED_SITE)
     for server in several:
-        held = few | {copy.id for copy in server.partitions or ()}
+        held = {*few, *(copy.id for copy in server.partitions or ())}
         lacking = [name for id_, name in known.items() if id_ not in held]
         if lacking:
             text = f"{server.name} has no replica of {some(lacking)}"
