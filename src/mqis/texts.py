@@ -38,9 +38,9 @@ def agreeing(number: int, one: str, many: str) -> str:
     return one if number == 1 else many
 
 
-def some(names: Sequence[str], most: int = MOST_NAMES) -> str:
+def some(names: Sequence[str], most: int = MOST_NAMES, separator: str = ", ") -> str:
     """The first names, and the number of the others: ``a, b, c and 4 more``."""
-    shown = ", ".join(names[:most])
+    shown = separator.join(names[:most])
     return f"{shown} {and_more(len(names) - most)}" if len(names) > most else shown
 
 
@@ -49,8 +49,10 @@ def and_more(number: int, noun: str = "") -> str:
     return f"and {number:,} more" + (f" {agreeing(number, noun, f'{noun}s')}" if noun else "")
 
 
-def joined(names: Sequence[str]) -> str:
-    """All names, as in a sentence: ``a, b and c``."""
+def joined(names: Sequence[str], most: int | None = None) -> str:
+    """Names as in a sentence: ``a, b and c``, or ``a, b and 4 more`` with ``most``."""
+    if most is not None and len(names) > most:
+        return some(names, most)
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 

@@ -190,10 +190,13 @@ def test_colours_stand_in_palettes() -> None:
 _MOMENT = re.compile(r"%[HYBb]")
 _AMOUNT = re.compile(r"^,?\.\df$")
 _UNIT = re.compile(r"^ (ms|s|seconds|min|minutes|h|hours|d|days|[KMG]i?B)\b")
+#: Matches what follows a number with its noun. Exact bytes and characters are no prose, and a word
+#: of capitals is a limit, which is never one.
+_NOUN = re.compile(r"^ ([a-z]+ )?(?!bytes|octets|characters)[a-z]+s\b")
+_LIMIT = re.compile(r"\b_?[A-Z][A-Z_]+\b")
 #: Formats that programs read or a simulation compares: (module, function or class) or all of it.
 _OWN_SPELLINGS = frozenset({
     "protocol/activedirectory/codecs.py",
-    "sim/sync_traffic.py",
     "sim/world.py",
     "texts.py",
     "views/presentation/periods.py",
@@ -216,6 +219,12 @@ def spellings(tree: ast.AST) -> Iterator[str]:
                 yield "a plural"
             case ast.BoolOp(values=[*_, ast.BinOp(right=ast.Constant(value="s"), op=ast.Add())]):
                 yield "a plural"
+            case ast.Call(
+                func=ast.Attribute(value=ast.Constant(value=str(separator)), attr="join"), args=[of]
+            ):
+                cut = re.search(r"\[:\d+\]$", ast.unparse(of))
+                if separator == " and " or (cut and separator in {", ", "; "}):
+                    yield "a list"
             case ast.JoinedStr(values=parts):
                 yield from _in_text(parts)
 
@@ -232,6 +241,13 @@ def _in_text(parts: list[ast.expr]) -> Iterator[str]:
             yield "a moment"
         if _AMOUNT.match(form) and _UNIT.match(str(right)):
             yield "a duration or size"
+        value = ast.unparse(part.value)
+        plural = _NOUN.match(str(right)) and not str(right).startswith((" is ", " was ", " has "))
+        numeric = form.startswith(",") or value.startswith("len(")
+        if plural and numeric and not _LIMIT.search(value):
+            yield "a plural"
+        if form == "g" and _UNIT.match(str(right)):
+            yield "a duration"
         if str(left).endswith("and ") and re.match(r" more\b", str(right)):
             yield "a list that is cut off"
 
@@ -266,6 +282,11 @@ def test_pages_spell_no_values() -> None:
         "f'after {took:.1f} s'",
         "f'{free / 1024:,.0f} MB free'",
         "f'{shown} and {rest:,} more'",
+        "f'within {limit:g} s'",
+        "f'{len(accounts)} accounts'",
+        "f'{left:,} other servers'",
+        "' and '.join(names)",
+        "', '.join(names[:3])",
     ],
 )
 def test_a_value_that_is_spelt_by_hand_is_found(source: str) -> None:

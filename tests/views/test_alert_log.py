@@ -168,7 +168,7 @@ def test_two_authorities() -> None:
     log.observe(taken(0.0, *both))
     log.observe(taken(300.0, *both))
     found = {alert.key: alert.text for alert in log.page().firing}
-    assert found["MqisTwoAuthorities", "b"] == "Delft: a, b say that they are its authority"
+    assert found["MqisTwoAuthorities", "b"] == "Delft: a and b say that they are its authority"
 
 
 def test_alerts_survive_a_restart_and_are_bounded(tmp_path: Path) -> None:

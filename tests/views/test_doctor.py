@@ -71,7 +71,7 @@ def test_two_servers_that_run(tmp_path: Path) -> None:
                 well = "\n".join(told(found, Gravity.OK))
                 assert f"ports: TCP 127.0.0.1 {psc.ready.queue_port} (replication.port) is" in well
                 assert "keys: the directory has this server's key" in well
-                assert "keys: the directory has the keys of 1 other servers" in well
+                assert "keys: the directory has the keys of 1 other server" in well
                 assert "accepts sessions of this server" in well
                 assert f"the directory of pec1 answers at 127.0.0.1:{pec.ready.port}" in well
                 assert re.search(

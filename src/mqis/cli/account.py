@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mqis.cli.options import JsonOption
+from mqis.cli.output import print_json, say
 from mqis.runtime.authentication.account import Account
 from mqis.server.accounts import DEFAULT_NAME, AccountsFile
-from mqis.wire.errors import MqisError
 from mqis.wire.security.sid import Sid
 
 app = typer.Typer(
@@ -47,18 +45,6 @@ _Groups = Annotated[
 ]
 
 
-_Json = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    try:
-        yield
-    except MqisError as error:
-        typer.echo(f"mqis: {error}", err=True)
-        raise typer.Exit(1) from None
-
-
 def _password() -> str:
     """Returns the password: typed twice at a terminal, else the first line of the standard input.
 
@@ -77,30 +63,28 @@ def add(
     group: _Groups = None,
     sid: _OwnSid = None,
     accounts: _File = Path(DEFAULT_NAME),
-    as_json: _Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Add an account. The password is asked for, or read from the standard input."""
-    with _errors():
-        file = AccountsFile(accounts)
-        account = file.add(name, _password(), domain=domain, sid=sid, groups=group or ())
-    _tell("added", account, as_json=as_json)
+    file = AccountsFile(accounts)
+    account = file.add(name, _password(), domain=domain, sid=sid, groups=group or ())
+    _tell("added", account, json=json)
 
 
 @app.command(name="list")
 def list_(
-    as_json: _Json = False,
+    json: JsonOption = False,
     accounts: _File = Path(DEFAULT_NAME),
 ) -> None:
     """List the accounts with their SIDs and groups; password hashes are not shown."""
-    with _errors():
-        found = AccountsFile(accounts).accounts()
-    if as_json:
-        typer.echo(json.dumps([_shown(account) for account in found], ensure_ascii=False, indent=2))
+    found = AccountsFile(accounts).accounts()
+    if json:
+        print_json([_shown(account) for account in found])
         return
     width = max((len(str(account)) for account in found), default=0)
     for account in found:
         groups = " ".join(str(group) for group in sorted(account.groups))
-        typer.echo(f"{account!s:{width}}  {account.sid}  {groups}".rstrip())
+        say(f"{account!s:{width}}  {account.sid}  {groups}".rstrip())
 
 
 @app.command()
@@ -108,15 +92,14 @@ def password(
     name: _Name,
     domain: _Domain = "",
     accounts: _File = Path(DEFAULT_NAME),
-    as_json: _Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Change the password of an account, which keeps its SID; its open logons end.
 
     The password is asked for, or read from the standard input.
     """
-    with _errors():
-        account = AccountsFile(accounts).change(name, domain, password=_password())
-    _tell("changed", account, as_json=as_json)
+    account = AccountsFile(accounts).change(name, domain, password=_password())
+    _tell("changed", account, json=json)
 
 
 @app.command()
@@ -124,19 +107,18 @@ def remove(
     name: _Name,
     domain: _Domain = "",
     accounts: _File = Path(DEFAULT_NAME),
-    as_json: _Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Remove an account. Its SID is never given to another account."""
-    with _errors():
-        account = AccountsFile(accounts).remove(name, domain)
-    _tell("removed", account, as_json=as_json)
+    account = AccountsFile(accounts).remove(name, domain)
+    _tell("removed", account, json=json)
 
 
-def _tell(done: str, account: Account, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps({"done": done, **_shown(account)}, ensure_ascii=False, indent=2))
+def _tell(done: str, account: Account, *, json: bool) -> None:
+    if json:
+        print_json({"done": done, **_shown(account)})
     else:
-        typer.echo(f"{done} {account} ({account.sid})")
+        say(f"{done} {account} ({account.sid})")
 
 
 def _shown(account: Account) -> dict[str, object]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from mqis.cli.output import cell, confirm, console, print_json, print_warning, say, table
+from mqis.cli.output import cell, confirm, console, print_json, print_note, say, table
 from mqis.config.nodes import NodePlace, Nodes, NodesError, is_run, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
@@ -352,7 +352,7 @@ def apply_live(change: PlannedChange, what: Launch, path: Path, *, json: bool) -
         print_json({**_as_json(change, what), "refused": lines})
     else:
         for line in lines:
-            print_warning(f"refused: {line}")
+            print_note(f"refused: {line}")
         say(f"{what.plan.enterprise.name} is up: {_outcome(change, refused, failed.keys())}")
     if lines:
         raise typer.Exit(1)

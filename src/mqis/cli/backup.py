@@ -18,11 +18,11 @@ from mqis.admin.backup.restoring_backup import restore as put_back
 from mqis.admin.backup.taking_backup import Taken, take_backup
 from mqis.cli.failures import FAILED, described
 from mqis.cli.options import ConfigOption, JsonOption, OptionalRunOption, run_here
-from mqis.cli.output import cell, console, print_error, print_json, print_warning, say, table
+from mqis.cli.output import cell, console, print_error, print_json, print_note, say, table
 from mqis.config.file import DEFAULT_NAME, load
 from mqis.config.nodes import Nodes, load_nodes, supervised_place
 from mqis.enterprise.rotating import learn_keys
-from mqis.texts import counted
+from mqis.texts import counted, size
 from mqis.wire.errors import MqisError
 
 
@@ -164,19 +164,18 @@ def _list(directory: Path, *, verify: bool, json: bool) -> None:
         text = f"{counted(len(found) - len(damaged), 'backup')} {intact}"
         say(f"{text}, {len(damaged)} damaged" if damaged else text, "red" if damaged else "green")
         for newest, keyed in lost_keys(found):
-            print_warning(f"{newest.path.name} lacks the signing key, which {keyed.path.name} has")
+            print_note(f"{newest.path.name} lacks the signing key, which {keyed.path.name} has")
     if damaged:
         raise typer.Exit(1)
 
 
 def _print_stored(found: list[StoredBackup]) -> None:
     """Prints a line for each file, under its server; no name is broken, so it can be copied."""
-    width = max((len(f"{backup.size:,}") for backup in found), default=0)
     for title, backups in groupby(found, _owner):
         say(title, "bold")
         for backup in backups:
             taken = "" if backup.manifest is None else _minute(backup.manifest.created)
-            say(f"  {taken:16}  {backup.size:>{width},} bytes  {backup.path.name}")
+            say(f"  {taken:16}  {size(backup.size):>9}  {backup.path.name}")
             if backup.fault:
                 say(f"    {backup.fault}", "red")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from json import dumps, loads
+from json import loads
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,16 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from mqis.cli.capture_input import STDIN, mapped_capture
 from mqis.cli.options import JsonOption
-from mqis.cli.output import cell, console, error_console, plain, print_json, say, table
+from mqis.cli.output import (
+    cell,
+    console,
+    error_console,
+    plain,
+    print_json,
+    print_json_line,
+    say,
+    table,
+)
 from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.conversations import Conversation, Summary
 from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
@@ -197,7 +206,7 @@ class _Lines:
 
     def row(self, row: DecodedRow, path: Path, *, name_file: bool) -> None:
         if self._json:
-            print(dumps(as_json(row, path)))
+            print_json_line(as_json(row, path))
             return
         line = plain(_line(row))
         if name_file:

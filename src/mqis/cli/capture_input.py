@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Final
 
-from mqis.cli.output import cell, error_console
+from mqis.cli.output import print_note
 from mqis.wire.errors import MqisError
 from mqis.wire.pcap.classic import is_pcap
 from mqis.wire.pcap.pcapng import is_pcapng
@@ -109,7 +109,7 @@ def _unpacked(path: Path, packed: IO[bytes], opened: ExitStack) -> IO[bytes]:
         if not plain.tell():
             raise MqisError(f"{path}: cannot be unpacked: {error}") from None
         text = f"{path}: only {plain.tell()} bytes could be unpacked: {error}"
-        error_console().print(cell(text, "yellow"), soft_wrap=True)
+        print_note(text)
     return plain
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 from mqis.cli.credentials import MAPPER_PORT
 from mqis.cli.login import MapperPortOption, VerifyOption
 from mqis.cli.options import JsonOption, OptionalRunOption, default_run, opened, refuse_passwords
-from mqis.cli.output import cell, error_console, say
+from mqis.cli.output import print_json_line, print_note, say
 
 
 def console(
@@ -172,12 +171,12 @@ def console(
             f"{listen} can be reached from other computers, and there is no --certificate: "
             "passwords and pages cross the network in clear text"
         )
-        error_console().print(cell(text, "yellow"), soft_wrap=True)
+        print_note(text)
 
     def print_address(opened: ServingConsole) -> None:
         if json:
             file = None if opened.file is None else str(opened.file)
-            print(dumps({"url": opened.url, "token_file": file}), flush=True)
+            print_json_line({"url": opened.url, "token_file": file})
         else:
             say(f"console at {opened.url}")
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import mqis
-from mqis.cli.output import print_warning
+from mqis.cli.output import print_note
 
 
 class Deployed(StrEnum):
@@ -50,7 +50,7 @@ def deploy(
 ) -> None:
     """Print a file that runs or watches servers; redirect the output to where it belongs."""
     if file in _FROM_A_CLONE:
-        print_warning(
+        print_note(
             "it builds the image from the sources, so it works in a clone of the repository only, "
             f"as deploy/{FILES[file]}"
         )

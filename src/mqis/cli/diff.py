@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from mqis.cli.options import (
     refuse_password,
     spread,
 )
-from mqis.cli.output import cell, console, plain, print_error, print_warning
+from mqis.cli.output import cell, console, plain, print_error, print_json, print_note
 from mqis.config.nodes import FILE as NODES
 from mqis.config.nodes import NodePlace, load_nodes
 from mqis.files import is_sqlite_file, output_file
@@ -106,7 +105,7 @@ def diff(
         print_error(str(error))
         raise typer.Exit(TROUBLE) from None
     if json:
-        print(json_format.dumps(as_json(found), indent=2))
+        print_json(as_json(found))
     else:
         _show(found)
     if not found.same:
@@ -219,7 +218,7 @@ def opened_side(text: str, servers: ServerSides) -> Iterator[DirectorySide]:
         with servers.opened(text.removeprefix(SERVER)) as side:
             yield side
     else:
-        with exported_side(Path(text), print_warning) as side:
+        with exported_side(Path(text), print_note) as side:
             yield side
 
 

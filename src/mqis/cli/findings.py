@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqis.cli.output import cell, console, natural_width, print_warning, say, table
+from mqis.cli.output import cell, console, natural_width, print_note, say, table
 from mqis.findings import CheckReport, Finding, Gravity, worst
 from mqis.protocol.activedirectory.estate.findings import ldif_of
 from mqis.protocol.hygiene.checks import finding_row
@@ -163,6 +163,20 @@ def doctor_json(report: CheckReport) -> dict[str, object]:
     return {"server": report.server, "findings": findings}
 
 
+# --- mqis show ------------------------------------------------------------------------------------
+
+
+def show_lines(findings: Iterable[Finding]) -> None:
+    """Prints a line for each finding about one server, with what to do."""
+    for finding in findings:
+        todo = f": {finding.todo}" if finding.todo else ""
+        say(f"{finding.what}{todo}", STYLES[finding.gravity])
+
+
+def server_json(findings: Iterable[Finding]) -> list[dict[str, object]]:
+    return [{"grade": f.gravity.colour, "text": f.what, "todo": f.todo} for f in findings]
+
+
 # --- mqis store check, mqis journal check ---------------------------------------------------------
 
 
@@ -215,7 +229,7 @@ def journal_json(result: JournalCheck, faults: Sequence[Finding]) -> dict[str, o
 def show_notes(notes: Iterable[Finding]) -> None:
     """Prints the remarks on stderr, one a line."""
     for note in notes:
-        print_warning(f"{note.count} x {note}")
+        print_note(f"{note.count} x {note}")
 
 
 def notes_json(notes: Iterable[Finding]) -> dict[str, object]:

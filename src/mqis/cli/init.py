@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mqis.cli.options import JsonOption, ListenOption
-from mqis.cli.output import cell, error_console, print_json, say
+from mqis.cli.output import print_json, print_note, say
 from mqis.config.claims import claimed_store
 from mqis.config.file import DEFAULT_NAME, default_toml, override, relative
 from mqis.config.sections import Config
@@ -107,7 +107,7 @@ def _make_home(home: Path) -> None:
         raise ConfigError(f"{home}: this directory cannot be made: {error.strerror}") from error
     if shared:
         text = f"{home}: other users may read this directory; 'chmod 700 {home}' prevents it"
-        error_console().print(cell(text, "yellow"), soft_wrap=True)
+        print_note(text)
 
 
 def _write(path: Path, config: Config) -> None:

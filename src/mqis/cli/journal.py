@@ -7,7 +7,6 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from itertools import takewhile
-from json import dumps
 from pathlib import Path
 from time import sleep
 from typing import Annotated, Any
@@ -18,7 +17,7 @@ from rich.tree import Tree
 from mqis.cli.decode import grow
 from mqis.cli.journal_check import JournalArgument, KeysOption, check, key
 from mqis.cli.options import JsonOption
-from mqis.cli.output import cell, console, print_json, say
+from mqis.cli.output import cell, console, print_json, print_json_line, say
 from mqis.places import parse_place
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.signer import read_public_key
@@ -156,7 +155,7 @@ def tail(
 def _print_entries(entries: list[Whole | Corrupt], *, json: bool) -> None:
     for entry in entries:
         if json:
-            print(dumps(record_summary(entry)))
+            print_json_line(record_summary(entry))
         elif isinstance(entry, Whole):
             say(_line(entry))
         else:

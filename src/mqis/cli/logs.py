@@ -7,14 +7,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
-from json import dumps
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption
-from mqis.cli.output import plain
+from mqis.cli.output import plain, print_json_line
 from mqis.config.nodes import load_nodes
 from mqis.config.sections import LogLevel
 from mqis.views.tracing.serverlog import LogLine, LogReader
@@ -89,4 +88,4 @@ def _show(line: LogLine, *, alone: bool) -> None:
 
 
 def _show_json(line: LogLine) -> None:
-    print(dumps(asdict(line)))
+    print_json_line(asdict(line))

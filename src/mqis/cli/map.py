@@ -14,6 +14,7 @@ from mqis.cli.output import print_json, say
 from mqis.cli.route import DirectoryOption, WithoutOption
 from mqis.cli.routed import DirectoryReaders, opened_as
 from mqis.protocol.errors import StorageError
+from mqis.texts import counted
 from mqis.views.routes.finding import find_end, find_links
 from mqis.views.sitemap.case import RouteCase
 from mqis.views.sitemap.charting import Chart, chart_of_export, chart_of_server, chart_of_view
@@ -71,7 +72,8 @@ def map_(
         print_json(map_of(case, chart.roles, loads).as_json())
     else:
         snapshot = chart.snapshot
-        say(f"wrote {svg}: {len(snapshot.sites)} sites, {len(snapshot.links)} links")
+        sites, links = counted(len(snapshot.sites), "site"), counted(len(snapshot.links), "link")
+        say(f"wrote {svg}: {sites}, {links}")
 
 
 def _case(chart: Chart, source: str, destination: str, without: Sequence[str]) -> RouteCase:

@@ -7,13 +7,12 @@ import signal
 import socket
 from collections.abc import Coroutine
 from contextlib import suppress
-from json import dumps
 from typing import Annotated, Any
 
 import typer
 
 from mqis.cli.options import JsonOption
-from mqis.cli.output import plain
+from mqis.cli.output import plain, print_json_line
 from mqis.protocol.cmpo.nameobject import MAX_HOST_NAME, NameObject
 from mqis.protocol.errors import ProtocolError
 from mqis.runtime.entropy import SystemEntropy
@@ -204,7 +203,10 @@ class _Printer:
         self._json = json
 
     def __call__(self, event: str, text: str, **facts: object) -> None:
-        print(dumps({"event": event, **facts}) if self._json else plain(text), flush=True)
+        if self._json:
+            print_json_line({"event": event, **facts})
+        else:
+            print(plain(text), flush=True)
 
     def ready(self, text: str, endpoint: OleTxEndpoint) -> None:
         session = f"{endpoint.address}:{endpoint.port}"

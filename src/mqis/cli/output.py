@@ -101,7 +101,12 @@ def print_error(message: str) -> None:
     error_console().print(Text(f"mqis: {plain(message)}", style="red"), soft_wrap=True)
 
 
-def print_warning(message: str) -> None:
+def print_json_line(value: object) -> None:
+    """Prints one JSON document on one line, at once: a program reads the output line by line."""
+    print(json.dumps(value), flush=True)
+
+
+def print_note(message: str) -> None:
     """Prints a remark on stderr, as one yellow line."""
     error_console().print(Text(f"note: {plain(message)}", style="yellow"), soft_wrap=True)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from json import dumps
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mqis.cli.options import ConfigOption, StoreOption, configuration
-from mqis.cli.output import plain
+from mqis.cli.output import plain, print_json_line
 from mqis.config.checks import as_host
 from mqis.config.file import DEFAULT_NAME, override
 from mqis.config.sections import Config, LogFormat, LogLevel
@@ -136,7 +135,7 @@ def _endpoint(option: str, text: str | None) -> dict[str, object]:
 def _print_ready(ready: Ready, *, json: bool) -> None:
     """Prints the ready line, for which scripts can wait."""
     if json:
-        print(dumps({"event": "ready", **asdict(ready)}), flush=True)
+        print_json_line({"event": "ready", **asdict(ready)})
         return
     host = f"[{ready.address}]" if ":" in ready.address else ready.address
     mapper = "no endpoint mapper"

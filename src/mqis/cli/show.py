@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mqis.cli.findings import STYLES
+from mqis.cli.findings import server_json, show_lines
 from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption, ServerArgument
 from mqis.cli.output import cell, console, plain, print_json, say, table
 from mqis.config.nodes import load_nodes
@@ -57,8 +57,7 @@ def _print(found: ServerPage, log: list[LogLine]) -> None:
     say(found.member.name, "bold")
     if found.member.absence_text:
         say(found.member.absence_text, "red")
-    for finding in found.findings:
-        say(f"{finding.what}{f': {finding.todo}' if finding.todo else ''}", STYLES[finding.gravity])
+    show_lines(found.findings)
     facts = table("", "")
     facts.show_header = False
     for word, value in found.facts:
@@ -99,8 +98,6 @@ def _rest(number: int, noun: str) -> None:
 def _as_json(found: ServerPage, log: list[LogLine]) -> dict[str, object]:
     return found.member.to_json() | {
         "peers": [asdict(peer) for peer in found.member.peers],
-        "findings": [
-            {"grade": f.gravity.colour, "text": f.what, "todo": f.todo} for f in found.findings
-        ],
+        "findings": server_json(found.findings),
         "log": [asdict(line) for line in log],
     }

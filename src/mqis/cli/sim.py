@@ -194,7 +194,7 @@ def _one(seed: int, options: Options, *, trace: bool, json: bool) -> None:
         if trace:
             for line in result.lines:
                 out.print(cell(line), soft_wrap=True)
-        steps = f"{len(scenario.steps)} steps"
+        steps = counted(len(scenario.steps), "step")
         out.print(cell(f"seed {seed}: {scenario.cast}; {steps}"), soft_wrap=True)
         out.print(cell(_facts(result)), soft_wrap=True)
     if result.violation is not None:

@@ -27,7 +27,7 @@ from mqis.enterprise.status import (
 )
 from mqis.findings import Gravity
 from mqis.server.monitoring.verdict import FindingKind
-from mqis.texts import counted, duration
+from mqis.texts import and_more, counted, duration
 
 #: The columns of the table of servers, and the order in which they are left out for lack of room.
 _COLUMNS = (
@@ -110,7 +110,9 @@ def as_tables(
     up = sum(server.up for server in found.servers)
     title = Text(found.enterprise, style="bold")
     supervisor = "no supervisor" if found.supervisor is None else f"process {found.supervisor}"
-    title.append(f"  {up} of {len(found.servers)} servers up, {supervisor}", style="default")
+    title.append(
+        f"  {up} of {counted(len(found.servers), 'server')} up, {supervisor}", style="default"
+    )
     verdict = found.verdict
     summary = cell(verdict.summary, STYLES[verdict.gravity])
     todo = [cell(f.todo, "red") for f in verdict.findings if f.check == FindingKind.CONTENTS]
@@ -126,7 +128,9 @@ def as_tables(
     others = counted(rest, "more server is", "more servers are")
     more = [cell(f"{others} up and in step: --all shows them")] if rest else []
     tables = [_servers(listed, found.taken, width)] if listed else []
-    shown: list[RenderableType] = [title, summary, *todo[:_MOST_SERVERS], ""]
+    if len(todo) > _MOST_SERVERS:
+        todo[_MOST_SERVERS:] = [cell(and_more(len(todo) - _MOST_SERVERS), "red")]
+    shown: list[RenderableType] = [title, summary, *todo, ""]
     shown += [*tables, *away, *archives, *more, ""]
     return Group(*shown, _partitions(found, members, width, everything=everything))
 

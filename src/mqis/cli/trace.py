@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption
-from mqis.cli.output import cell, console, error_console, print_json, say, table
+from mqis.cli.output import cell, console, print_json, print_note, say, table
 from mqis.config.nodes import load_nodes
 from mqis.texts import iso_moment
 from mqis.views.tracing.change_timeline import ChangeTrace
@@ -33,7 +33,7 @@ def trace(
     """
     found = follow(load_nodes(run), name)
     for fault in found.faults:
-        error_console().print(cell(f"left out: {fault}", "yellow"))
+        print_note(f"left out: {fault}")
     if json:
         print_json(found.to_json())
         return

@@ -38,11 +38,11 @@ from mqis.cli.options import (
     spread,
     store_url,
 )
-from mqis.cli.output import error_console, print_json, print_warning, say
+from mqis.cli.output import error_console, print_json, print_note, say
 from mqis.config.claims import StoreInUse
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.ports import Store, View
-from mqis.texts import counted
+from mqis.texts import counted, joined
 
 # --- The options of ``mqis export --ldif`` --------------------------------------------------------
 
@@ -152,7 +152,7 @@ def import_(
         say(_summary(result.imported))
         show_notes(result.notes)
     if result.imported.doubt:
-        print_warning(f"{sources[0]}: it was {result.imported.doubt}")
+        print_note(f"{sources[0]}: it was {result.imported.doubt}")
 
 
 def _reader(
@@ -305,4 +305,4 @@ def _summary(result: ImportResult) -> str:
     parts = [counted(deleted, "tombstone")] if deleted else []
     if result.skipped > deleted:
         parts.append("the enterprise, which exists")
-    return f"{text}; skipped {' and '.join(parts)}"
+    return f"{text}; skipped {joined(parts)}"

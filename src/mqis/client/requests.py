@@ -33,6 +33,7 @@ from mqis.client.mapping import (
 from mqis.client.results import DirectoryOperationResult
 from mqis.protocol.directory.locate import Target
 from mqis.protocol.directory.objects import NAME_PROPERTY
+from mqis.texts import counted
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.objecttype import ObjectType
@@ -330,7 +331,7 @@ def lookup(
     orders = tuple(sort_order or (SortOrder(),) * len(names))
     if len(orders) != len(names):
         raise RequestRefusedError(
-            f"there are {len(orders)} sort orders for {len(names)} attributes"
+            f"there are {counted(len(orders), 'sort order')} for {counted(len(names), 'attribute')}"
         )
     return Lookup(
         columns(kind, attributes),

@@ -21,7 +21,7 @@ from mqis.server.monitoring.replicas import (
 )
 from mqis.server.monitoring.status import NeighbourStatus
 from mqis.server.monitoring.verdict import Absence, HealthVerdict, judge, partition_order
-from mqis.texts import duration, some
+from mqis.texts import agreeing, counted, duration, some
 
 __all__ = [
     "WAITING_WORDS",
@@ -169,9 +169,10 @@ class MemberStatus:
         waiting, lag_s = (self.counters.get(f"archive_{name}", 0) for name in ("waiting", "lag_s"))
         if lag_s < _LATE_ARCHIVE_S:
             return ""
+        files, wait = round(waiting), agreeing(round(waiting), "waits", "wait")
         return (
-            f"{self.name}: {waiting:,.0f} files of the journal wait for the archive, the oldest "
-            f"for {duration(lag_s)}; its log says why"
+            f"{self.name}: {counted(files, 'file')} of the journal {wait} for the archive, the "
+            f"oldest for {duration(lag_s)}; its log says why"
         )
 
     @property

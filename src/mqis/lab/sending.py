@@ -33,6 +33,7 @@ from mqis.protocol.routing.keeper import RoutingTableKeeper
 from mqis.protocol.routing.router import DirectoryRouter
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.runtime.queueing.queueing_endpoint import QueueingEndpoint
+from mqis.texts import duration
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
@@ -131,7 +132,7 @@ class SendingEnterprise:
             async with asyncio.timeout(timeout_s):
                 await record.ended.wait()
         except TimeoutError:
-            record.failure = record.failure or f"it did not arrive within {timeout_s:g} s"
+            record.failure = record.failure or f"it did not arrive within {duration(timeout_s)}"
         seconds = time.perf_counter() - began
         passings = tuple(chain(source, record.passings))
         destination = queue.queue_manager

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mqis.pipeline.locations import write_output
+from mqis.texts import duration, some
 from mqis.wire.errors import MqisError
 
 BROWSERS = (
@@ -43,7 +44,7 @@ def find_browser(which: Callable[[str], str | None] = shutil.which) -> str:
     named = os.environ.get(VARIABLE, "")
     found = next(filter(None, map(which, (named,) if named else BROWSERS)), None)
     if found is None:
-        looked_for = f"{VARIABLE}={named}" if named else ", ".join(BROWSERS[:3])
+        looked_for = f"{VARIABLE}={named}" if named else some(BROWSERS)
         raise MqisError(
             f"--pdf needs Chromium or a browser like it, and there is none ({looked_for}); install "
             f"one, name one with {VARIABLE}, or print the HTML file in your browser"
@@ -82,7 +83,7 @@ def _run(command: list[str], limit_s: float) -> None:
     try:
         status = process.wait(limit_s)
     except subprocess.TimeoutExpired:
-        raise MqisError(f"{command[0]} did not print within {limit_s:g} s") from None
+        raise MqisError(f"{command[0]} did not print within {duration(limit_s)}") from None
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -16,6 +16,7 @@ from mqis.pipeline.inputs import PipelineInputs, sources_of
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.transforms.expressions import guid_text
 from mqis.pipeline.transforms.network import unpacked
+from mqis.texts import some
 from mqis.wire.errors import MqisError
 
 #: The tables that each kind of input gives.
@@ -204,7 +205,7 @@ def traffic(tables: TableStore, messages: str = "", *, failed: str = "", seed: i
         networks = builder.frame("network").collect()
         links = [link for row in networks for link in unpacked(row["packed"]).links]
         if failed and failed not in links:
-            known = ", ".join(sorted(set(links))[:10]) or "none"
+            known = some(sorted(set(links)), 10) or "none"
             raise MqisError(f"there is no link {failed!r}; links are {known}")
         builder.write(["traffic"])
         total = builder.frame("site_demand").agg(F.sum("messages")).collect()[0][0] or 0.0

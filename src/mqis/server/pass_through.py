@@ -16,6 +16,7 @@ from mqis.config.stores import ConfigError, directory_urls
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
 from mqis.runtime.ldap.settings import LdapSettings, TlsSettings
+from mqis.texts import joined
 
 
 def open_directory(
@@ -68,7 +69,7 @@ def _by_tickets(section: StoreSection) -> bool:
     tickets = [key for key in ("keytab", "ticket_cache") if getattr(section, key)]
     others = [key for key in ("password_file", "simple") if getattr(section, key)]
     if len(tickets) > 1 or (tickets and others):
-        named = " and ".join(f"store.{key}" for key in (*tickets, *others))
+        named = joined([f"store.{key}" for key in (*tickets, *others)])
         raise ConfigError(f"{named} exclude each other: they are different ways to log on")
     if section.keytab and not section.user:
         raise ConfigError("store.keytab: it needs store.user, the account whose key it has")

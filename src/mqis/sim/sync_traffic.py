@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mqis.sim.violation import Violation
+from mqis.texts import counted, duration
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.layout import asked_from, operation_in
 from mqis.wire.mqdsrp.messages import MessageOperation
@@ -54,7 +55,8 @@ class SyncTraffic:
         if len(times) > _MAX_REQUESTS:
             raise Violation(
                 "bounded traffic",
-                f"{sender} asks {machine} {len(times)} times in {_WINDOW_S:.0f} s, to no effect",
+                f"{sender} asks {machine} {counted(len(times), 'time')} in {duration(_WINDOW_S)}, "
+                "to no effect",
             )
 
     def progressed(self, server: str) -> None:

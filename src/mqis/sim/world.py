@@ -51,6 +51,7 @@ from mqis.sim.waits import circular_waits, describe_circle
 from mqis.sim.workload import ClientOperation, operation, roamer
 from mqis.storage.journal.appender import Appender
 from mqis.storage.journal.journal import Journal
+from mqis.texts import some
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -509,4 +510,4 @@ class World(EventClock):
         circles = circular_waits(server for _, server in sorted(self.servers.items()))
         if circles:
             raise Violation("no circular wait", "; ".join(map(describe_circle, circles)))
-        raise Violation("liveness", f"{when}, {within_s:.0f} s later: {'; '.join(found[:5])}")
+        raise Violation("liveness", f"{when}, {within_s:.0f} s later: {some(found, 5, '; ')}")

@@ -15,6 +15,7 @@ from typing import Any
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import DamagedStore
 from mqis.storage.database_session import DatabaseConnection
+from mqis.texts import counted
 from mqis.wire.mqds.propid import PropId
 
 #: The most commits whose changes are kept, and the most objects and keys of one of them.
@@ -110,6 +111,8 @@ class NextCommit:
         """Takes a number. The last statement before the commit, which readers see at once."""
         rows = connection.run(_COUNT, (self._log.writer,))
         if len(rows) != 1:
-            raise DamagedStore(f"the store has {len(rows)} counters of commits instead of one")
+            raise DamagedStore(
+                f"the store has {counted(len(rows), 'counter')} of commits instead of one"
+            )
         self.number = rows[0][0]
         self._log.changed[self.number] = self.changed

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from mqis.protocol.errors import DamagedStore
 from mqis.storage.database_session import DatabaseConnection
+from mqis.texts import counted
 from mqis.wire.errors import WireError
 from mqis.wire.journal import JournalRecord, encode_record
 from mqis.wire.journal.layout import split_records
@@ -74,7 +75,7 @@ def last_lsn(connection: DatabaseConnection) -> int:
     """The number of the newest record, kept apart from the rows so that none is used twice."""
     rows = connection.run("SELECT lsn FROM outbox_last")
     if len(rows) != 1:
-        raise DamagedStore(f"the outbox has {len(rows)} counters instead of one")
+        raise DamagedStore(f"the outbox has {counted(len(rows), 'counter')} instead of one")
     return int(rows[0][0])
 
 

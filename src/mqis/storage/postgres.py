@@ -29,6 +29,7 @@ from mqis.storage.postgres_session import (
     parsed,
     place_of,
 )
+from mqis.texts import counted, duration
 
 #: "mqis", the first half of the advisory lock's key; the second is the schema of the tables.
 LOCK_CLASS = 0x6D716973
@@ -182,7 +183,7 @@ class PostgresStore(DatabaseStore):
         limit = self._timeout_s / 2 if _blocks_event_loop() else LONG_S
         if seconds <= limit or self._watch is None:
             return None
-        reason = f"no answer within {limit:g} s"
+        reason = f"no answer within {duration(limit)}"
         self.condition.suspect_outage(reason)
         self._watch.wake()
         return NoAnswer(reason, reason)
@@ -190,7 +191,7 @@ class PostgresStore(DatabaseStore):
     def _connect_watch(self) -> DatabaseSession:
         limit = self._timeout_s
         assert limit is not None
-        reason = f"no answer within {limit:g} s"
+        reason = f"no answer within {duration(limit)}"
         late = NoAnswer(reason, reason)
         return self._connect(lambda seconds: late if seconds > limit else None)
 
@@ -221,7 +222,9 @@ class PostgresStore(DatabaseStore):
         if "mqis_schema" in tables:
             found = [row[0] for row in session.run("SELECT version FROM mqis_schema")]
             if len(found) != 1:
-                raise StorageError(f"{place}: mqis_schema has {len(found)} rows instead of one")
+                raise StorageError(
+                    f"{place}: mqis_schema has {counted(len(found), 'row')} instead of one"
+                )
             return int(found[0])
         taken = sorted(tables & _TABLES)
         if taken:

@@ -24,6 +24,7 @@ from mqis.storage.row_conversion import (
     read_whole_object,
 )
 from mqis.storage.sql_store import PAGE, SqlView, stored_digests
+from mqis.texts import counted
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import decode_record
@@ -150,7 +151,7 @@ def _digest_faults(connection: DatabaseConnection) -> Iterator[str]:
 def _outbox_faults(connection: DatabaseConnection) -> Iterator[str]:
     counters = [row[0] for row in connection.run("SELECT lsn FROM outbox_last")]
     if len(counters) != 1:
-        yield f"the outbox has {len(counters)} counters instead of one"
+        yield f"the outbox has {counted(len(counters), 'counter')} instead of one"
     sql = f"SELECT lsn, records FROM outbox WHERE lsn>? ORDER BY lsn LIMIT {PAGE}"
     last = -1 << 63
     while rows := connection.run(sql, (last,)):

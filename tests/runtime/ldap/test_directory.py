@@ -171,7 +171,7 @@ def test_changes() -> None:
     ("fault", "error", "reason"),
     [
         (LdapFault.CLOSE, LdapConnectionLost, "the server closed the connection"),
-        (LdapFault.HANG, LdapConnectionLost, r"no answer within 0\.2 s"),
+        (LdapFault.HANG, LdapConnectionLost, r"no answer within 200 ms"),
         (LdapFault.GARBAGE, LdapViolation, "the answer is damaged: .* not LDAP"),
         (
             LdapFault.OVERSIZED,
@@ -268,7 +268,7 @@ def test_a_server_that_accepts_and_says_nothing() -> None:
     async def test() -> None:
         async with ScriptedDirectory() as server:
             server.on_message = lambda message: [LdapFault.HANG]
-            with pytest.raises(LdapConnectionLost, match=r"no answer within 0\.1 s"):
+            with pytest.raises(LdapConnectionLost, match=r"no answer within 100 ms"):
                 await names(client(server, operation_timeout_s=0.1))
 
     run(test)

@@ -37,7 +37,7 @@ from mqis.server.restoremark import put_mark
 from mqis.storage.copying import copy_rows, is_empty
 from mqis.storage.database import DatabaseStore
 from mqis.storage.sqlite import SqliteStore, user_of
-from mqis.texts import file_stamp
+from mqis.texts import file_stamp, size
 from mqis.wire.errors import MqisError
 
 #: Suffixes of the files of an SQLite store.
@@ -140,8 +140,8 @@ def _require_room(archive: Archive, home: Path) -> None:
     free = shutil.disk_usage(there).free
     if needed > free:
         raise MqisError(
-            f"{archive.path}: not enough space to restore: it unpacks to {needed:,} bytes, and "
-            f"{there} has {free:,} free; free some space, or choose another place with --config"
+            f"{archive.path}: not enough space to restore: it unpacks to {size(needed)}, and "
+            f"{there} has {size(free)} free; free some space, or choose another place with --config"
         )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from mqis.cli.options import JsonOption, spread
-from mqis.cli.output import cell, error_console, print_json, say
+from mqis.cli.output import print_json, print_note, say
 from mqis.cli.pipeline.opening import (
     gathered,
     interrupted,
@@ -339,7 +339,7 @@ def rebuild(
 
         done = job(opened, out, at_time=time, partition=chosen, at_seq=seq)
     for warning in done.warnings:
-        error_console().print(cell(f"warning: {warning}", "yellow"), soft_wrap=True)
+        print_note(warning)
     if json:
         print_json(asdict(done))
     else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from mqis.cli.output import cell, error_console, print_error
+from mqis.cli.output import cell, error_console, print_error, print_note
 from mqis.cli.pipeline.options import InputOptions, TableOptions
 from mqis.config.nodes import load_nodes
 from mqis.enterprise.gather import gather
@@ -128,11 +128,10 @@ def gathered(inputs: InputOptions, run: Path | None) -> InputOptions:
             "--exports out, or leave --run out and name the tables with --tables"
         )
     found = gather(run)
-    target = error_console()
     for problem in found.problems:
-        target.print(cell(f"warning: {problem}", "yellow"), soft_wrap=True)
+        print_note(problem)
     servers = counted(len(found.servers), "server")
-    target.print(cell(f"{run}: read {servers} of {found.enterprise}"), soft_wrap=True)
+    error_console().print(cell(f"{run}: read {servers} of {found.enterprise}"), soft_wrap=True)
     journals = "" if found.journals is None else _one(found.journals)
     return replace(inputs, journals=journals, exports=_one(found.exports))
 

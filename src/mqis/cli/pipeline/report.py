@@ -11,6 +11,7 @@ from mqis.cli.options import JsonOption, spread
 from mqis.cli.output import print_json, say
 from mqis.cli.pipeline.opening import interruptible, opened_tables
 from mqis.cli.pipeline.options import TableOptions
+from mqis.texts import joined
 
 if TYPE_CHECKING:
     from mqis.pipeline.tables import TableStore
@@ -57,7 +58,7 @@ def report(
         print_json({"files": files, "sections": sections})
     else:
         names = ", ".join(sections) or "nothing, there are no tables"
-        say(f"wrote {' and '.join(files)}: {names}")
+        say(f"wrote {joined(files)}: {names}")
 
 
 def write_report(opened: TableStore, html: Path, pdf: Path | None = None) -> list[str]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mqis.cli.options import JsonOption, spread
-from mqis.cli.output import cell, error_console, print_json, say
+from mqis.cli.output import print_json, print_note, say
 from mqis.cli.pipeline.opening import check_spark, interruptible, opened_tables
 from mqis.cli.pipeline.options import InputOptions, TableOptions
 from mqis.cli.pipeline.output import plain_row, print_rows, stored_rows
+from mqis.texts import counted
 
 if TYPE_CHECKING:
     from mqis.pipeline.tables import TableStore
@@ -57,8 +58,8 @@ def sql(
     else:
         print_rows(rows, answer.columns)
     if answer.more:
-        text = f"these are the first {limit:,} rows; --limit shows more"
-        error_console().print(cell(text, "yellow"), soft_wrap=True)
+        text = f"these are the first {counted(limit, 'row')}; --limit shows more"
+        print_note(text)
 
 
 def _columns(opened: TableStore) -> dict[str, list[str]]:

@@ -47,7 +47,7 @@ def _compare(guide: Guide, first: Store, second: Store, again: Path) -> None:
     guide.confirm(
         "written as LDIF and imported again, the objects are the same",
         here == there and len(here) > 0,
-        saw=f"{len(here)} objects and {len(there)} again, of which {changed} differ",
+        saw=f"{counted(len(here), 'object')} and {len(there)} again, of which {changed} differ",
         expected="the same objects",
     )
     guide.line("   try it with yours: mqis import ldaps://DC --store estate.db", "dim")

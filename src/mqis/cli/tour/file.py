@@ -235,7 +235,7 @@ def _lookup(guide: Guide, view: View) -> None:
     )
     shown = table_rows(guide.show(rows_as_table(found, columns, source)))
     guide.confirm_equal(
-        f"{len(found)} queues, found by the index of labels; case does not matter",
+        f"{counted(len(found), 'queue')}, found by the index of labels; case does not matter",
         [row[:2] for row in shown],
         [[f"{machine}\\orders", "Incoming orders"] for machine in _WITH_ORDERS],
     )

@@ -49,7 +49,8 @@ def pipeline(guide: Guide, tour: Tour, slip: UndoneSlip, episode: Episode) -> No
             lines += export_file(store, exports / f"{node.name}.jsonl")
     found = _jobs(guide, tour, episode, exports)
     guide.confirm_equal(
-        f"ingested {found.records:,} journal records and {found.objects:,} objects of "
+        f"ingested {counted(found.records, 'journal record')} and "
+        f"{counted(found.objects, 'object')} of "
         f"{counted(found.servers, 'server')}; all of it could be read",
         {"objects": found.objects, "servers": found.servers, "errors": found.errors},
         {"objects": lines, "servers": len(tour.nodes.nodes), "errors": 0},

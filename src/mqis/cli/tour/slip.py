@@ -68,7 +68,7 @@ async def slip(guide: Guide, tour: Tour) -> UndoneSlip:
     now = await _digests(tour)
     guide.confirm(
         f"identifiers, properties and permissions are as before: the digest of {_SITE} is the old "
-        f"one at all {len(tour.nodes.nodes)} servers",
+        f"one at all {counted(len(tour.nodes.nodes), 'server')}",
         len(before) == 1 and now == before,
         saw=now,
         expected=before,

@@ -18,7 +18,7 @@ from math import inf
 
 from mqis.findings import Finding
 from mqis.pipeline.evidence.findings import EvidenceKind, evidence
-from mqis.texts import duration, joined, some
+from mqis.texts import duration, joined
 
 #: Clocks that differ less are considered equal.
 TOLERANCE_US = 60_000_000
@@ -150,10 +150,11 @@ def _wrong(server: str, offset_us: float, against: int) -> Finding:
 
 
 def _disagreeing(server: str, own: Group, groups: Iterable[Group], count: int) -> Finding:
-    parts = [f"{_distance(own.ahead_of(g))} {_names(g.servers)}" for g in groups if g is not own]
+    others = [group for group in groups if group is not own]
+    parts = [f"{_distance(own.ahead_of(g))} {joined(g.servers, _NAMED)}" for g in others]
     alike = [name for name in own.servers if name != server]
     text = f"its clock is {', '.join(parts)}, at least"
-    text += f", and agrees with {_names(alike)}" if alike else ", and agrees with nobody's"
+    text += f", and agrees with {joined(alike, _NAMED)}" if alike else ", and agrees with nobody's"
     text += f"; fewer than two thirds of {count} servers agree, so none of them is called wrong"
     return evidence(EvidenceKind.CLOCKS_DISAGREE, server, text)
 
@@ -161,7 +162,3 @@ def _disagreeing(server: str, own: Group, groups: Iterable[Group], count: int) -
 def _distance(offset_us: float) -> str:
     span = duration(abs(offset_us) / 1_000_000)
     return f"{span} {'ahead of' if offset_us > 0 else 'behind'}"
-
-
-def _names(servers: Sequence[str]) -> str:
-    return some(servers, _NAMED) if len(servers) > _NAMED else joined(servers)

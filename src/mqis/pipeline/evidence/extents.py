@@ -11,6 +11,7 @@ from mqis.pipeline.evidence.findings import EvidenceKind, evidence
 from mqis.pipeline.sources.files import parent_of
 from mqis.pipeline.sources.inventory import SegmentFile
 from mqis.protocol.journal.numbers import SKIPPED
+from mqis.texts import agreeing, counted
 from mqis.wire.guid import Guid
 
 
@@ -111,7 +112,9 @@ def missing_between(
 
 
 def missing_records(server: str, first: int, last: int, file: str) -> Finding:
-    text = f"{last - first + 1:,} records are missing: {first:,} to {last:,}"
+    count = last - first + 1
+    are = agreeing(count, "is", "are")
+    text = f"{counted(count, 'record')} {are} missing: {first:,} to {last:,}"
     return evidence(EvidenceKind.MISSING_RECORDS, server, text, file, first=first, last=last)
 
 
@@ -152,6 +155,7 @@ def renamed(segment: SegmentFile) -> Finding:
 
 def conflicting(server: str, first: int, last: int, count: int) -> Finding:
     text = (
-        f"{count:,} records between {first:,} and {last:,} are there twice with different content"
+        f"{counted(count, 'record')} between {first:,} and {last:,} "
+        f"{agreeing(count, 'is', 'are')} there twice with different content"
     )
     return evidence(EvidenceKind.CONFLICTING_RECORDS, server, text, first=first, last=last)

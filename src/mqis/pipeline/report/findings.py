@@ -14,7 +14,7 @@ from mqis.findings import Finding, Gravity
 from mqis.pipeline.evidence.findings import FORGED
 from mqis.pipeline.report.content import ReportContent, Rows
 from mqis.pipeline.report.wording import ADVICE, CAUSES, DOUBTFUL
-from mqis.texts import agreeing, counted, duration
+from mqis.texts import MOST_NAMES, agreeing, counted, duration, joined
 
 _SENTENCES = 3
 #: A lag that people notice.
@@ -36,7 +36,7 @@ def findings(content: ReportContent) -> list[Finding]:
 
 def _forgery(content: ReportContent) -> Found:
     if rows := [row for row in content.tables.get("evidence", ()) if row["kind"] in FORGED]:
-        names = _names(row["server"] for row in rows)
+        names = joined(sorted({row["server"] for row in rows}), MOST_NAMES)
         yield Finding(
             "evidence",
             Gravity.ERROR,
@@ -145,7 +145,7 @@ def _gaps(content: ReportContent) -> Found:
 
 def _margins(content: ReportContent) -> Found:
     if rows := [row for row in content.tables.get("margins", ()) if row["margin"] < 0]:
-        names = _names(row["psc"] for row in rows)
+        names = joined(sorted({row["psc"] for row in rows}), MOST_NAMES)
         text = "missed changes that the authority has purged, and has to copy everything again."
         action = f"see that {names} can reach {rows[0]['authority']}"
         yield Finding("margins", Gravity.WARNING, f"{names} {text}", action)
@@ -199,7 +199,7 @@ def _input(content: ReportContent) -> Found:
         yield Finding(
             "evidence",
             Gravity.WARNING,
-            f"The report does not see everything: {' and '.join(parts)}.",
+            f"The report does not see everything: {joined(parts)}.",
             "fetch what the tables of evidence and read errors name, and repeat the report",
         )
 
@@ -220,10 +220,3 @@ _RULES: tuple[Callable[[ReportContent], Found], ...] = (
 
 def _most(values: Iterator[_Value]) -> _Value:
     return Counter(values).most_common(1)[0][0]
-
-
-def _names(values: Iterator[str]) -> str:
-    """Names in words: ``a``, ``a and b``, ``a, b and 3 others``."""
-    names = sorted(set(values))
-    shown = names if len(names) <= 3 else [*names[:2], f"{len(names) - 2:,} others"]
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

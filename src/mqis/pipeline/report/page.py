@@ -206,7 +206,7 @@ def _by_site(content: ReportContent) -> Blocks:
     ranked = queues.most_common(_RANKED)
     bars = [(_site(site, counts.get((site, "machine"), 0)), float(n)) for site, n in ranked]
     left = len(queues) - len(ranked)
-    note = [Remark(f"The {_RANKED} largest of {len(queues):,} sites.")] if left else []
+    note = [Remark(f"The {_RANKED} largest of {counted(len(queues), 'site')}.")] if left else []
     return [*_charted(BarChart.of(bars, "queues")), *note]
 
 

@@ -41,7 +41,7 @@ from mqis.pipeline.sources.inventory import (
 from mqis.pipeline.sources.records import FIELDS, SegmentFault, SegmentRows
 from mqis.pipeline.sources.segments import NO_GUID, Scan, scans
 from mqis.pipeline.sources.stream import JournalStreamReader
-from mqis.texts import parse_moment
+from mqis.texts import joined, parse_moment
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind
@@ -134,7 +134,7 @@ def kind_of_rows(options: Mapping[str, str]) -> str:
     """The option ``rows``: ``records`` or ``changes``."""
     rows = options.get("rows", "records")
     if rows not in ROWS:
-        raise MqisError(f"mqis.journal has no rows {rows!r}; it has {' and '.join(ROWS)}")
+        raise MqisError(f"mqis.journal has no rows {rows!r}; it has {joined([*ROWS])}")
     if rows == CHANGES and "partition" in options:
         raise MqisError(
             "mqis.journal takes the option 'partition' for records only, because a message has "

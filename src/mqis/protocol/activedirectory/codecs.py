@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from mqis.protocol.directory.types.enterprise import NEW_DIRECTORY, OLD_DIRECTORY
 from mqis.protocol.directory.types.ldap import AttributeSyntax
 from mqis.protocol.directory.types.machine import OPERATING_SYSTEMS
+from mqis.texts import counted
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName, ExtendedName
@@ -58,7 +59,7 @@ class AttributeCodec:
 
 def _single(values: Octets) -> bytes:
     if len(values) != 1:
-        raise ValueError(f"has {len(values)} values, not one")
+        raise ValueError(f"has {counted(len(values), 'value')}, not one")
     return values[0]
 
 

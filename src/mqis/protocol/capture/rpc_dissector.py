@@ -17,6 +17,7 @@ from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.row import Meaning, PacketPosition
 from mqis.protocol.capture.rpc_calls import BY_SYNTAX, MISSING, Stub, UnansweredCall, read
 from mqis.protocol.rpc.faults import status_name
+from mqis.texts import counted
 from mqis.wire.errors import WireError
 from mqis.wire.ndr import Syntax
 from mqis.wire.rpc.interfaces import NDR20, NDR64, SyntaxId, feature_bits
@@ -119,7 +120,7 @@ class RpcDissector(Dissector):
 
     def _accepted(self, proposed: tuple[ContextElement, ...], ack: BindAck) -> str:
         if not proposed:
-            return f"{len(ack.results)} contexts, whose proposal was not captured"
+            return f"{counted(len(ack.results), 'context')}, whose proposal was not captured"
         parts = []
         for element, result in zip(proposed, ack.results, strict=False):
             name = interface_name(element.abstract)

@@ -33,6 +33,7 @@ from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ports import View
 from mqis.protocol.security.information import SecurityInformation, extract
+from mqis.texts import counted
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.catalogue import PROPERTIES, Property
@@ -315,7 +316,9 @@ def servers_of_site(view: View, guard: Guard, index: int) -> Generator[int, None
             sites.append(site)
         yield 0
     if index >= len(sites):
-        raise DirectoryError(HResult.MQDS_E_NO_MORE_DATA, f"there are {len(sites)} sites")
+        raise DirectoryError(
+            HResult.MQDS_E_NO_MORE_DATA, f"index {index} of {counted(len(sites), 'site')}"
+        )
     sites.sort(key=lambda site: name_key(site.path or ""))
     names = yield from _walk_controllers(view, sites[index])
     return str(_servers(sites[index], names))

@@ -32,6 +32,7 @@ from mqis.protocol.directory.user_certificates import with_digests
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.security.information import SecurityInformation, merge
 from mqis.protocol.security.masks import generic_mapping, map_descriptor
+from mqis.texts import counted
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -60,7 +61,8 @@ def as_properties(ids: Sequence[int], values: Sequence[PropVariant]) -> dict[int
     """The two arrays of a call as one; an identifier that stands twice is refused."""
     if len(ids) != len(values):
         raise DirectoryError(
-            HResult.MQ_ERROR_INVALID_PARAMETER, f"{len(ids)} properties have {len(values)} values"
+            HResult.MQ_ERROR_INVALID_PARAMETER,
+            f"{counted(len(ids), 'property', 'properties')} with {counted(len(values), 'value')}",
         )
     properties = dict(zip(ids, values, strict=True))
     if len(properties) != len(ids):

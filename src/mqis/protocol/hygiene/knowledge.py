@@ -22,7 +22,7 @@ from mqis.protocol.directory.ownership import SITE_TYPES
 from mqis.protocol.hygiene.checks import Check
 from mqis.protocol.hygiene.claims import REFERENCES
 from mqis.protocol.replication.replicated import is_own
-from mqis.texts import agreeing, some
+from mqis.texts import agreeing, counted, some
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
@@ -136,11 +136,12 @@ class Knowledge:
     def _replicas(self) -> Iterator[Limit]:
         others = [p for p in self.partitions if not p.own and p.id != ENTERPRISE_PARTITION]
         if others:
+            copied = agreeing(len(others), "is a copy", "are copies")
             yield Limit(
                 "",
-                f"{len(others)} of {len(self.partitions)} partitions are copies of a replica: "
-                "changes that have not arrived, queues that only their own site knows, and all "
-                "sites of a machine but the first are not in them",
+                f"{len(others)} of {counted(len(self.partitions), 'partition')} {copied} of a "
+                "replica: changes that have not arrived, queues that only their own site knows, "
+                "and all sites of a machine but the first are not in them",
                 "check the copies of all authorities together: mqis check FILE FILE ...",
             )
 

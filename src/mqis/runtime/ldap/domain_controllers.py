@@ -20,6 +20,7 @@ from mqis.runtime.ldap.ldap_connection import LdapConnection
 from mqis.runtime.ldap.ldap_logon import bind
 from mqis.runtime.ldap.settings import LdapSettings, explain
 from mqis.runtime.peers import reason_of
+from mqis.texts import duration
 from mqis.wire.errors import MqisError
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.requests import START_TLS, ExtendedRequest
@@ -137,7 +138,7 @@ async def open_connection(url: LdapUrl, settings: LdapSettings) -> LdapConnectio
             connection.abort()
         if isinstance(error, TimeoutError):
             limit = settings.connect_timeout_s
-            raise LdapConnectionLost(f"{url}: no connection within {limit:g} s") from None
+            raise LdapConnectionLost(f"{url}: no connection within {duration(limit)}") from None
         raise
     return connection
 

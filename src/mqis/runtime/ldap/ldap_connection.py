@@ -11,6 +11,7 @@ from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapViolation
 from mqis.protocol.ldap.ldap_client import LdapClient, SecurityLayer
 from mqis.runtime.peers import reason_of
+from mqis.texts import duration
 from mqis.wire.errors import WireError
 from mqis.wire.ldap.controls import LdapControl
 from mqis.wire.ldap.messages import MAXIMUM_MESSAGE, LdapMessage
@@ -214,7 +215,8 @@ class LdapConnection(asyncio.Protocol):
             async with asyncio.timeout(timeout_s):
                 yield self._waiting[number]
         except TimeoutError:
-            raise LdapConnectionLost(f"{self.where}: no answer within {timeout_s:g} s") from None
+            waited = duration(timeout_s or 0.0)
+            raise LdapConnectionLost(f"{self.where}: no answer within {waited}") from None
         finally:
             self._adjust_reading()
 

@@ -22,6 +22,7 @@ from mqis.protocol.rpc.server_endpoint import RpcLimits
 from mqis.runtime.oletx.resolver import Resolver
 from mqis.runtime.rpc.rpc_client import Credentials, RpcClient, RpcTimeoutError
 from mqis.runtime.rpc.typed import invoke
+from mqis.texts import duration
 from mqis.wire.cmpo.codes import CmResult
 from mqis.wire.cmpo.ixnremote import IXN_REMOTE, SYNTAX
 from mqis.wire.errors import WireError
@@ -203,7 +204,7 @@ class PendingCall(Generic[R]):
 
     def _timed_out(self, limit_s: float) -> None:
         self._client.give_up(self._call_id)
-        self._end(RpcTimeoutError(f"no answer to {self._operation.name} in {limit_s:g} s"))
+        self._end(RpcTimeoutError(f"no answer to {self._operation.name} in {duration(limit_s)}"))
 
     def done(self) -> bool:
         return self._ended is None

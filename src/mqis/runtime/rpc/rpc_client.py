@@ -23,6 +23,7 @@ from mqis.protocol.rpc.client_side import (
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.negotiation import MAX_FRAG
 from mqis.runtime.peers import reason_of
+from mqis.texts import duration
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr.stream import NdrError
@@ -129,7 +130,7 @@ class RpcClient(asyncio.Protocol):
                     client.abort()
                     raise
         except TimeoutError:
-            late = RpcTimeoutError(f"no answer from {host}:{port} in {timeout_s:g} s")
+            late = RpcTimeoutError(f"no answer from {host}:{port} in {duration(timeout_s)}")
             late.names_peer = True
             raise late from None
         except OSError as error:
@@ -213,7 +214,8 @@ class RpcClient(asyncio.Protocol):
                     answered = await future
         except TimeoutError:
             self.give_up(call_id)
-            raise RpcTimeoutError(f"no answer to call {opnum} in {timeout_s:g} s") from None
+            waited = duration(timeout_s or 0.0)
+            raise RpcTimeoutError(f"no answer to call {opnum} in {waited}") from None
         except asyncio.CancelledError:
             self.give_up(call_id)
             raise

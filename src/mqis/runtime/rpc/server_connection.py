@@ -28,6 +28,7 @@ from mqis.protocol.rpc.server_side import (
 )
 from mqis.runtime.histogram import TIMED_EVERY, OperationStatistics, Served
 from mqis.runtime.rpc.incoming import IncomingCall
+from mqis.texts import duration
 from mqis.wire.errors import WireError
 from mqis.wire.ndr.stream import NdrError
 
@@ -376,7 +377,7 @@ class ServerProtocol(asyncio.Protocol):
         except TimeoutError:  # its answer, should it still come, ends the connection
             self._answers.pop(call, None)
             self._update_state()
-            raise RpcConnectionError(f"no answer to a callback in {limit_s:g} s") from None
+            raise RpcConnectionError(f"no answer to a callback in {duration(limit_s)}") from None
 
     def _settle(self, call: Call, answer: tuple[bytes, bool] | RpcFault) -> None:
         future = self._answers.pop(call, None)

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from mqis.protocol.replication.convergence import Contents
 from mqis.protocol.replication.settings import DEFAULTS
-from mqis.texts import agreeing, counted, duration
+from mqis.texts import agreeing, counted, duration, joined
 
 #: The decimal digits of a number that are shown.
 _DIGITS = 9
@@ -99,8 +99,8 @@ class Distance:
             parts.append(counted(self.changes, "change"))
         if self.jumps:
             word = agreeing(self.jumps, "a jump", f"{self.jumps} jumps")
-            parts.append(f"{word} of {self.skipped:,} numbers")
-        return " and ".join(parts)
+            parts.append(f"{word} of {counted(self.skipped, 'number')}")
+        return joined(parts)
 
 
 @dataclass(frozen=True, slots=True)

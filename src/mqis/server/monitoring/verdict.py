@@ -16,7 +16,7 @@ from mqis.config.nodes import DEFAULT_RUN
 from mqis.findings import Finding, Gravity, Subject, worst
 from mqis.protocol.replication.convergence import Contents
 from mqis.server.monitoring.replicas import Distance, ReplicaStatus, waiting_text
-from mqis.texts import agreeing, some
+from mqis.texts import agreeing, counted, some
 
 #: Names or findings that a sentence has; the others are counted.
 _EXAMPLES = 3
@@ -81,7 +81,7 @@ class HealthVerdict:
             return "; ".join(finding.what for finding in self.findings) or self.good
         affected = {name for finding in self.findings for name in finding.names}
         fine = self.servers - len(affected)
-        parts = [f"{fine:,} of {self.servers:,} servers are fine"] if fine > 0 else []
+        parts = [f"{fine:,} of {counted(self.servers, 'server')} are fine"] if fine > 0 else []
         kinds = dict.fromkeys(finding.check for finding in self.findings)
         parts += (_counted([f for f in self.findings if f.check == kind]) for kind in kinds)
         return "; ".join(parts)
@@ -103,7 +103,7 @@ def _counted(findings: Sequence[Finding]) -> str:
         return findings[0].what
     names = list(dict.fromkeys(name for finding in findings for name in finding.names))
     words = _SEVERAL[FindingKind(findings[0].check)]
-    return f"{len(names):,} servers {words}: {some(names)}"
+    return f"{counted(len(names), 'server')} {words}: {some(names)}"
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def _good(servers: Sequence[JudgedServer]) -> str:
 def _speaking_for_itself(server: JudgedServer) -> str:
     """The sentence for one server of several: it knows of the others, and does not judge them."""
     many = server.neighbours
-    others = agreeing(many, "the server", f"the {many:,} servers")
+    others = agreeing(many, "the server", f"the {counted(many, 'server')}")
     return (
         f"{server.name} speaks for itself: no fault is known here; 'mqis status' compares it with "
         f"{others} that it replicates with"

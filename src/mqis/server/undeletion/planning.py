@@ -21,6 +21,7 @@ from mqis.protocol.undeletion.messages import (
     UndeleteRequest,
 )
 from mqis.server.undeletion.deleted_history import JournalHistory
+from mqis.texts import counted
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
@@ -44,7 +45,7 @@ def plan_undelete(
         if len(wanted) > MOST_PLANNED:
             raise DirectoryError(
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                f"{len(wanted)} deleted objects are more than one plan may have "
+                f"{counted(len(wanted), 'deleted object')} are more than one plan may have "
                 f"({MOST_PLANNED}); choose fewer with --at, --deleted-by or --under",
             )
         return _Planning(wanted, me, view).planned()

@@ -19,7 +19,7 @@ from mqis.protocol.errors import StorageError
 from mqis.storage.journal.checking import JournalCheck, check_journal
 from mqis.storage.journal.journal_files import explained, segments
 from mqis.storage.journal.journal_reader import Segment
-from mqis.texts import counted
+from mqis.texts import counted, joined, size
 from mqis.wire.mqds.keys import RsaPublicKey
 
 _FILE = re.compile(r"segment-\d{10}\.mqj|snapshot-\d{20}\.jsonl")
@@ -44,16 +44,16 @@ class ArchivedJournal:
 
     @property
     def total_bytes(self) -> int:
-        return sum(size for _, size in self.files)
+        return sum(number for _, number in self.files)
 
 
 def archived_journals(place: Place) -> list[ArchivedJournal]:
     """The journals in an archive, by name; the place may also be one of them."""
     found: dict[Place, list[tuple[Place, int]]] = {}
-    for file, size in listed(place, recursive=True):
+    for file, number in listed(place, recursive=True):
         depth = str(file.parent) in (str(place), str(place / file.parent.name))
         if depth and _FILE.fullmatch(file.name):
-            found.setdefault(file.parent, []).append((file, size))
+            found.setdefault(file.parent, []).append((file, number))
     made = [ArchivedJournal(parent, tuple(files)) for parent, files in found.items()]
     return sorted(made, key=lambda journal: journal.name)
 
@@ -81,29 +81,29 @@ def fetch_journal(journal: ArchivedJournal, directory: Path) -> None:
     The caller still has to check the records and the chain.
     """
     _refuse_too_large(journal, directory)
-    for file, size in journal.files:
-        _fetch(file, size, directory / file.name)
+    for file, number in journal.files:
+        _fetch(file, number, directory / file.name)
     _refuse_strangers(journal, directory)
 
 
 def _refuse_too_large(journal: ArchivedJournal, directory: Path) -> None:
-    for file, size in journal.files:
+    for file, number in journal.files:
         limit = MAX_SEGMENT if file.name.startswith("segment-") else MAX_SNAPSHOT
-        if size > limit:
+        if number > limit:
             raise StorageError(
-                f"{file}: has {size:,} bytes, but may have {limit:,} at most; this is no file of a "
-                "journal: remove it from the archive"
+                f"{file}: has {size(number)}, but may have {size(limit)} at most; this is no file "
+                "of a journal: remove it from the archive"
             )
     free = shutil.disk_usage(directory).free
     if journal.total_bytes + _SPARE_BYTES > free:
         raise StorageError(
-            f"{journal.place}: has {journal.total_bytes:,} bytes, but {directory} has room for "
-            f"{max(0, free - _SPARE_BYTES):,}; free some, or choose another disk"
+            f"{journal.place}: has {size(journal.total_bytes)}, but {directory} has room for "
+            f"{size(max(0, free - _SPARE_BYTES))}; free some, or choose another disk"
         )
 
 
-def _fetch(file: Place, size: int, target: Path) -> None:
-    left = size
+def _fetch(file: Place, number: int, target: Path) -> None:
+    left = number
     with open_at(file) as source, explained(target), target.open("xb") as out:
         while left and (data := source.read(min(left, _BLOCK))):
             out.write(data)
@@ -132,7 +132,7 @@ def _refuse_strangers(journal: ArchivedJournal, directory: Path) -> None:
         writers.add(str(header.server_id))
     if len(writers) > 1 or (_is_guid(owner) and writers and owner not in writers):
         raise StorageError(
-            f"{journal.place}: has segments of {' and '.join(sorted(writers))}; the archive was "
+            f"{journal.place}: has segments of {joined(sorted(writers))}; the archive was "
             "changed: restore it from a copy"
         )
 

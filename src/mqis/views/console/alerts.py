@@ -22,7 +22,7 @@ from mqis.files import write_whole
 from mqis.findings import Gravity
 from mqis.server.monitoring.alerting import AlertRule, alert_rules
 from mqis.server.monitoring.verdict import FindingKind
-from mqis.texts import duration, size, some
+from mqis.texts import MOST_NAMES, agreeing, counted, duration, joined, size, some
 
 #: The file in the run directory that keeps alerts while the console does not run.
 FILE = "console-alerts.json"
@@ -199,7 +199,7 @@ def _verdict(gravity: Gravity, without: frozenset[str]) -> Watch:
             if finding.gravity is gravity and finding.check not in without:
                 for name in finding.names:
                     found.setdefault(name, []).append(finding.what)
-        return [(name, "; ".join(texts[:3])) for name, texts in found.items()]
+        return [(name, some(texts, separator="; ")) for name, texts in found.items()]
 
     return watch
 
@@ -228,7 +228,8 @@ def _authorities(status: EnterpriseStatus) -> dict[str, list[str]]:
 def _two_authorities(status: EnterpriseStatus) -> Iterable[Fault]:
     for name, owners in _authorities(status).items():
         if len(owners) > 1:
-            yield owners[-1], f"{name}: {', '.join(owners[:3])} say that they are its authority"
+            several = joined(owners, MOST_NAMES)
+            yield owners[-1], f"{name}: {several} say that they are its authority"
 
 
 def _no_authority(status: EnterpriseStatus) -> Iterable[Fault]:
@@ -251,7 +252,8 @@ def _missing(status: EnterpriseStatus) -> Iterable[Fault]:
     for server in status.servers:
         lacking = sum(replica.missing for replica in server.replicas)
         if lacking:
-            yield server.name, f"{lacking:,} changes are known and missing"
+            are = agreeing(lacking, "is", "are")
+            yield server.name, f"{counted(lacking, 'change')} {are} known and missing"
 
 
 def _archive(status: EnterpriseStatus) -> Iterable[Fault]:

@@ -12,7 +12,7 @@ from typing import Any
 from mqis.protocol.directory.object_sources import as_guid
 from mqis.storage.journal.journal_files import segments
 from mqis.storage.journal.journal_reader import Segment, first_lsn
-from mqis.texts import iso_moment
+from mqis.texts import and_more, iso_moment
 from mqis.views.console.journal_sight import Judge, Sight, WholeRecords, as_seen, see_everything
 from mqis.views.console.messages import SegmentMessages, title
 from mqis.views.console.places import PlacesError
@@ -30,6 +30,7 @@ MOST_SEGMENTS = 4
 #: The most values of a decoded body on a page, and characters of each.
 MOST_VALUES = 1_000
 MOST_TEXT = 2_000
+_MOST_DAMAGE = 20
 STATES = tuple(state.name.lower() for state in RecordState)
 KINDS = tuple(kind.name.lower() for kind in RecordKind)
 
@@ -135,8 +136,12 @@ def journal_page(
             older = search.stopped_at
             break
     first = first_lsn(paths[0]) if paths else None
-    damage = tuple(search.damage[:20])
-    return JournalPage(server, tuple(search.found), older, first, last, damage, search.hidden)
+    damage = search.damage[:_MOST_DAMAGE]
+    if len(search.damage) > len(damage):
+        more = and_more(len(search.damage) - len(damage))
+        damage.append(f"{more}; 'mqis journal check' lists all")
+    found = tuple(search.found)
+    return JournalPage(server, found, older, first, last, tuple(damage), search.hidden)
 
 
 def search_journal(

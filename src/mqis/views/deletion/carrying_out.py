@@ -8,6 +8,7 @@ from typing import Protocol
 
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import DirectoryError
+from mqis.texts import counted
 from mqis.views.deletion.plan import DeletePlan, Dependent
 from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
@@ -83,6 +84,7 @@ def _delete(server: Deleting, one: Dependent, target: Dependent) -> None:
 
 def _interrupted(plan: DeletePlan, done: list[Dependent], at: Dependent, error: MqisError) -> str:
     return (
-        f"{at.type.label} {at.name}: {error}; {len(done)} of {len(plan.first) + 1} objects are "
-        "deleted already: repeat the command, or bring them back with 'mqis undelete'"
+        f"{at.type.label} {at.name}: {error}; {len(done)} of "
+        f"{counted(len(plan.first) + 1, 'object')} are deleted already: repeat the command, or "
+        "bring them back with 'mqis undelete'"
     )

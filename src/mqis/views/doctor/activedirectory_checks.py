@@ -12,6 +12,7 @@ from mqis.protocol.errors import DirectoryError
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.server.directory_server import find_place
 from mqis.server.pass_through import open_directory
+from mqis.texts import counted
 from mqis.wire.mqds.objecttype import ObjectType
 
 _DIRECTORY = Area("active directory")
@@ -45,6 +46,6 @@ def _connection(config: Config, store: ActiveDirectoryStore) -> Iterator[Finding
         yield _DIRECTORY.error(str(error), "set server.name or server.site")
         return
     yield _DIRECTORY.ok(
-        f"the account reads {machines:,} machines and {queues:,} queues; this server is in "
-        f"{place.site.path}"
+        f"the account reads {counted(machines, 'machine')} and {counted(queues, 'queue')}; "
+        f"this server is in {place.site.path}"
     )

@@ -15,6 +15,7 @@ from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.accounts import AccountsFile
+from mqis.texts import counted
 from mqis.views.doctor.patient import Patient
 from mqis.wire.errors import MqisError
 from mqis.wire.security.sid import EVERYONE
@@ -46,7 +47,7 @@ def _accounts(config: Config) -> Iterator[Finding]:
     if any(
         account.sid in administrators or account.groups & administrators for account in accounts
     ):
-        yield _ANY.ok(f"{path}: {len(accounts)} accounts, not readable by other users")
+        yield _ANY.ok(f"{path}: {counted(len(accounts), 'account')}, not readable by other users")
     else:
         todo = "'mqis account add NAME --group S-1-5-32-544', or security.administrators"
         yield _ANY.warning(f"{path}: none of its accounts is an administrator", todo)

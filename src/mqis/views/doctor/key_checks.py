@@ -12,6 +12,7 @@ from mqis.protocol.replication.server_identity import Server
 from mqis.runtime.node.members import Members
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.identity import seeds_of
+from mqis.texts import counted
 from mqis.views.doctor.patient import KnownNeighbour, Patient
 from mqis.wire.errors import MqisError
 
@@ -38,7 +39,7 @@ def check(
     elif without:
         yield _KEYS.note(f"the directory has no key of {names}", "they can only send unsigned")
     elif others:
-        yield _KEYS.ok(f"the directory has the keys of {len(others)} other servers")
+        yield _KEYS.ok(f"the directory has the keys of {counted(len(others), 'other server')}")
 
 
 def _own(patient: Patient, members: Members, me: Server) -> Iterator[Finding]:

@@ -52,7 +52,7 @@ def _content(store: Store) -> Iterator[Finding]:
     faults = store.check()
     if faults:
         todo = "stop the server and restore a backup: mqis restore"
-        yield _STORE.error(f"damaged: {faults[0]} ({len(faults)} faults)", todo)
+        yield _STORE.error(f"damaged: {faults[0]} ({counted(len(faults), 'fault')})", todo)
         return
     yield _STORE.ok(f"intact, schema version {VERSION}")
     with store.read() as view:
@@ -142,4 +142,4 @@ def _journal(patient: Patient, directory: Path) -> Iterator[Finding]:
             waiting = len(view.outbox(0, _WAITING))
         if waiting >= _WAITING:
             todo = "see the server's log for the reason why it does not write its journal"
-            yield _JOURNAL.error(f"{waiting:,} records or more wait in the store", todo)
+            yield _JOURNAL.error(f"{counted(waiting, 'record')} or more wait in the store", todo)

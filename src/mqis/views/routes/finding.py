@@ -9,6 +9,7 @@ from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObjec
 from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.model import PROPERTIES
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot
+from mqis.texts import counted
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
@@ -84,7 +85,7 @@ def find_links(snapshot: Snapshot, text: str) -> list[Guid]:
     if not found:
         known = {names.link(link) for link in snapshot.links}
         near = ", ".join(get_close_matches(text, sorted(known), n=_NEAREST))
-        several = f"none of the {len(known)} is like it: 'mqis lookup link' lists them"
+        several = f"none of {counted(len(known), 'link')} is like it: 'mqis lookup link' lists them"
         nearest = f"the nearest are {near}" if near else several if known else "there is none"
         raise RouteError(f"--without {text}: there is no such link; {nearest}")
     return found

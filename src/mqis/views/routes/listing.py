@@ -14,6 +14,7 @@ from mqis.protocol.routing.bulk.some_destinations import gate_columns
 from mqis.protocol.routing.explain import ObjectNames
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.protocol.routing.stuck import StuckMachines, StuckSites
+from mqis.texts import some
 from mqis.wire.guid import Guid
 
 _BLOCK = 128
@@ -94,7 +95,7 @@ class StuckText:
             said = "the way is too long: the hop count of a message is exhausted"
         else:
             said = self._names.sentence(breakage)
-        causes = "; ".join(self._names.sentence(cause) for cause in breakage.causes[:5])
+        causes = some([*map(self._names.sentence, breakage.causes)], 5, "; ")
         return f"{said}: {causes}" if causes else said
 
     def advice(self, breakage: Breakage) -> str:

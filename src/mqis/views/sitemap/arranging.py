@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
+from mqis.texts import counted
 from mqis.views.sitemap.captions import LINE, CaptionBox, size_of, zooms_of
 from mqis.views.sitemap.layout import PlacedRegion, PlacedSites, place_sites
 from mqis.views.sitemap.model import Point
@@ -81,7 +82,7 @@ def _region_rooms(
     captions: Sequence[Caption], regions: Sequence[PlacedRegion]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The zooms of the names of regions, which stand in the middle of their discs."""
-    lines = [(captions[each.centre][0], f"{len(each.members)} sites") for each in regions]
+    lines = [(captions[each.centre][0], counted(len(each.members), "site")) for each in regions]
     places = [each.middle for each in regions]
     weights = [float(len(each.members)) for each in regions]
     names, wholes = zooms_of(

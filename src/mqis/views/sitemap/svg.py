@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mqis.pages import rendered
+from mqis.texts import agreeing, counted
 from mqis.views.sitemap.build import plain
 from mqis.views.sitemap.captions import LINE, CaptionRoom, Rectangle, width_of_text
 from mqis.views.sitemap.model import (
@@ -67,9 +68,12 @@ def notes_of(found: SiteMap) -> list[str]:
         notes.append(found.undrawn)
     off = sum(link.off for link in found.links)
     if off:
-        notes.append(f"{off} links are switched off (dashed)")
+        notes.append(f"{counted(off, 'link')} {agreeing(off, 'is', 'are')} switched off (dashed)")
     if found.unusable:
-        notes.append(f"{len(found.unusable)} links cannot be used and are not drawn")
+        notes.append(
+            f"{counted(len(found.unusable), 'link')} cannot be used and "
+            f"{agreeing(len(found.unusable), 'is', 'are')} not drawn"
+        )
     return notes
 
 
@@ -95,7 +99,7 @@ def _link(link: LinkOnMap, places: dict[str, SiteOnMap]) -> _DrawnLink:
         start, end = end, start
     kinds = ["link", *(["on"] if link.route else []), *(["off"] if link.off else [])]
     middle = f"Q{over[0]:.1f} {over[1]:.1f} " if link.bend else "L"
-    load = "" if link.load is None else f", {link.load:,.0f} messages"
+    load = "" if link.load is None else f", {counted(round(link.load), 'message')}"
     return _DrawnLink(
         " ".join(kinds),
         link.width + (2 if link.route else 0),

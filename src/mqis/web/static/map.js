@@ -594,13 +594,17 @@
     info.hidden = false;
   }
 
+  function counted(number, noun) {
+    return number.toLocaleString() + " " + noun + (number === 1 ? "" : "s");
+  }
+
   function hover(element) {
     canvas.classList.add("over");
     if (element.hasClass("link")) tellLink(element.data("link"));
   }
 
   function tellLink(link) {
-    const load = link.load === null ? "" : ", " + Math.round(link.load).toLocaleString() + " messages";
+    const load = link.load === null ? "" : ", " + counted(Math.round(link.load), "message");
     tell(link.name, "cost " + link.cost.toLocaleString() + load +
       (state.off.includes(link.id) ? "; click to switch it on" : "; click to switch it off"));
   }
@@ -608,15 +612,15 @@
   function tellBetween(link) {
     const [first, second] = [link.source, link.target].map((each) =>
       cy.getElementById(each).data("region").caption);
-    const load = link.load === null ? "" : ", " + Math.round(link.load).toLocaleString() + " messages";
-    tell(first + " - " + second, link.links + (link.links === 1 ? " link" : " links") +
+    const load = link.load === null ? "" : ", " + counted(Math.round(link.load), "message");
+    tell(first + " - " + second, counted(link.links, "link") +
       " between these regions" + load + "; zoom in to switch one off");
   }
 
   function tellSite(node) {
     const site = node.data("site");
     const states = { good: "servers in order", late: "servers need a look", bad: "servers need help" };
-    const text = [...site.lines, ...(site.state ? [states[site.state]] : []), site.links + (site.links === 1 ? " link" : " links")].join(", ");
+    const text = [...site.lines, ...(site.state ? [states[site.state]] : []), counted(site.links, "link")].join(", ");
     tell(site.name, text, end("Route from here", "from", site), end("Route to here", "to", site));
   }
 
@@ -668,7 +672,7 @@
     });
     if (found.length) view();
     settleAnew();
-    if (wanted) tell(found.length.toLocaleString() + (found.length === 1 ? " site" : " sites"),
+    if (wanted) tell(counted(found.length, "site"),
       "found; Enter lists them with their links below");
   }
 

@@ -10,6 +10,7 @@ from mqis.protocol.activedirectory.estate.facts import AccountFact, MachineFact,
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, Unseen, finding
 from mqis.protocol.activedirectory.estate.index import EstateIndex
 from mqis.protocol.activedirectory.estate.sight import domain_of, name_of, parent_of
+from mqis.texts import counted
 from mqis.wire.ldap.changes import AttributeChange, DeleteEntry, ModifyEntry, ModifyKind
 from mqis.wire.ldap.names import DistinguishedName
 
@@ -113,7 +114,7 @@ def machines_without_computer(index: EstateIndex) -> Iterator[Finding | Unseen]:
             yield finding(
                 EstateCheck.NO_COMPUTER,
                 machine.where,
-                f"with {len(queues)} queues",
+                f"with {counted(len(queues), 'queue')}",
                 "delete it and its queues",
                 (*(DeleteEntry(queue.where) for queue in queues), DeleteEntry(machine.where)),
             )

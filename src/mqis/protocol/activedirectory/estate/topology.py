@@ -16,6 +16,7 @@ from mqis.protocol.activedirectory.estate.identities import SHOWING
 from mqis.protocol.activedirectory.estate.index import EstateIndex
 from mqis.protocol.activedirectory.estate.questions import DELETED
 from mqis.protocol.activedirectory.estate.sight import SeenKind, name_of, parent_of
+from mqis.texts import counted, joined
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import (
     AttributeChange,
@@ -50,7 +51,7 @@ def links_without_gates(index: EstateIndex) -> Iterator[Finding | Unseen]:
             yield finding(
                 EstateCheck.LINK_WITHOUT_GATES,
                 link.where,
-                " and ".join(link.sites),
+                joined(link.sites),
                 "name a routing server of each site as a gate",
                 _modified(link.where, AttributeChange(ModifyKind.ADD, _GATES, gates))
                 if gates
@@ -169,7 +170,8 @@ def _without_router(site: SiteFact, machines: list[MachineFact]) -> Finding:
     return finding(
         EstateCheck.SITE_WITHOUT_ROUTER,
         site.where,
-        f"{len(machines)} queue managers, such as {min(machine.where for machine in machines)}",
+        f"{counted(len(machines), 'queue manager')}, such as "
+        f"{min(machine.where for machine in machines)}",
         "install the routing service on a server of the site: Install-WindowsFeature MSMQ-Routing",
     )
 
