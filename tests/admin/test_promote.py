@@ -15,10 +15,11 @@ from mqis.admin.promote.promotion_plan import rewrite
 from mqis.admin.promote.rebuilding import RebuildRequest, plan_rebuild
 from mqis.admin.promote.takeover import Takeover, plan_takeover
 from mqis.client.remote import Remote
+from mqis.config.errors import ConfigError
 from mqis.config.file import default_toml, load, override, parse, read
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.sections import ConfiguredRole
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.stores import open_store
 from mqis.enterprise.replacing import Replacing
 from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import PurgeState

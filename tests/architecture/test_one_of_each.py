@@ -134,6 +134,20 @@ def test_pauses_are_doubled_in_one_place() -> None:
     assert found - sizes == {"protocol/clock.py"}
 
 
+def test_whoever_repeats_with_growing_pauses_is_told() -> None:
+    """State machines do it; docs/architecture.md names all others."""
+    text = (PACKAGE.parents[1] / "docs/architecture.md").read_text("utf-8")
+    told = text.partition("## Where do I put a retry?")[2].partition("\n## ")[0]
+    found = {
+        path.relative_to(PACKAGE).with_suffix("").as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if "pause_after(" in path.read_text("utf-8")
+    }
+    outside = {name for name in found if not name.startswith("protocol/")}
+    assert {name for name in outside if f"`{name}`" not in told} == set()
+    assert outside, "the search finds what it is about"
+
+
 #: Matches an element of a page or a picture.
 _ELEMENTS = "a|circle|div|g|h1|h2|html|li|p|path|rect|span|svg|t[dhr]|table|text"
 _MARKUP = re.compile(rf"</?({_ELEMENTS})\b[^<]*>")

@@ -6,8 +6,9 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+from mqis.config.errors import ConfigError
 from mqis.config.file import default_toml, load
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.stores import open_store
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.ownership import enterprise

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mqis import __version__
-from mqis.config.stores import ConfigError
+from mqis.config.errors import ConfigError
 from tests.cli.commands import process, run
 from tests.waiting import DEADLINE_S
 

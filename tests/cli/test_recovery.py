@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mqis.config.errors import NodesError
 from mqis.config.file import load
-from mqis.config.nodes import NodesError
 from mqis.wire.errors import MqisError
 from tests.cli.commands import run
 from tests.server.enterprises import Site

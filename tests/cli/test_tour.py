@@ -12,8 +12,8 @@ import pytest
 
 from mqis.cli.query import rows_as_table
 from mqis.cli.tour import file as tour_file
+from mqis.config.errors import NodesError
 from mqis.config.file import override
-from mqis.config.nodes import NodesError
 from mqis.config.processlocks import ProcessLock
 from mqis.config.sections import Config
 from mqis.config.stores import open_store

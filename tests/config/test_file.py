@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mqis.config.errors import ConfigError
 from mqis.config.file import default_toml, load, override, reread
 from mqis.config.monitoring import MonitoringSection
 from mqis.config.replication import ReplicationSection
@@ -25,7 +26,6 @@ from mqis.config.sections import (
     ServerSection,
     StoreSection,
 )
-from mqis.config.stores import ConfigError
 from mqis.protocol.directory.descriptors import MachinePolicy
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.wire.guid import Guid

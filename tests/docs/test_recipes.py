@@ -279,7 +279,58 @@ assert "Print the answer of a recipe" in mqis("--help")
 """,
 )
 
-RECIPES = (PROPERTY, MESSAGE, DECODER, HEALTH_CHECK, TABLE, COMMAND)
+PAGE = Recipe(
+    "A console page",
+    (
+        Edit(
+            "src/mqis/web/pages/recipe.py",
+            '''"""A page of a recipe."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from mqis.web.page_requests import PageRequest
+
+
+def show(request: PageRequest) -> Response:
+    return request.page("recipe.html", names=["<b>flour</b>", "water"])
+''',
+        ),
+        Edit(
+            "src/mqis/web/serving.py",
+            '        _get("/recipe", reading(recipe.show)),\n',
+            '        _get("/statistics", ',
+        ),
+        Edit("src/mqis/web/serving.py", "    recipe,\n", "    servers,\n"),
+        Edit(
+            "src/mqis/web/templates/recipe.html",
+            '{% extends "base.html" %}\n{% block title %}Recipe{% endblock %}\n'
+            "{% block main %}\n<h1>Recipe</h1>\n"
+            "{% for name in names %}<p>{{ name }}</p>{% endfor %}\n{% endblock %}\n",
+        ),
+        Edit("src/mqis/web/console.py", '    ("/recipe", "Recipe"),\n', '    ("/statistics", '),
+        Edit("docs/console.md", "| Recipe | what goes in |\n", "| Alerts |"),
+    ),
+    """
+from http.cookiejar import CookieJar
+from urllib.parse import urljoin
+from urllib.request import HTTPCookieProcessor, build_opener
+from mqis.storage.sqlite import SqliteStore
+from mqis.views.console.places import Places
+from mqis.web.console_settings import ConsoleSettings
+from mqis.web.serving import running_console
+SqliteStore("directory.db").close()
+with running_console(ConsoleSettings(Places(stores=("directory.db",)), port=0)) as url:
+    visitor = build_opener(HTTPCookieProcessor(CookieJar()))
+    visitor.open(url).close()
+    page = visitor.open(urljoin(url, "/recipe")).read().decode()
+assert "<p>&lt;b&gt;flour&lt;/b&gt;</p><p>water</p>" in page, page
+assert '<a href="/recipe" aria-current="page">Recipe</a>' in page, page
+""",
+)
+
+RECIPES = (PROPERTY, MESSAGE, DECODER, HEALTH_CHECK, TABLE, COMMAND, PAGE)
 
 #: Runs ``use`` with a function that runs a command in this process and returns its output.
 PROGRAM = """
@@ -307,7 +358,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """What recipes edit and use, without what Python and tests leave there."""
     place = tmp_path_factory.mktemp("recipes") / "original"
     for name in ("src", "docs", "tools"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.svg", "*.tsv", "*.egg-info", "web")
+        ignored = shutil.ignore_patterns("__pycache__", "*.png", "*.tsv", "*.egg-info")
         shutil.copytree(ROOT / name, place / name, ignore=ignored)
     yield place
     shutil.rmtree(place)

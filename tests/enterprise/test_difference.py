@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqis.config.stores import ConfigError
+from mqis.config.errors import ConfigError
 from mqis.enterprise.adopting import adopt
 from mqis.enterprise.difference import (
     Action,

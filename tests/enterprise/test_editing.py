@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqis.config.stores import ConfigError
+from mqis.config.errors import ConfigError
 from mqis.enterprise.adopting import PlanText
 
 #: Lists that alternate, comments everywhere, strings and lists that look like something else.

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mqis.config.nodes import NodePlace, Nodes, NodesError, save_nodes
+from mqis.config.errors import NodesError
+from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.stores import open_store
 from mqis.enterprise.gather import gather
 from mqis.lab import demo

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mqis.config.stores import ConfigError
+from mqis.config.errors import ConfigError
 from mqis.enterprise.example import EXAMPLE
 from mqis.enterprise.plan import (
     AccountPlan,

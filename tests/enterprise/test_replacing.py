@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from mqis.admin.promote.takeover import ChangingDirectory
-from mqis.config.nodes import NodePlace, Nodes, NodesError, save_nodes
-from mqis.config.stores import ConfigError
+from mqis.config.errors import ConfigError, NodesError
+from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.enterprise import replacing
 from mqis.enterprise.replacing import Replacing
 

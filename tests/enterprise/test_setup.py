@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from mqis.config.errors import ConfigError
 from mqis.config.file import load
 from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.sections import ConfiguredRole
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.first import found_pec, journal_local_changes
 from mqis.enterprise.placing import SERVERS

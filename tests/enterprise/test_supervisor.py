@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes, save_nodes
+from mqis.config.errors import NodesError
+from mqis.config.nodes import NodePlace, Nodes, load_nodes, save_nodes
 from mqis.config.processlocks import ProcessLock, end, holder, send
 from mqis.enterprise.control import ControlServer, ask
 from mqis.enterprise.recovery import recover

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from mqis.admin.backup.manifest import Content, FileEntry, Manifest
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.errors import ConfigError
+from mqis.config.stores import open_store
 from mqis.pipeline.locations import write_output
 from mqis.server.founding import found
 from mqis.wire.errors import MqisError

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from mqis.config.errors import ConfigError
 from mqis.config.file import load
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.stores import open_store
 from mqis.enterprise.plan import load_plan
 from mqis.enterprise.setup import make_accounts
 from mqis.server.directory_server import DirectoryServer

@@ -10,7 +10,7 @@ from threading import Barrier
 
 import pytest
 
-from mqis.config.stores import ConfigError
+from mqis.config.errors import ConfigError
 from mqis.protocol.authentication import AuthenticationError, AuthType
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account, nt_hash

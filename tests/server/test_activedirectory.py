@@ -11,9 +11,9 @@ import pytest
 
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
+from mqis.config.errors import ConfigError
 from mqis.config.file import override
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError
 from mqis.protocol.discovery.announced import queue_manager_of
 from mqis.protocol.errors import DirectoryError
 from mqis.server.directory_server import DirectoryServer

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mqis.cli.ldap_login import LdapLogonOptions
+from mqis.config.errors import ConfigError
 from mqis.config.file import load
-from mqis.config.stores import ConfigError
 from mqis.runtime.ldap.ldap_logon import BindMethod
 from mqis.server.pass_through import ldap_settings
 from mqis.testing.activedirectory import ScriptedDomain

@@ -10,8 +10,8 @@ from time import monotonic
 
 import pytest
 
+from mqis.config.errors import ConfigError
 from mqis.config.file import load
-from mqis.config.stores import ConfigError
 from mqis.runtime import archive_thread
 from mqis.server.directory_server import DirectoryServer
 from mqis.storage.archive import Archiver, archived_journals

@@ -14,9 +14,10 @@ import pytest
 
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
+from mqis.config.errors import ConfigError
 from mqis.config.file import override
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.stores import open_store
 from mqis.lab import demo
 from mqis.protocol.authentication import AuthLevel, AuthType
 from mqis.protocol.directory.local_events import DirectoryEvents

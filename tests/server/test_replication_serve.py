@@ -12,9 +12,10 @@ import pytest
 
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
+from mqis.config.errors import ConfigError
 from mqis.config.file import override
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.stores import open_store
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.errors import DirectoryError

@@ -33,7 +33,7 @@ def test_a_directory_that_answers(tmp_path: Path) -> None:
     connection, place = findings(tmp_path)
     assert (connection.gravity, place.gravity) == (Gravity.OK, Gravity.OK)
     assert "answers" in connection.what
-    assert place.what.startswith("the account reads 1 machines and 2 queues")
+    assert place.what.startswith("the account reads 1 machine and 2 queues")
     assert place.what.endswith("in Berlin")
 
 

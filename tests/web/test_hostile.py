@@ -16,7 +16,8 @@ from typing import ClassVar
 
 import pytest
 
-from mqis.config.nodes import Nodes, NodesError, save_nodes
+from mqis.config.errors import NodesError
+from mqis.config.nodes import Nodes, save_nodes
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
 from mqis.views.console.places import Places
 from mqis.web.console_settings import ConsoleSettings

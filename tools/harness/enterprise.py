@@ -33,7 +33,8 @@ from rich.table import Table
 from mqis.admin.transfer import export_file
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
-from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes
+from mqis.config.errors import NodesError
+from mqis.config.nodes import NodePlace, Nodes, load_nodes
 from mqis.config.stores import open_store
 from mqis.enterprise.collect import Collector
 from mqis.enterprise.control import ask

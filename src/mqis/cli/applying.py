@@ -11,7 +11,8 @@ from pathlib import Path
 import typer
 
 from mqis.cli.output import cell, confirm, console, print_json, print_note, say, table
-from mqis.config.nodes import NodePlace, Nodes, NodesError, is_run, load_nodes
+from mqis.config.errors import NodesError
+from mqis.config.nodes import NodePlace, Nodes, is_run, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member

@@ -164,7 +164,8 @@ _SERVERS: Final = frozenset({"server", "server_name"})
 
 
 def _servers(partial: str) -> Iterator[Completion]:
-    from mqis.config.nodes import DEFAULT_RUN, RUN, NodesError, load_nodes  # noqa: PLC0415
+    from mqis.config.errors import NodesError  # noqa: PLC0415
+    from mqis.config.nodes import DEFAULT_RUN, RUN, load_nodes  # noqa: PLC0415
 
     try:
         nodes = load_nodes(Path(os.environ.get(RUN, DEFAULT_RUN)))

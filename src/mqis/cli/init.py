@@ -11,9 +11,9 @@ import typer
 from mqis.cli.options import JsonOption, ListenOption
 from mqis.cli.output import print_json, print_note, say
 from mqis.config.claims import claimed_store
+from mqis.config.errors import ConfigError
 from mqis.config.file import DEFAULT_NAME, default_toml, override, relative
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError
 from mqis.files import is_open_to_others, make_private_directory, write_whole
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found

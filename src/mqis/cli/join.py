@@ -15,9 +15,10 @@ from mqis.admin.join import join as make_member
 from mqis.cli.login import LogonOptions, connected
 from mqis.cli.options import ConfigOption, JsonOption, ListenOption, spread
 from mqis.cli.output import print_json, say
+from mqis.config.errors import ConfigError
 from mqis.config.file import DEFAULT_NAME, default_toml, override, read, relative
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.stores import open_store
 from mqis.files import write_whole
 from mqis.protocol.queueing.replication_queue import canonical, queue_path
 from mqis.protocol.queueing.signing import SigningPolicy

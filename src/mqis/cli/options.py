@@ -17,9 +17,10 @@ import typer
 
 from mqis.config import nodes
 from mqis.config.claims import claimed_store
+from mqis.config.errors import ConfigError
 from mqis.config.file import DEFAULT_NAME, load
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError, file_of, holds_password, open_store
+from mqis.config.stores import file_of, holds_password, open_store
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.wire.mqds.objecttype import ObjectType

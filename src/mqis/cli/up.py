@@ -41,10 +41,10 @@ from mqis.cli.output import (
 )
 from mqis.cli.remote import administer
 from mqis.config import logs
-from mqis.config.nodes import FILE, Nodes, NodesError, load_nodes
+from mqis.config.errors import ConfigError, NodesError
+from mqis.config.nodes import FILE, Nodes, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import LogSection
-from mqis.config.stores import ConfigError
 from mqis.enterprise.control import LOCK
 from mqis.enterprise.example import EXAMPLE
 from mqis.enterprise.kept import PLAN

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from mqis.config.nodes import NodesError
+from mqis.config.errors import NodesError
 from mqis.config.processlocks import ProcessLock, holder
 from mqis.config.stores import file_of, open_store
 from mqis.protocol.errors import StorageError

@@ -16,9 +16,10 @@ from shlex import quote
 from textwrap import wrap
 from typing import Any
 
+from mqis.config.errors import ConfigError
 from mqis.config.nodes import supervised_place
 from mqis.config.sections import Config, HostsSection
-from mqis.config.stores import ConfigError, holds_password, relative_to
+from mqis.config.stores import holds_password, relative_to
 from mqis.files import is_open_to_others
 from mqis.places import holds_credential, parse_place
 

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from mqis.config.errors import NodesError
 from mqis.files import write_whole
-from mqis.wire.errors import MqisError
 
 FILE = "nodes.json"
 #: The accounts file of a run directory, which all its servers share.
@@ -26,10 +26,6 @@ RUN = "MQIS_RUN"
 _FORMAT, _VERSION = "mqis nodes", 1
 #: More servers than this are not all named in an error.
 _FEW = 8
-
-
-class NodesError(MqisError):
-    """A run directory cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

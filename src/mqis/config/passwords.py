@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from mqis.config.stores import ConfigError
+from mqis.config.errors import ConfigError
 from mqis.files import OTHERS
 
 LDAP_PASSWORD_FILE: Final = "MQIS_LDAP_PASSWORD_FILE"

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from mqis.config.nodes import NodesError
+from mqis.config.errors import NodesError
 
 _LOOK_S = 0.05
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
+from mqis.config.errors import ConfigError
 from mqis.extras import POSTGRES
 from mqis.protocol.ldap.urls import ACCOUNT_PLACE, LdapUrl, holds_account, without_account
 from mqis.wire.errors import MqisError
@@ -34,10 +35,6 @@ _SECRETS = (
     re.compile(r"(postgres(?:ql)?://[^:/@\s\"']*):[^@\s\"']*(?=@)"),
     re.compile(r"([?&](?:ssl)?password)=[^&\s\"']*"),
 )
-
-
-class ConfigError(MqisError, ValueError):
-    """A configuration cannot be used; the message names the file, the key and the reason."""
 
 
 def open_store(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mqis.config.stores import ConfigError
+from mqis.config.errors import ConfigError
 from mqis.enterprise.difference import Drift, PlanDifference
 from mqis.enterprise.kept import as_toml
 from mqis.enterprise.plan import EntryKind, check_plan, link_key

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mqis.admin.join import Membership
+from mqis.config.errors import ConfigError
 from mqis.config.file import Reread, default_toml, override, read, reread
 from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError
 from mqis.enterprise.plan import DEFAULT_OPTIONS, Options, RunPlan, ServerRole
 from mqis.files import write_whole
 from mqis.server.identity import seed_text

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mqis.config.nodes import NodesError
+from mqis.config.errors import NodesError
 from mqis.config.processlocks import holder
 from mqis.enterprise.exchanging import let_follow
 from mqis.enterprise.states import load_states

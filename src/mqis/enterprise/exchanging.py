@@ -14,7 +14,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqis.config.nodes import NodePlace, Nodes, NodesError
+from mqis.config.errors import NodesError
+from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.stores import open_store
 from mqis.enterprise.difference import Step
 from mqis.enterprise.plan import ServerRole

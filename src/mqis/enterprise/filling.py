@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from mqis.config.nodes import NodePlace, Nodes, NodesError
+from mqis.config.errors import NodesError
+from mqis.config.nodes import NodePlace, Nodes
 from mqis.enterprise.difference import Action, Step, former_gates
 from mqis.enterprise.plan import (
     EntryKind,

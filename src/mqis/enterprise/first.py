@@ -8,8 +8,9 @@ from pathlib import Path
 from time import time, time_ns
 
 from mqis.config.claims import claimed_store
+from mqis.config.errors import NodesError
 from mqis.config.file import read
-from mqis.config.nodes import NodePlace, Nodes, NodesError
+from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import write_config
 from mqis.enterprise.plan import RunPlan

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mqis.admin.transfer import export_file
-from mqis.config.nodes import NodePlace, NodesError, load_nodes
+from mqis.config.errors import NodesError
+from mqis.config.nodes import NodePlace, load_nodes
 from mqis.config.stores import open_store
 from mqis.enterprise.launch import make_run_directory
 from mqis.files import make_private_directory, whole_directory

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from mqis.admin.promote.rebuilding import SEED
+from mqis.config.errors import NodesError
 from mqis.config.logs import details
-from mqis.config.nodes import NodePlace, Nodes, NodesError
+from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.processlocks import ProcessLock, holder
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.control import LOCK, ControlServer

@@ -9,10 +9,11 @@ from itertools import count
 from pathlib import Path
 from shlex import quote
 
+from mqis.config.errors import ConfigError
 from mqis.config.file import load
 from mqis.config.nodes import NodePlace, Nodes, load_nodes, supervised_place
 from mqis.config.sections import ConfiguredRole
-from mqis.config.stores import ConfigError, file_of, open_store
+from mqis.config.stores import file_of, open_store
 from mqis.enterprise.plan import ServerRole
 from mqis.enterprise.roles import replaced_by
 from mqis.protocol.directory.ownership import enterprise

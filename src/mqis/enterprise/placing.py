@@ -11,7 +11,8 @@ from dataclasses import astuple, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
-from mqis.config.nodes import NodePlace, Nodes, NodesError, is_run, load_nodes
+from mqis.config.errors import NodesError
+from mqis.config.nodes import NodePlace, Nodes, is_run, load_nodes
 from mqis.enterprise.plan import PORTS, RunPlan, ServerPlan, ServerRole
 from mqis.enterprise.roles import configured_role, present_psc
 from mqis.protocol.directory.objects import name_key

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from mqis.config.checks import about, as_flag, as_ipv4, as_port, as_text, between, one_of
+from mqis.config.errors import ConfigError
 from mqis.config.file import override
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.queueing.replication_queue import queue_path
 

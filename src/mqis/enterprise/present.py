@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from mqis.config.errors import ConfigError
 from mqis.config.file import read
 from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
-from mqis.config.stores import ConfigError
 from mqis.enterprise.configs import is_member
 from mqis.enterprise.difference import Present, PresentEntry
 from mqis.enterprise.placing import all_servers, present_roles

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from mqis.admin.promote.promotion_plan import PromotePlan, PromoteStep, follow_way
 from mqis.admin.promote.takeover import ChangingDirectory, Takeover, plan_takeover
-from mqis.config.nodes import NodePlace, Nodes, NodesError, load_nodes
+from mqis.config.errors import NodesError
+from mqis.config.nodes import NodePlace, Nodes, load_nodes
 from mqis.enterprise.control import ask
 from mqis.enterprise.exchanging import others_of_site
 from mqis.enterprise.plan import ServerRole

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
+from mqis.config.errors import ConfigError
 from mqis.config.file import read
 from mqis.config.nodes import NodePlace, Nodes
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.stores import open_store
 from mqis.enterprise.plan import ServerRole
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.wire.errors import MqisError

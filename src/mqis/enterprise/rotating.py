@@ -18,11 +18,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mqis.config.errors import ConfigError
 from mqis.config.file import default_toml, load, override, read
 from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.processlocks import ProcessLock
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.stores import open_store
 from mqis.enterprise.loss import loss_at
 from mqis.files import write_whole
 from mqis.protocol.directory.machine_services import ServiceAttributes

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Protocol
 
 from mqis.admin.join import Directory, Wanted, join
+from mqis.config.errors import ConfigError
 from mqis.config.nodes import ACCOUNTS, NodePlace, Nodes
 from mqis.config.passwords import read_password_file
-from mqis.config.stores import ConfigError, open_store
+from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
 from mqis.enterprise.difference import Action, Step
 from mqis.enterprise.plan import AccountPlan, EntryKind, RunPlan, ServerPlan

@@ -25,8 +25,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mqis.config.errors import NodesError
 from mqis.config.logs import details
-from mqis.config.nodes import NodePlace, Nodes, NodesError, save_nodes
+from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.processlocks import ProcessLock
 from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 from mqis.files import open_log

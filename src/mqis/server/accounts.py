@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mqis.config.stores import ConfigError
+from mqis.config.errors import ConfigError
 from mqis.files import write_whole
 from mqis.runtime.authentication.account import Account, MemoryAccounts, account_key, nt_hash
 from mqis.wire.security.sid import Sid

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from mqis.config.claims import claimed_store
+from mqis.config.errors import ConfigError
 from mqis.config.file import Reread, reread
 from mqis.config.logs import details
 from mqis.config.sections import Config, ConfiguredRole, Gss
-from mqis.config.stores import ConfigError, directory_urls, file_of, without_passwords
+from mqis.config.stores import directory_urls, file_of, without_passwords
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.directory.guard import Allowance
 from mqis.protocol.directory.objects import DirectoryObject

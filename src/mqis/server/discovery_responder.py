@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from mqis.config.errors import ConfigError
 from mqis.config.logs import details
 from mqis.config.sections import DiscoverySection
-from mqis.config.stores import ConfigError
 from mqis.protocol.discovery.announced import DiscoveryQueueManager, queue_manager_of
 from mqis.protocol.discovery.discovery_server import DiscoveryServer
 from mqis.protocol.discovery.limiter import RateLimit

@@ -6,8 +6,8 @@ import socket
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 
+from mqis.config.errors import ConfigError
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.directory.types.machine_values import sites_of

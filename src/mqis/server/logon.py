@@ -18,8 +18,8 @@ from math import inf
 from pathlib import Path
 from time import monotonic
 
+from mqis.config.errors import ConfigError
 from mqis.config.logs import details
-from mqis.config.stores import ConfigError
 from mqis.protocol.authentication import (
     NOWHERE,
     Addresses,

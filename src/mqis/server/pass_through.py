@@ -10,9 +10,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from mqis.config.errors import ConfigError
 from mqis.config.passwords import find_ldap_password
 from mqis.config.sections import Config, ConfiguredRole, StoreSection
-from mqis.config.stores import ConfigError, directory_urls
+from mqis.config.stores import directory_urls
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
 from mqis.runtime.ldap.settings import LdapSettings, TlsSettings

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mqis.config import logs
+from mqis.config.errors import ConfigError
 from mqis.config.logs import details
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError
 from mqis.server.directory_server import DirectoryServer, Ready
 from mqis.wire.errors import MqisError
 

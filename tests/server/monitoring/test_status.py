@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.config.stores import ConfigError
+from mqis.config.errors import ConfigError
 from mqis.server.directory_server import DirectoryServer
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
 from mqis.testing.ports import free_ports

@@ -186,7 +186,7 @@ def test_names_from_anywhere_are_text_and_nothing_else() -> None:
     drawn = ElementTree.fromstring(picture(RouteCase.of(Snapshot.make(objects))))
 
     assert '<script>"&\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}' in texts(drawn)
-    assert "1 links cannot be used and are not drawn" in texts(drawn)
+    assert "1 link cannot be used and is not drawn" in texts(drawn)
     assert "no gate" in texts(drawn)
     assert len({path.get("d") for path in drawn.iter(f"{SVG}path")}) == 3, "parallel, and the arrow"
     assert ElementTree.fromstring(picture(RouteCase.of(Snapshot({}, {}, {})))).tag == f"{SVG}svg"

@@ -25,10 +25,11 @@ from mqis.admin.backup.manifest import Content, Manifest
 from mqis.admin.backup.restored_journal import begin_journal, last_lsn
 from mqis.admin.backup.taking_backup import numbers_of
 from mqis.config.claims import claimed_file, claimed_store
+from mqis.config.errors import ConfigError
 from mqis.config.file import DEFAULT_NAME, load, parse, relative
 from mqis.config.nodes import ACCOUNTS, NodePlace, load_nodes, supervised_place
 from mqis.config.sections import Config, ConfiguredRole
-from mqis.config.stores import ConfigError, file_of
+from mqis.config.stores import file_of
 from mqis.files import draft_directory, flush_directory, make_private_directory
 from mqis.protocol.errors import StorageError
 from mqis.runtime.node.keyring import KeyRing

@@ -23,8 +23,9 @@ from mqis.admin.backup.manifest import (
     Manifest,
     PartitionEntry,
 )
+from mqis.config.errors import ConfigError
 from mqis.config.sections import Config, ConfiguredRole
-from mqis.config.stores import ConfigError, open_store, without_passwords
+from mqis.config.stores import open_store, without_passwords
 from mqis.files import draft_directory, flush_directory, make_private_directory
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION

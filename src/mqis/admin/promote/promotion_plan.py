@@ -13,10 +13,11 @@ from shlex import quote
 from typing import Any
 
 from mqis.config.claims import claimed_store
+from mqis.config.errors import ConfigError
 from mqis.config.file import default_toml
 from mqis.config.nodes import NodePlace, supervised_place
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError, file_of, open_store
+from mqis.config.stores import file_of, open_store
 from mqis.files import write_whole
 from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import DirectoryObject, name_key

@@ -24,8 +24,9 @@ from mqis.cli.tour.reading import table_rows
 from mqis.cli.tour.routing import routes
 from mqis.cli.tour.site import Tour, has
 from mqis.cli.tour.slip import UndoneSlip, slip
+from mqis.config.errors import NodesError
 from mqis.config.file import load
-from mqis.config.nodes import ACCOUNTS, FILE, NodePlace, NodesError
+from mqis.config.nodes import ACCOUNTS, FILE, NodePlace
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
 from mqis.enterprise.control import LOCK

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
-from mqis.config.nodes import NodePlace, NodesError, load_nodes
+from mqis.config.errors import NodesError
+from mqis.config.nodes import NodePlace, load_nodes
 from mqis.config.stores import file_of
 from mqis.enterprise.roster import Roster, RosterEntry, roster_of_run
 from mqis.enterprise.states import Supervised, load_states

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+from mqis.config.errors import ConfigError
 from mqis.config.sections import Config
-from mqis.config.stores import ConfigError
 from mqis.findings import Area, Finding
 from mqis.protocol.errors import DirectoryError
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore

@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from mqis.config.claims import lock_of
+from mqis.config.errors import ConfigError
 from mqis.config.file import load
 from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import Config, ConfiguredRole
-from mqis.config.stores import ConfigError, directory_urls, file_of, open_store
+from mqis.config.stores import directory_urls, file_of, open_store
 from mqis.enterprise.collect import Collector, collect
 from mqis.enterprise.loss import loss_at
 from mqis.enterprise.roster import Roster, RosterEntry

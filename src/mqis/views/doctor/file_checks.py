@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
+from mqis.config.errors import ConfigError
 from mqis.config.sections import Config, ConfiguredRole
-from mqis.config.stores import ConfigError, file_of
+from mqis.config.stores import file_of
 from mqis.files import is_open_to_others
 from mqis.findings import Area, Finding
 from mqis.protocol.directory.descriptors import MachinePolicy
