@@ -385,7 +385,7 @@ def test_calls_whose_bind_was_not_captured() -> None:
     ]
     assert json.loads(found[0].detail) == {"stub": ASKED.hex()}
     (acknowledged,) = rows([(False, bind_ack())])
-    assert acknowledged.summary == "1 contexts, whose proposal was not captured"
+    assert acknowledged.summary == "1 context, whose proposal was not captured"
 
 
 def test_interfaces_and_syntaxes_that_are_not_known() -> None:

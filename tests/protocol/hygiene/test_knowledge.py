@@ -40,4 +40,4 @@ def test_a_copy_that_is_not_complete() -> None:
     texts = [text for text, _ in limits(copy, "Berlin", "Paris")]
     assert any("it lacks objects of PSC, site Delft" in text for text in texts)
     assert any("whether Berlin, Paris have a gate" in text for text in texts)
-    assert any("1 of 2 partitions are copies of a replica" in text for text in texts)
+    assert any("1 of 2 partitions is a copy of a replica" in text for text in texts)
