@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 from mqis.config.stores import open_store
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.views.console.visitor_rights import Guest
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console

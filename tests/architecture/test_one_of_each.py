@@ -73,7 +73,7 @@ _RENAMING = {
     "client/events.py": "a table in memory, no file",
     "cli/tour/live.py": "removes an earlier tour",
     "enterprise/control.py": "a temporary directory, for a path that is too long for a socket",
-    "enterprise/first.py": "a store, which SQLite has flushed",
+    "enterprise/first_server.py": "a store, which SQLite has flushed",
     "enterprise/launch.py": "keeps the directory of a server that was taken out",
     "enterprise/supervisor.py": "keeps the log of the start before",
     "files.py": "the place",

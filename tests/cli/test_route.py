@@ -138,7 +138,7 @@ def test_a_queue_stands_for_its_machine(demo_store: Path, export: Path, where: s
         (("a\\private$\\x", "chi-app1"), "there is no machine and no site 'a'"),
         (
             ("ams-app1", "chi-app1", "--without", "pigeon"),
-            "--without pigeon: there is no such link; none of 3 links is like it: 'mqis lookup link'",
+            "--without pigeon: there is no such link; none of 3 links is like it: 'mqis lookup",
         ),
         (
             ("ams-app1", "chi-app1", "--without", "Amsterdm - Berlin"),

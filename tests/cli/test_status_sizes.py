@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from mqis.cli.status import as_tables
-from mqis.enterprise.collect import compare
+from mqis.enterprise.collected_status import compare
 from mqis.enterprise.polling import Polled
 from mqis.enterprise.roster import Roster, RosterEntry
 from mqis.enterprise.status import EnterpriseStatus

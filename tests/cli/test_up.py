@@ -18,7 +18,7 @@ import pytest
 from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.enterprise.control import LOCK
-from mqis.enterprise.gather import gather
+from mqis.enterprise.pipeline_input import gather
 from mqis.enterprise.plan import load_plan
 from mqis.protocol.directory.export_format import parse_header
 from mqis.protocol.journal.chain import ChainState

@@ -317,7 +317,7 @@ from http.cookiejar import CookieJar
 from urllib.parse import urljoin
 from urllib.request import HTTPCookieProcessor, build_opener
 from mqis.storage.sqlite import SqliteStore
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
 SqliteStore("directory.db").close()

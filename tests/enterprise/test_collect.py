@@ -12,7 +12,7 @@ import pytest
 
 from mqis.config.nodes import Nodes, save_nodes
 from mqis.config.processlocks import ProcessLock
-from mqis.enterprise.collect import Collector, collect
+from mqis.enterprise.collected_status import Collector, collect
 from mqis.enterprise.roster import roster_of_nodes
 from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 from mqis.enterprise.status import EnterpriseStatus

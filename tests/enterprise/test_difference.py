@@ -20,7 +20,7 @@ from mqis.enterprise.difference import (
     impossible,
     without_gates,
 )
-from mqis.enterprise.kept import LEFT, PLAN, carried_out, forget, keep, leave
+from mqis.enterprise.kept_plan import LEFT, PLAN, carried_out, forget, keep, leave
 from mqis.enterprise.plan import EntryKind, RunPlan, entries_of, parse_plan
 
 FILE = """\

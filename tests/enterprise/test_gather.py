@@ -11,7 +11,7 @@ import pytest
 from mqis.config.errors import NodesError
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.stores import open_store
-from mqis.enterprise.gather import gather
+from mqis.enterprise.pipeline_input import gather
 from mqis.lab import demo
 from mqis.storage.journal.journal_reader import records
 from mqis.wire.guid import Guid

@@ -12,7 +12,7 @@ import pytest
 
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
 from mqis.config.stores import open_store
-from mqis.enterprise.loss import fault_of
+from mqis.enterprise.lost_servers import fault_of
 from tests.server.enterprises import Site
 
 

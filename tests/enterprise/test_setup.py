@@ -15,7 +15,7 @@ from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.sections import ConfiguredRole
 from mqis.config.stores import open_store
 from mqis.enterprise.configs import is_member, write_config
-from mqis.enterprise.first import found_pec, journal_local_changes
+from mqis.enterprise.first_server import found_pec, journal_local_changes
 from mqis.enterprise.placing import SERVERS
 from mqis.enterprise.plan import RunPlan, parse_plan
 from mqis.enterprise.setup import administrator, make_accounts

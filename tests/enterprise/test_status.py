@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.enterprise.collect import Since, compare
+from mqis.enterprise.collected_status import Since, compare
 from mqis.enterprise.polling import Polled
 from mqis.enterprise.roster import Roster, RosterEntry
 from mqis.enterprise.states import ProcessState, Supervised

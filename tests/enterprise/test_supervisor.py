@@ -17,7 +17,7 @@ from mqis.config.errors import NodesError
 from mqis.config.nodes import NodePlace, Nodes, load_nodes, save_nodes
 from mqis.config.processlocks import ProcessLock, end, holder, send
 from mqis.enterprise.control import ControlServer, ask
-from mqis.enterprise.recovery import recover
+from mqis.enterprise.left_running import recover
 from mqis.enterprise.states import ProcessState, Supervised, load_states
 from mqis.enterprise.supervisor import Patience, Supervisor, lock_of
 from tests.waiting import DEADLINE_S, until

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.enterprise.collect import compare
+from mqis.enterprise.collected_status import compare
 from mqis.enterprise.polling import Polled
 from mqis.enterprise.roster import Roster, RosterEntry
 from mqis.enterprise.status import EnterpriseStatus, Lag

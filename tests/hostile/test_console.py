@@ -36,7 +36,7 @@ from cryptography.x509.oid import NameOID
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import RemoteUser, connect
 from mqis.client.servers import ServerAddress
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.web.connections import Bounded
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console

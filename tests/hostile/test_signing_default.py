@@ -14,7 +14,7 @@ from mqis.config.file import load, override, read
 from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
-from mqis.enterprise.first import found_pec
+from mqis.enterprise.first_server import found_pec
 from mqis.enterprise.plan import parse_plan
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.server.directory_server import DirectoryServer

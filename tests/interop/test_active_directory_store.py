@@ -15,9 +15,9 @@ from random import Random
 
 import pytest
 
-from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.directory.indexing import key_of
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, DirectoryObject
+from mqis.protocol.directory.types.computing import guids_of
 from mqis.protocol.errors import ChangedMeanwhile, DirectoryError
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.protocol.ports import Store, View
@@ -193,7 +193,7 @@ def test_having_finds_each_element_of_a_list_once(store: Store) -> None:
     with store.read() as view:
         for site in (BERLIN, PARIS):
             found = [obj.id for obj in view.having(kind, P.QM_SITE_IDS, site.raw)]
-            wanted = [m.id for m in view.objects(kind) if site in guids_in(m.value(P.QM_SITE_IDS))]
+            wanted = [m.id for m in view.objects(kind) if site in guids_of(m.value(P.QM_SITE_IDS))]
             assert sorted(found) == sorted(wanted)
             assert wanted
         assert not list(view.having(kind, P.QM_SITE_IDS, b"x" * 16))
@@ -254,7 +254,7 @@ def test_certificates_that_were_changed_meanwhile_are_not_replaced(
     write(alice(), *before, b"two", b"three")
     wanted = certified(*before, b"two", b"three")
     assert alice().value(P.U_SIGN_CERT) == wanted[P.U_SIGN_CERT].value
-    assert set(guids_in(alice().value(P.U_DIGEST))) == set(guids_in(wanted[P.U_DIGEST].value))
+    assert set(guids_of(alice().value(P.U_DIGEST))) == set(guids_of(wanted[P.U_DIGEST].value))
 
 
 def test_delete_takes_the_keys_along(store: Store) -> None:

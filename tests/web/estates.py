@@ -9,7 +9,7 @@ from pathlib import Path
 from mqis.config.stores import open_store
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.runtime.entropy import SystemEntropy
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.views.console.visitor_rights import Guest
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console

@@ -12,7 +12,7 @@ import pytest
 
 from mqis.config.nodes import Nodes, save_nodes
 from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
 from tests.enterprise.monitors import closing_monitors, node, told

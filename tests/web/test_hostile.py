@@ -19,7 +19,7 @@ import pytest
 from mqis.config.errors import NodesError
 from mqis.config.nodes import Nodes, save_nodes
 from mqis.server.monitoring.status import PartitionStatus, ServerStatus
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
 from mqis.wire.errors import MqisError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.views.console.visitor_rights import Guest
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console

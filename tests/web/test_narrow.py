@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mqis.enterprise.collect import Collector
+from mqis.enterprise.collected_status import Collector
 from mqis.views.console.alerts import FILE, AlertLog
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.views.console.visitor_rights import Guest
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console

@@ -16,7 +16,7 @@ from mqis.config.nodes import Nodes, save_nodes
 from mqis.enterprise.states import ProcessState, Supervised, Supervision, save_states
 from mqis.protocol.directory.objects import Partition, PurgeState
 from mqis.storage.sqlite import SqliteStore
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
 from mqis.wire.guid import Guid

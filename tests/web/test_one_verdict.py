@@ -15,13 +15,13 @@ import pytest
 
 from mqis.config.file import default_toml, override, read
 from mqis.config.nodes import NodePlace, Nodes, save_nodes
-from mqis.enterprise.collect import Collector
+from mqis.enterprise.collected_status import Collector
 from mqis.findings import Gravity
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.server.monitoring import monitoring_endpoint
 from mqis.storage.sqlite import SqliteStore
 from mqis.testing.ports import free_ports
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.views.doctor.examination import check_run
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console

@@ -13,7 +13,7 @@ import pytest
 
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.views.console.places import Places, PlacesError
+from mqis.views.console.server_places import Places, PlacesError
 from mqis.web.console import Assets
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console

@@ -18,7 +18,7 @@ from mqis.views.console import guarded
 from mqis.views.console.directory_pages import counts, listing
 from mqis.views.console.guarded import GuardedSource, Remembered
 from mqis.views.console.journal_sight import ObjectJudge, Sight
-from mqis.views.console.places import Places, ServerPlace
+from mqis.views.console.server_places import Places, ServerPlace
 from mqis.views.console.visitor_rights import EVERYTHING, Guest, Proof, RightsBook, VisitorRights
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console

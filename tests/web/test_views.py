@@ -14,8 +14,8 @@ from mqis.storage.journal.journal_files import segment_name
 from mqis.views.console import journal
 from mqis.views.console.journal import RecordFilter, journal_page, record_page
 from mqis.views.console.journal_sight import Sight
-from mqis.views.console.places import PlacesError
 from mqis.views.console.recordednames import RecordedNames
+from mqis.views.console.server_places import PlacesError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     JournalRecord,

@@ -36,7 +36,7 @@ from mqis.client.servers import ServerAddress
 from mqis.config.errors import NodesError
 from mqis.config.nodes import NodePlace, Nodes, load_nodes
 from mqis.config.stores import open_store
-from mqis.enterprise.collect import Collector
+from mqis.enterprise.collected_status import Collector
 from mqis.enterprise.control import ask
 from mqis.enterprise.example import EXAMPLE
 from mqis.protocol.authentication import AuthLevel, AuthType

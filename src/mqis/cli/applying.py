@@ -27,12 +27,12 @@ from mqis.enterprise.difference import (
     removed_sites,
     without_gates,
 )
-from mqis.enterprise.kept import PLAN, carried_out, leave
+from mqis.enterprise.kept_plan import PLAN, carried_out, leave
 from mqis.enterprise.launch import Launch
-from mqis.enterprise.loss import fault_of, why_not_brought_up
+from mqis.enterprise.lost_servers import fault_of, why_not_brought_up
 from mqis.enterprise.placing import place_servers
 from mqis.enterprise.plan import EntryKind, RunPlan, ServerRole
-from mqis.enterprise.present import read_present
+from mqis.enterprise.present_plan import read_present
 from mqis.enterprise.roles import replaced_by
 from mqis.enterprise.setup import administrator
 from mqis.enterprise.states import ProcessState, Supervised, load_states

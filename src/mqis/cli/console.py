@@ -128,7 +128,7 @@ def console(
     """
     from mqis.config import logs  # noqa: PLC0415
     from mqis.config.sections import LogSection  # noqa: PLC0415
-    from mqis.views.console.places import Places  # noqa: PLC0415
+    from mqis.views.console.server_places import Places  # noqa: PLC0415
     from mqis.views.console.visitor_rights import Guest  # noqa: PLC0415
     from mqis.web.console_settings import PORT, ConsoleSettings  # noqa: PLC0415
     from mqis.web.serving import ServingConsole, serve_console  # noqa: PLC0415

@@ -17,7 +17,7 @@ from mqis.config.nodes import NodePlace, load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.stores import open_store
 from mqis.enterprise.control import LOCK, ask
-from mqis.enterprise.recovery import recover
+from mqis.enterprise.left_running import recover
 from mqis.server.restoremark import mark_of
 from mqis.wire.errors import MqisError
 

@@ -12,9 +12,9 @@ from mqis.cli.options import JsonOption, ListenOption
 from mqis.cli.output import print_json, print_note, say
 from mqis.config.claims import claimed_store
 from mqis.config.errors import ConfigError
-from mqis.config.file import DEFAULT_NAME, default_toml, override, relative
+from mqis.config.file import DEFAULT_NAME, override, relative, write_config
 from mqis.config.sections import Config
-from mqis.files import is_open_to_others, make_private_directory, write_whole
+from mqis.files import is_open_to_others, make_private_directory
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
 from mqis.server.identity import server_name
@@ -77,7 +77,7 @@ def init(
         raise ConfigError(f"{path}: this file exists already; --force replaces it")
     _make_home(path.absolute().parent)
     if enterprise is None or site is None:
-        _write(path, config)
+        write_config(path, config)
         text = f"wrote {path}; edit it, then 'mqis import FILE' fills the store"
         print_json({"config": str(path), "store": None}) if json else say(text)
         return
@@ -85,7 +85,7 @@ def init(
     with claimed_store(placed.store.url, create=True) as store:
         key = MachineKey.open(Path(placed.replication.key)).public
         found(store, enterprise, site, config.server.name, _published(config.rpc.listen), key=key)
-    _write(path, config)
+    write_config(path, config)
     if json:
         written = {"config": str(path), "store": placed.store.url}
         print_json({**written, "enterprise": enterprise, "site": site, "name": config.server.name})
@@ -108,10 +108,3 @@ def _make_home(home: Path) -> None:
     if shared:
         text = f"{home}: other users may read this directory; 'chmod 700 {home}' prevents it"
         print_note(text)
-
-
-def _write(path: Path, config: Config) -> None:
-    try:
-        write_whole(path, default_toml(config))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

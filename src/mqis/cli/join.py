@@ -16,10 +16,9 @@ from mqis.cli.login import LogonOptions, connected
 from mqis.cli.options import ConfigOption, JsonOption, ListenOption, spread
 from mqis.cli.output import print_json, say
 from mqis.config.errors import ConfigError
-from mqis.config.file import DEFAULT_NAME, default_toml, override, read, relative
+from mqis.config.file import DEFAULT_NAME, override, read, relative, write_config
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
-from mqis.files import write_whole
 from mqis.protocol.queueing.replication_queue import canonical, queue_path
 from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.replication.server_identity import Role
@@ -96,7 +95,7 @@ def join(
         member = make_member(remote, wanted)
     first = login.servers[0].rpartition(":")[0] if ":" in login.servers[0] else login.servers[0]
     known = override(known, membership(pec, member, hosts, first), "join")
-    _write(path, known)
+    write_config(path, known)
     url = relative(known, path).store.url
     open_store(url, create=True).close()
     if json:
@@ -173,11 +172,3 @@ def membership(
         },
         "hosts": {**hosts, **added},
     }
-
-
-def _write(path: Path, config: Config) -> None:
-    """Writes the configuration atomically: an interrupted command leaves the old file."""
-    try:
-        write_whole(path, default_toml(config))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

@@ -15,7 +15,7 @@ from mqis.views.presentation.permissions import permissions, remark, who
 from mqis.views.presentation.properties import PropertyError
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.descriptor import SecurityDescriptor
-from mqis.wire.security.sddl import parse_sddl, to_sddl
+from mqis.wire.security.sddl import parse_sddl, sddl_if_any
 
 _PARTS = {str(part.name).lower(): part for part in (Part.OWNER, Part.GROUP, Part.DACL, Part.SACL)}
 _SHOWN = Part.OWNER | Part.GROUP | Part.DACL
@@ -98,7 +98,7 @@ def _as_json(object_type: ObjectType, name: str, sd: SecurityDescriptor) -> dict
     return {
         "type": object_type.label,
         "name": name,
-        "sddl": _text(sd),
+        "sddl": sddl_if_any(sd),
         "owner": None if sd.owner is None else str(sd.owner),
         "group": None if sd.group is None else str(sd.group),
         "entries": [asdict(entry) for entry in permissions(sd, object_type)],
@@ -107,7 +107,7 @@ def _as_json(object_type: ObjectType, name: str, sd: SecurityDescriptor) -> dict
 
 def _show(object_type: ObjectType, name: str, sd: SecurityDescriptor, parts: Part) -> None:
     say(f"{object_type.label} {name}", "bold")
-    say(f"sddl   {_text(sd) or '(has entries that SDDL cannot express)'}")
+    say(f"sddl   {sddl_if_any(sd) or '(has entries that SDDL cannot express)'}")
     if parts & Part.OWNER:
         say(f"owner  {who(sd.owner)}")
     if parts & Part.GROUP:
@@ -122,10 +122,3 @@ def _show(object_type: ObjectType, name: str, sd: SecurityDescriptor, parts: Par
     note = remark(sd) if parts & Part.DACL else None
     if note is not None:
         say(note, "yellow")
-
-
-def _text(sd: SecurityDescriptor) -> str | None:
-    try:
-        return to_sddl(sd)
-    except ValueError:
-        return None

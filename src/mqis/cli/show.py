@@ -12,7 +12,7 @@ from mqis.cli.findings import server_json, show_lines
 from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption, ServerArgument
 from mqis.cli.output import cell, console, plain, print_json, say, table
 from mqis.config.nodes import load_nodes
-from mqis.enterprise.collect import Collector
+from mqis.enterprise.collected_status import Collector
 from mqis.enterprise.status import Lag, number_text
 from mqis.texts import and_more
 from mqis.views.console.servers import ServerPage, server_page

@@ -16,7 +16,7 @@ from mqis.cli.findings import STYLES
 from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption
 from mqis.cli.output import cell, console, fitting, natural_width, print_json, table
 from mqis.config.nodes import load_nodes
-from mqis.enterprise.collect import Collector
+from mqis.enterprise.collected_status import Collector
 from mqis.enterprise.status import (
     EnterpriseStatus,
     Lag,

@@ -47,7 +47,7 @@ from mqis.config.processlocks import holder
 from mqis.config.sections import LogSection
 from mqis.enterprise.control import LOCK
 from mqis.enterprise.example import EXAMPLE
-from mqis.enterprise.kept import PLAN
+from mqis.enterprise.kept_plan import PLAN
 from mqis.enterprise.launch import Launch, launch, make_run_directory
 from mqis.enterprise.plan import DEFAULT_NAME, RunPlan, load_plan
 from mqis.enterprise.setup import password_of

@@ -20,7 +20,7 @@ from mqis.config.errors import ConfigError
 from mqis.config.nodes import supervised_place
 from mqis.config.sections import Config, HostsSection
 from mqis.config.stores import holds_password, relative_to
-from mqis.files import is_open_to_others
+from mqis.files import is_open_to_others, write_whole
 from mqis.places import holds_credential, parse_place
 
 #: The configuration file that commands read by default.
@@ -97,7 +97,7 @@ def relative(config: Config, path: Path) -> Config:
 def parse(content: dict[str, Any], source: str = DEFAULT_NAME) -> Config:
     """Checks parsed TOML and returns the configuration; ``source`` names the file in errors."""
     sections = {section.name: type(section.default) for section in fields(Config)}
-    _refuse_unknown(content, list(sections), source, "")
+    refuse_unknown(content, list(sections), source, "")
     return Config(
         **{name: _section(sections[name], name, value, source) for name, value in content.items()}
     )
@@ -155,7 +155,7 @@ def _section(kind: type[Any], name: str, content: object, source: str) -> Any:
     if kind is HostsSection:  # its keys are names of machines
         content = {"entries": content}
     keys = {key.name: key for key in fields(kind)}
-    _refuse_unknown(content, list(keys), source, f"{name}.")
+    refuse_unknown(content, list(keys), source, f"{name}.")
     values = {}
     for key, value in content.items():
         try:
@@ -166,7 +166,8 @@ def _section(kind: type[Any], name: str, content: object, source: str) -> Any:
     return kind(**values)
 
 
-def _refuse_unknown(content: dict[str, Any], known: list[str], source: str, prefix: str) -> None:
+def refuse_unknown(content: dict[str, Any], known: list[str], source: str, prefix: str) -> None:
+    """Raises ``ConfigError`` for a key that is not known, with the nearest that is."""
     for key in content:
         if key not in known:
             near = get_close_matches(key, known, n=1)
@@ -175,6 +176,14 @@ def _refuse_unknown(content: dict[str, Any], known: list[str], source: str, pref
 
 
 # --- the file that 'mqis init' writes -------------------------------------------------------------
+
+
+def write_config(path: Path, config: Config) -> None:
+    """Writes a configuration whole: an interrupted command leaves the old file."""
+    try:
+        write_whole(path, default_toml(config))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def default_toml(config: Config | None = None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mqis.config.errors import ConfigError
 from mqis.enterprise.difference import Drift, PlanDifference
-from mqis.enterprise.kept import as_toml
+from mqis.enterprise.kept_plan import as_toml
 from mqis.enterprise.plan import EntryKind, check_plan, link_key
 from mqis.files import write_whole
 from mqis.protocol.directory.objects import name_key

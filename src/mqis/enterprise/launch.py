@@ -32,9 +32,10 @@ from mqis.enterprise.control import LOCK, ControlServer
 from mqis.enterprise.difference import Step, compare, leaving_sites, removed_servers
 from mqis.enterprise.exchanging import Exchange, follow
 from mqis.enterprise.filling import Filling
-from mqis.enterprise.first import found_pec
-from mqis.enterprise.kept import PLAN, carried_out, forget, keep
-from mqis.enterprise.loss import fault_of, lost_key, why_not_started
+from mqis.enterprise.first_server import found_pec
+from mqis.enterprise.kept_plan import PLAN, carried_out, forget, keep
+from mqis.enterprise.left_running import recover
+from mqis.enterprise.lost_servers import fault_of, lost_key, why_not_started
 from mqis.enterprise.placing import place_servers
 from mqis.enterprise.plan import (
     EntryKind,
@@ -44,8 +45,7 @@ from mqis.enterprise.plan import (
     ServerRole,
     load_plan,
 )
-from mqis.enterprise.present import read_present
-from mqis.enterprise.recovery import recover
+from mqis.enterprise.present_plan import read_present
 from mqis.enterprise.roles import replaced_by
 from mqis.enterprise.rotating import make_known
 from mqis.enterprise.setup import (

@@ -11,14 +11,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from mqis.config.checks import about, as_flag, as_ipv4, as_port, as_text, between, one_of
 from mqis.config.errors import ConfigError
-from mqis.config.file import override
+from mqis.config.file import override, refuse_unknown
 from mqis.config.sections import Config
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.queueing.replication_queue import queue_path
@@ -372,7 +371,7 @@ def parse_plan(
 
     Unless ``consistent``, only each entry is checked, and not whether they fit together.
     """
-    _refuse_unknown(content, ["enterprise", *LISTS, "options"], source, "")
+    refuse_unknown(content, ["enterprise", *LISTS, "options"], source, "")
     if "enterprise" not in content:
         raise ConfigError(
             f"{source}: enterprise: this section is missing; write [enterprise] with a name"
@@ -415,7 +414,7 @@ def _entry(kind: type[Any], content: object, source: str, where: str) -> Any:
     if not isinstance(content, dict):
         raise ConfigError(f"{source}: {where}: this is a table; write [{where.partition('[')[0]}]")
     keys = {key.name: key for key in fields(kind)}
-    _refuse_unknown(content, list(keys), source, f"{where}.")
+    refuse_unknown(content, list(keys), source, f"{where}.")
     values = {}
     for name, key in keys.items():
         if name not in content:
@@ -436,7 +435,7 @@ def _options(content: object, source: str) -> Options:
             f"{source}: options: this consists of sections; write [options.replication] and so on"
         )
     sections = [section.name for section in fields(Config) if section.name != "hosts"]
-    _refuse_unknown(content, sections, source, "options.")
+    refuse_unknown(content, sections, source, "options.")
     for section, keys in content.items():
         for key in keys:
             if key in _OURS.get(section, ()):
@@ -449,14 +448,6 @@ def _options(content: object, source: str) -> Options:
     except ConfigError as error:
         raise ConfigError(str(error).replace(f"{source}: ", f"{source}: options.", 1)) from None
     return {section: dict(keys) for section, keys in content.items()}
-
-
-def _refuse_unknown(content: dict[str, Any], known: list[str], source: str, prefix: str) -> None:
-    for key in content:
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(known)}"
-            raise ConfigError(f"{source}: {prefix}{key}: no such key; {hint}")
 
 
 # --- consistency ----------------------------------------------------------------------------------

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mqis.config.errors import ConfigError
-from mqis.config.file import default_toml, load, override, read
+from mqis.config.file import load, override, read, write_config
 from mqis.config.nodes import NodePlace, Nodes
 from mqis.config.processlocks import ProcessLock
 from mqis.config.sections import Config
 from mqis.config.stores import open_store
-from mqis.enterprise.loss import loss_at
-from mqis.files import write_whole
+from mqis.enterprise.lost_servers import loss_at
 from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import StorageError
@@ -271,7 +270,7 @@ def trust(file: Path, seed: Seed) -> None:
     config = read(file)
     kept = [text for text in config.replication.seeds if parse_seed(text).id != seed.id]
     values: dict[str, dict[str, object]] = {"replication": {"seeds": [*kept, seed_text(seed)]}}
-    write_whole(file, default_toml(override(config, values, "mqis key")))
+    write_config(file, override(config, values, "mqis key"))
 
 
 def servers_in(config: Config) -> list[str]:

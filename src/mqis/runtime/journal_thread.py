@@ -7,12 +7,15 @@ keeps everything: it reports the error once, retries later, and reports when it 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from threading import Event, Thread
 from time import monotonic
 from typing import Protocol
 
 from mqis.protocol.errors import StorageError
+
+log = logging.getLogger(__name__)
 
 #: Seconds between two copies, and between two flushes, while there is something to copy.
 PAUSE_S = 0.05
@@ -31,18 +34,22 @@ class OutboxReader(Protocol):
     def flush(self) -> int: ...
 
 
-def _silent(_error: StorageError | None) -> None: ...
+def _log(error: StorageError | None) -> None:
+    if error is None:
+        log.info("the journal is written again")
+    else:
+        log.error("the journal cannot be written: %s", error)
 
 
 class JournalThread:
     """Copies until it is closed. It calls ``report``, from its thread, with an error, and with
-    None when that is over.
+    None when that is over; by default it writes both to the log.
     """
 
     def __init__(
         self,
         appender: OutboxReader,
-        report: Report = _silent,
+        report: Report = _log,
         *,
         pause_s: float = PAUSE_S,
         flush_s: float = FLUSH_S,

@@ -396,16 +396,9 @@ def _start_journal(
     if archiver is not None:
         archiving = ArchiveThread(archiver, keeper.prune, _log_archive)
         stack.push_async_callback(asyncio.to_thread, archiving.close)
-    thread = JournalThread(keeper, _log_journal)
+    thread = JournalThread(keeper)
     stack.push_async_callback(asyncio.to_thread, thread.close)
     return RunningJournal(journal, thread, archiver)
-
-
-def _log_journal(error: StorageError | None) -> None:
-    if error is None:
-        log.info("the journal is written again")
-    else:
-        log.error("the journal cannot be written: %s", error)
 
 
 def _log_archive(error: StorageError | None) -> None:

@@ -7,6 +7,21 @@ there are none, and every replica has to equal its authority within a bounded ti
 checkers are independent of the code that they check: ``history`` records what every authority
 committed, ``sync_traffic`` what was sent.
 
+A run
+    ``runner``: runs one seed, or many; ``scenario``: draws the steps; ``directed``: leads into rare
+    situations; ``worlds``: kinds of enterprises; ``world``: performs the steps, which ``steps``
+    lists; ``run_trace`` and ``coverage``: what happened
+
+Who takes part
+    ``simulated_server``, ``simulated_stores``, ``simulated_clock``, ``keys``, ``bootstrap``;
+    ``administrator`` and ``workload``: what people and clients do; ``network`` and ``streams``:
+    single messages, or queue managers over TCP; ``stranger``, ``lies``, ``hostility``: attacks
+
+Checkers, each of which raises a ``violation``
+    ``history``: replicas hold what authorities committed; ``ledger``: every change was asked for,
+    and made once; ``checkers``: at the end all copies are equal; ``complete_replicas``,
+    ``equal_digests``, ``memories``, ``restored_authorities``, ``sync_traffic``, ``waits``;
+    ``queues``: messages of users
+
 Nothing here depends on the real time, on hashes or on the order of a set: a seed runs the same
-everywhere. ``runner`` is the entry point.
-"""
+everywhere."""

@@ -27,9 +27,9 @@ from mqis.views.console.alerts import AlertLog
 from mqis.views.console.charts import ChartPage, chart_page
 from mqis.views.console.mirrors import mirror_sentence
 from mqis.views.console.open_stores import OpenStores, VisitorReader
-from mqis.views.console.places import PlacesError, ServerPlace
 from mqis.views.console.replication import replication_page
 from mqis.views.console.samples import SampleHistory
+from mqis.views.console.server_places import PlacesError, ServerPlace
 from mqis.views.console.servers import exceptions_first
 from mqis.views.console.shown_errors import MqisError
 from mqis.views.console.status import EnterpriseStatus, collector_of, counters, number_text

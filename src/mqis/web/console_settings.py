@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.views.console.shown_errors import MqisError
 from mqis.views.console.visitor_rights import Guest
 

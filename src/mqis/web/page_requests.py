@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from mqis.client.servers import is_logon_refused
 from mqis.views.console.open_stores import LoginNeeded, VisitorReader
-from mqis.views.console.places import ServerPlace
+from mqis.views.console.server_places import ServerPlace
 from mqis.views.console.shown_errors import MqisError
 from mqis.views.console.visitor_rights import AccountNames
 from mqis.web.console import Console, Visitor

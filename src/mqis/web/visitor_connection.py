@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import Remote, RemoteUser, connect
 from mqis.client.servers import LogonRefusedError, ServerAddress
-from mqis.views.console.places import PlacesError, ServerPlace
+from mqis.views.console.server_places import PlacesError, ServerPlace
 from mqis.views.console.visitor_rights import Proof
 from mqis.views.presentation.users import split_user
 

@@ -9,7 +9,6 @@ from mqis.protocol.activedirectory.importing import (
     as_new,
     gates_of_link,
     gates_of_sites,
-    guids_in,
     is_placed,
     kept_objects,
     network_of,
@@ -18,6 +17,7 @@ from mqis.protocol.activedirectory.importing import (
 )
 from mqis.protocol.activedirectory.reading import kept_of, read_object, shown_in
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.computing import guids_of
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -144,7 +144,7 @@ def test_gates_are_those_members_of_a_site_that_its_links_name() -> None:
     assert gates_of_sites([link], {GATE: (SITE2, ID)}) == {SITE2: (GATE,)}
     assert gates_of_sites([link], {}) == {}
     assert gates_of_sites([entry("CN=l", "mSMQSiteLink", mSMQCost=1)], {GATE: (SITE2,)}) == {}
-    assert guids_in("text") == ()
+    assert guids_of("text") == ()
 
 
 def extended(guid: Guid) -> str:

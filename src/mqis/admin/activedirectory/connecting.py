@@ -59,16 +59,12 @@ class RootEntry:
 
     @classmethod
     def of(cls, entry: LdapEntry) -> RootEntry:
-        def text(attribute: str) -> str:
-            values = entry.values(attribute)
-            return values[0].decode(errors="replace") if values else ""
-
         return cls(
-            text("defaultNamingContext"),
-            text("configurationNamingContext"),
-            text("schemaNamingContext"),
-            text("serverName"),
-            text("dnsHostName"),
+            entry.text("defaultNamingContext"),
+            entry.text("configurationNamingContext"),
+            entry.text("schemaNamingContext"),
+            entry.text("serverName"),
+            entry.text("dnsHostName"),
         )
 
 

@@ -25,9 +25,9 @@ from mqis.protocol.activedirectory.exporting import (
     routing_servers,
 )
 from mqis.protocol.activedirectory.forest import Forest
-from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownership import enterprise
+from mqis.protocol.directory.types.computing import guids_of
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ports import View
 from mqis.wire.errors import WireError
@@ -83,7 +83,7 @@ def places_of(view: View, options: LdifOptions) -> ExportPlaces:
     gates: dict[Guid, tuple[Guid, ...]] = {}
     for site in view.objects(ObjectType.SITE):
         names[site.id] = forest.site(site.path or "")
-        gates[site.id] = guids_in(site.value(PropId.S_GATES))
+        gates[site.id] = guids_of(site.value(PropId.S_GATES))
     for machine in view.objects(ObjectType.MACHINE):
         names[machine.id] = places.machine(machine.path or "")
     return replace(places, names=names, gates=gates)

@@ -25,12 +25,12 @@ from mqis.protocol.activedirectory.creating import (
     plan_creation,
 )
 from mqis.protocol.activedirectory.forest import Forest
-from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.activedirectory.publishing import Renumbering, reanimation
 from mqis.protocol.activedirectory.servers import SERVER_ATTRIBUTES, MachineServices
 from mqis.protocol.activedirectory.steps import ENTRY_ALREADY_EXISTS, PlanFacts, PlanStep
 from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import DirectoryObject
+from mqis.protocol.directory.types.computing import guids_of
 from mqis.protocol.errors import DirectoryError, StorageError
 from mqis.protocol.ldap.entry import LdapEntry
 from mqis.protocol.ldap.errors import LdapConnectionLost, LdapError, LdapRefused
@@ -182,7 +182,7 @@ class Publishing:
             case ObjectType.SITE if not self._sites:
                 return "sites are missing in the Active Directory: make them there, or use --sites"
             case ObjectType.MACHINE:
-                sites = guids_in(self._renumbered.translated(obj).value(PropId.QM_SITE_IDS))
+                sites = guids_of(self._renumbered.translated(obj).value(PropId.QM_SITE_IDS))
                 return "" if known.keys() & set(sites) else "cannot be written: its site is missing"
             case ObjectType.ROUTINGLINK:
                 link = self._renumbered.translated(obj)

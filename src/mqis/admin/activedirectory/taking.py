@@ -15,13 +15,13 @@ from mqis.admin.transfer import CreatingImport, ImportResult, Progress, silent
 from mqis.protocol.activedirectory.importing import (
     as_new,
     gates_of_link,
-    guids_in,
     is_placed,
     kept_objects,
     with_defaults,
 )
 from mqis.protocol.directory.export_format import ExportHeader
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
+from mqis.protocol.directory.types.computing import guids_of
 from mqis.protocol.errors import DirectoryError, ProtocolError
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.protocol.ldap.ports import LdapDirectory
@@ -131,7 +131,7 @@ class EstateTaker:
         if made.type is ObjectType.MACHINE:
             if not is_placed(made):
                 tell(WITHOUT_SITE, entry.plain_name)
-            elif not all(self._is_site(site) for site in guids_in(made.value(PropId.QM_SITE_IDS))):
+            elif not all(self._is_site(site) for site in guids_of(made.value(PropId.QM_SITE_IDS))):
                 tell(UNKNOWN_SITE, entry.plain_name)
         if made.type is ObjectType.ROUTINGLINK:
             gates = {gate for gate in gates_of_link(entry) if self._is_machine(gate)}

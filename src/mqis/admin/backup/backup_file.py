@@ -21,9 +21,9 @@ from typing import IO
 
 from mqis.admin.backup.manifest import Content, FileEntry, Manifest
 from mqis.admin.backup.unpacking import Unpacker
+from mqis.files import FILE_MODE, flush, whole_file
 from mqis.wire.errors import MqisError
 
-MODE = 0o600
 _MANIFEST, _DIGEST = "manifest.json", "manifest.sha256"
 _BLOCK = 1 << 20
 #: A manifest of an enterprise with a hundred thousand sites fits.
@@ -62,23 +62,21 @@ def digest_of(path: Path) -> FileEntry:
 def write_archive(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
     """Writes the archive durably, with mode 0600."""
     data = manifest.to_bytes()
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
-    with os.fdopen(number, "wb") as out:
-        os.fchmod(out.fileno(), MODE)
-        with tarfile.open(fileobj=out, mode="w:gz", compresslevel=6) as tar:
-            _add(tar, _MANIFEST, len(data), BytesIO(data))
-            digest = hashlib.sha256(data).hexdigest().encode()
-            _add(tar, _DIGEST, len(digest), BytesIO(digest))
-            for entry in manifest.files:
-                with files[entry.name].open("rb") as file:
-                    _add(tar, entry.name, entry.size, file)
-        out.flush()
-        os.fsync(out.fileno())
+    with (
+        whole_file(path) as out,
+        tarfile.open(fileobj=out, mode="w:gz", compresslevel=6) as tar,
+    ):
+        _add(tar, _MANIFEST, len(data), BytesIO(data))
+        digest = hashlib.sha256(data).hexdigest().encode()
+        _add(tar, _DIGEST, len(digest), BytesIO(digest))
+        for entry in manifest.files:
+            with files[entry.name].open("rb") as file:
+                _add(tar, entry.name, entry.size, file)
 
 
 def _add(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> None:
     member = tarfile.TarInfo(name)
-    member.size, member.mode = size, MODE
+    member.size, member.mode = size, FILE_MODE
     tar.addfile(member, file)
 
 
@@ -181,12 +179,12 @@ def _checked(entry: FileEntry, files: Unpacker) -> Iterator[bytes]:
 
 def _write(target: Path, blocks: Iterable[bytes]) -> None:
     with explained(target):
-        number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
+        number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
     with os.fdopen(number, "wb") as out:
-        os.fchmod(out.fileno(), MODE)
+        os.fchmod(out.fileno(), FILE_MODE)
         for block in blocks:
             with explained(target):
                 out.write(block)
         with explained(target):
             out.flush()
-            os.fsync(out.fileno())
+            flush(out.fileno())

@@ -16,7 +16,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from mqis import __version__
-from mqis.admin.backup.backup_file import MODE, Archive, digest_of, explained, write_archive
+from mqis.admin.backup.backup_file import Archive, digest_of, explained, write_archive
 from mqis.admin.backup.manifest import (
     SECRETS,
     Content,
@@ -26,7 +26,13 @@ from mqis.admin.backup.manifest import (
 from mqis.config.errors import ConfigError
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store, without_passwords
-from mqis.files import draft_directory, flush_directory, make_private_directory
+from mqis.files import (
+    FILE_MODE,
+    draft_directory,
+    flush_directory,
+    make_private_directory,
+    write_whole,
+)
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION
 from mqis.protocol.directory.ownership import enterprise
@@ -178,9 +184,7 @@ def _gather(
             data = without_passwords(text).encode("utf-8", "surrogateescape")
         files[content] = staging / content
         with explained(files[content]):
-            number = os.open(files[content], os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
-            with os.fdopen(number, "wb") as out:
-                out.write(data)
+            write_whole(files[content], data)
     return files
 
 
@@ -190,7 +194,7 @@ def copy_of_store(url: str, path: Path) -> None:
         if not isinstance(store, DatabaseStore):
             raise MqisError("a store in memory cannot be backed up: use a file or a database")
         copy_to_file(store, path)
-    path.chmod(MODE)
+    path.chmod(FILE_MODE)
     with closing(SqliteStore(path, create=False)) as copy:
         faults = copy.check()
     if faults:

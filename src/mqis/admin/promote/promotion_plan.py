@@ -14,7 +14,7 @@ from typing import Any
 
 from mqis.config.claims import claimed_store
 from mqis.config.errors import ConfigError
-from mqis.config.file import default_toml
+from mqis.config.file import write_config
 from mqis.config.nodes import NodePlace, supervised_place
 from mqis.config.sections import Config
 from mqis.config.stores import file_of, open_store
@@ -168,7 +168,7 @@ def rewrite(path: Path, config: Config) -> Path | None:
     try:
         if kept is not None:
             write_whole(kept, path.read_text(encoding="utf-8"))
-        write_whole(path, default_toml(config))
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise ConfigError(f"{kept}: cannot be written: {error.strerror or error}") from error
+    write_config(path, config)
     return kept

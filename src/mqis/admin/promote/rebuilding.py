@@ -27,7 +27,7 @@ from mqis.admin.promote.promotion_plan import (
     start_way,
     text_of,
 )
-from mqis.config.file import DEFAULT_NAME, default_toml, load, override, read
+from mqis.config.file import DEFAULT_NAME, load, override, read, write_config
 from mqis.config.nodes import ACCOUNTS, load_nodes, supervised_place
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store
@@ -102,7 +102,7 @@ class Rebuilding:
         if accounts.exists() and self.values["security"]["accounts"] == _ACCOUNTS:
             write_whole(home / _ACCOUNTS, accounts.read_bytes())
         config = override(read(self.file), self.values, "promote")
-        write_whole(home / DEFAULT_NAME, default_toml(config))
+        write_config(home / DEFAULT_NAME, config)
         seed = Seed(config.server.name, _id_of(config), key.public)
         write_whole(home / SEED, f"{seed_text(seed)}\n")
 

@@ -38,7 +38,7 @@ from mqis.cli.pipeline.output import (
 )
 from mqis.cli.pipeline.report import REPORT, write_report
 from mqis.cli.pipeline.report import report as report_command
-from mqis.cli.pipeline.sql import init, show, sql
+from mqis.cli.pipeline.table_commands import init, show, sql
 from mqis.texts import counted, parse_moment
 from mqis.wire.guid import Guid
 

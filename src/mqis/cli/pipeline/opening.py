@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from mqis.cli.output import cell, error_console, print_error, print_note
 from mqis.cli.pipeline.options import InputOptions, TableOptions
 from mqis.config.nodes import load_nodes
-from mqis.enterprise.gather import gather
+from mqis.enterprise.pipeline_input import gather
 from mqis.extras import PIPELINE
 from mqis.texts import counted
 

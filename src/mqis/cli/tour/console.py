@@ -71,7 +71,7 @@ def _opener() -> OpenerDirector:
 
 
 def _start(stack: ExitStack, tour: Tour) -> str:
-    from mqis.views.console.places import Places  # noqa: PLC0415
+    from mqis.views.console.server_places import Places  # noqa: PLC0415
     from mqis.web.console_settings import ConsoleSettings  # noqa: PLC0415
     from mqis.web.serving import running_console  # noqa: PLC0415
 

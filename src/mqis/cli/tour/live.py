@@ -32,8 +32,8 @@ from mqis.config.stores import open_store
 from mqis.enterprise.control import LOCK
 from mqis.enterprise.example import EXAMPLE
 from mqis.enterprise.launch import Launch, RunningEnterprise
+from mqis.enterprise.left_running import recover
 from mqis.enterprise.plan import parse_plan
-from mqis.enterprise.recovery import recover
 from mqis.enterprise.states import ProcessState
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.cmpo.nameobject import NameObject

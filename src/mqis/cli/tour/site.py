@@ -11,7 +11,7 @@ from time import monotonic
 from mqis.client.directory import DirectoryClient
 from mqis.client.servers import ServerAddress
 from mqis.config.nodes import NodePlace, Nodes
-from mqis.enterprise.collect import collect
+from mqis.enterprise.collected_status import collect
 from mqis.enterprise.launch import RunningEnterprise
 from mqis.enterprise.plan import RunPlan
 from mqis.enterprise.polling import fetch

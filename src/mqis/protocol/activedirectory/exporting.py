@@ -17,7 +17,6 @@ from mqis.protocol.activedirectory.creating import (
     plan_creation,
 )
 from mqis.protocol.activedirectory.forest import Forest, machine_name
-from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.activedirectory.rights import to_active_directory
 from mqis.protocol.activedirectory.rows import ATTRIBUTE_ROWS
 from mqis.protocol.activedirectory.steps import PlanFacts, value_in, with_values
@@ -25,6 +24,7 @@ from mqis.protocol.activedirectory.view import EntryView, References
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.directory.paths import QueuePath
 from mqis.protocol.directory.types.catalogue import ROWS
+from mqis.protocol.directory.types.computing import guids_of
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.attributes import AttributeRows
@@ -127,7 +127,7 @@ def _facts(obj: DirectoryObject, places: ExportPlaces) -> PlanFacts:
 
 def _with_site_gates(link: DirectoryObject, places: ExportPlaces) -> DirectoryObject:
     """Active Directory keeps the gates of sites at the links alone (E-MQBR-01)."""
-    gates = set(guids_in(link.value(PropId.L_GATES)))
+    gates = set(guids_of(link.value(PropId.L_GATES)))
     for end in (PropId.L_NEIGHBOR1, PropId.L_NEIGHBOR2):
         site = link.value(end)
         gates |= set(places.gates.get(site, ())) if isinstance(site, Guid) else set()
@@ -212,4 +212,4 @@ def is_worth_telling(propid: PropId) -> bool:
 def routing_servers(machine: DirectoryObject) -> tuple[Guid, ...]:
     """The machines that a machine names, which have to exist before it does."""
     lists = (value_in(machine.properties, p) for p in (PropId.QM_OUTFRS, PropId.QM_INFRS))
-    return tuple(guid for found in lists for guid in guids_in(found))
+    return tuple(guid for found in lists for guid in guids_of(found))

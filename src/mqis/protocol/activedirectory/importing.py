@@ -16,6 +16,7 @@ from mqis.protocol.activedirectory.reading import default_of
 from mqis.protocol.activedirectory.view import References
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import ROWS
+from mqis.protocol.directory.types.computing import guids_of
 from mqis.protocol.directory.write_mapping import stored_value
 from mqis.protocol.errors import DirectoryError
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
@@ -25,7 +26,7 @@ from mqis.wire.mqds.catalogue import prop
 from mqis.wire.mqds.certificates import UserSignCerts
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant, Value
+from mqis.wire.propvariant import PropVariant
 
 #: The place of a machine that names no site. No site has this identifier; the null GUID is refused.
 NO_SITE: Final = Guid(b"\xff" * 16)
@@ -82,7 +83,7 @@ def kept_objects(obj: DirectoryObject) -> tuple[DirectoryObject, ...]:
     kept = {propid: _settled(propid, value, obj.id) for propid, value in obj.properties.items()}
     kept.pop(PropId.Q_NAME_SUFFIX, None)  # the rest of a long name is in the path already
     if obj.type is ObjectType.MACHINE:
-        sites = guids_in(kept[PropId.QM_SITE_IDS].value)
+        sites = guids_of(kept[PropId.QM_SITE_IDS].value)
         kept[PropId.QM_SITE_IDS] = prop(PropId.QM_SITE_IDS, sites or (NO_SITE,))
         kept[PropId.QM_CNS] = prop(PropId.QM_CNS, sites)
     made = replace(obj, properties=kept)
@@ -184,8 +185,3 @@ def _named_in(entry: LdapEntry, attribute: str) -> frozenset[Guid]:
         except (WireError, UnicodeError):
             continue
     return frozenset(guid for guid in found if guid is not None)
-
-
-def guids_in(value: Value) -> tuple[Guid, ...]:
-    """The identifiers in the value of a property."""
-    return tuple(v for v in value if isinstance(v, Guid)) if isinstance(value, tuple) else ()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mqis.protocol.activedirectory.importing import guids_in
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.types.catalogue import ROWS
+from mqis.protocol.directory.types.computing import guids_of
 from mqis.protocol.errors import ProtocolError
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.changes import (
@@ -42,7 +42,7 @@ class Renumbering:
         return obj.with_properties(changes, obj.seq) if changes else obj
 
     def _here(self, value: Value) -> Value:
-        return self.of(value) if isinstance(value, Guid) else tuple(map(self.of, guids_in(value)))
+        return self.of(value) if isinstance(value, Guid) else tuple(map(self.of, guids_of(value)))
 
 
 def reanimation(tombstone: str, made: EntryChange) -> ModifyEntry:

@@ -75,7 +75,7 @@ def _octets(value: bytes | memoryview, longest: int) -> str:
     return f"{value[:longest].hex()}... ({len(value)} bytes)"
 
 
-def _int(value: int, _longest: int) -> int | str:
+def json_integer(value: int, _longest: int = 0) -> int | str:
     """Integers of more than 64 bits as text: most readers of JSON cannot hold them."""
     return value if value.bit_length() <= 64 else f"0x{value:x}"
 
@@ -91,7 +91,7 @@ def _dict(value: dict[Any, Any], longest: int) -> dict[str, Any]:
 _CONTAINERS: dict[type, Convert] = {
     bytes: _octets,
     memoryview: _octets,
-    int: _int,
+    int: json_integer,
     tuple: _items,
     list: _items,
     PropertyList: _items,

@@ -29,9 +29,9 @@ from mqis.wire.rpc.pdu_bodies import (
     ContextElement,
     ContextVerdict,
     Fault,
-    NakReason,
     Request,
     Response,
+    nak_text,
 )
 from mqis.wire.rpc.pdu_header import HEADER_SIZE, PacketType, PfcFlags, frag_length_in
 from mqis.wire.rpc.trailer import AuthTrailer
@@ -110,7 +110,7 @@ class RpcDissector(Dissector):
         elif isinstance(body, BindAck):
             summary = self._accepted(self._proposed.pop((1 - side, call_id), ()), body)
         elif isinstance(body, BindNak):
-            summary = nak(body.reason)
+            summary = nak_text(body.reason)
         elif isinstance(body, Fault):
             return self._fault(side, call_id, body)
         authenticated = security(pdu.auth)
@@ -262,10 +262,3 @@ def security(auth: AuthTrailer | None) -> str:
     known = auth.level in list(AuthLevel)
     level = AuthLevel(auth.level).name.lower() if known else f"level {auth.level}"
     return f"{auth_type_name(auth.type)}, {level}"
-
-
-def nak(reason: int) -> str:
-    try:
-        return NakReason(reason).name.lower().replace("_", " ")
-    except ValueError:
-        return f"reason {reason}"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject, name_key
 from mqis.protocol.directory.types.catalogue import ROWS
 from mqis.protocol.hygiene.checks import Check
-from mqis.protocol.security.access import Token, access_check
-from mqis.protocol.security.masks import QueueRights, generic_mapping, map_descriptor
+from mqis.protocol.security.access import anonymous_rights
+from mqis.protocol.security.masks import QueueRights, generic_mapping
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -118,7 +118,5 @@ def anonymous_may_send(octets: bytes) -> bool:
         descriptor = SecurityDescriptor.from_bytes(octets)
     except (WireError, ValueError):
         return False
-    token = Token.anonymous(in_everyone=True)
-    mapping = generic_mapping(ObjectType.QUEUE)
-    mapped = map_descriptor(descriptor, mapping)
-    return bool(access_check(mapped, token, int(QueueRights.WRITE_MESSAGE), mapping))
+    granted = anonymous_rights(descriptor, generic_mapping(ObjectType.QUEUE))
+    return QueueRights.WRITE_MESSAGE in QueueRights(granted)

@@ -35,11 +35,11 @@ from mqis.wire.rpc.pdu_bodies import (
     ContextElement,
     ContextVerdict,
     Fault,
-    NakReason,
     Orphaned,
     Request,
     Response,
     Shutdown,
+    nak_text,
 )
 from mqis.wire.rpc.pdu_header import FIRST_LAST, HEADER_SIZE, Header, PacketType, PfcFlags
 
@@ -348,7 +348,7 @@ class ClientConnection:
         elif isinstance(body, BindAck):
             self._ack(pdu, body, events)
         elif isinstance(body, BindNak):
-            raise RpcConnectionError(f"the server refused the bind: {_nak_text(body.reason)}")
+            raise RpcConnectionError(f"the server refused the bind: {nak_text(body.reason)}")
         elif isinstance(body, Shutdown):
             events.append(ShutdownAsked())
         else:
@@ -455,10 +455,3 @@ class ClientConnection:
                 sign_header=self._sign_header,
             )
         )
-
-
-def _nak_text(reason: int) -> str:
-    try:
-        return NakReason(reason).name.lower().replace("_", " ")
-    except ValueError:
-        return f"reason {reason}"

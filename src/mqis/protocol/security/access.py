@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from mqis.protocol.security.masks import GenericMapping, Rights
+from mqis.protocol.security.masks import GenericMapping, Rights, map_descriptor
 from mqis.wire.security import sid as well_known
 from mqis.wire.security.acl import Ace, AceFlags, AceType, Acl, ObjectAce, OpaqueAce, PlainAce
 from mqis.wire.security.descriptor import SecurityDescriptor
@@ -132,6 +132,12 @@ def access_check(
     if maximum and not granted:
         return AccessResult(0, _MAXIMUM_ALLOWED, AccessReason.NOT_GRANTED)
     return AccessResult(granted, 0, AccessReason.GRANTED)
+
+
+def anonymous_rights(sd: SecurityDescriptor, mapping: GenericMapping) -> int:
+    """The rights of anonymous users, by a descriptor as it came, where Everyone includes them."""
+    token = Token.anonymous(in_everyone=True)
+    return access_check(map_descriptor(sd, mapping), token, _MAXIMUM_ALLOWED, mapping).granted
 
 
 class _Walk:

@@ -38,7 +38,7 @@ from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from mqis.wire.propvariant import PropVariant
 from mqis.wire.security.descriptor import SecurityDescriptor
-from mqis.wire.security.sddl import to_sddl
+from mqis.wire.security.sddl import sddl_if_any
 from mqis.wire.security.sid import Sid
 
 PAGE = 50
@@ -322,7 +322,7 @@ def _security(
     except WireError as error:
         return None, f"the stored descriptor cannot be read: {error}"
     made = ShownSecurity(
-        _sddl(sd),
+        sddl_if_any(sd),
         who(sd.owner, accounts),
         who(sd.group, accounts),
         tuple(permissions(sd, record.type, accounts)),
@@ -333,13 +333,6 @@ def _security(
 
 def _default(object_type: ObjectType) -> SecurityDescriptor:
     return default_descriptor(object_type, None, MachinePolicy.OWNER)
-
-
-def _sddl(sd: SecurityDescriptor) -> str | None:
-    try:
-        return to_sddl(sd)
-    except ValueError:
-        return None
 
 
 def _settable(

@@ -15,8 +15,8 @@ from mqis.storage.journal.journal_reader import Segment, first_lsn
 from mqis.texts import and_more, iso_moment
 from mqis.views.console.journal_sight import Judge, Sight, WholeRecords, as_seen, see_everything
 from mqis.views.console.messages import SegmentMessages, title
-from mqis.views.console.places import PlacesError
 from mqis.views.console.recordednames import NAMELESS, NamedObject, RecordedNames
+from mqis.views.console.server_places import PlacesError
 from mqis.views.presentation.records import everything, record_summary
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole

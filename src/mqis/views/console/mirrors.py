@@ -5,7 +5,7 @@ from __future__ import annotations
 from mqis.protocol.activedirectory.mirror.cursor import is_mirror, read_cursor, state_of
 from mqis.protocol.activedirectory.mirror.leftout import read_left_out
 from mqis.views.console.open_stores import OpenStores
-from mqis.views.console.places import Places
+from mqis.views.console.server_places import Places
 from mqis.wire.errors import MqisError
 
 

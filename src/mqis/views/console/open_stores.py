@@ -15,8 +15,8 @@ from mqis.protocol.ports import Store, View
 from mqis.protocol.routing.snapshot import ROUTED
 from mqis.views.console.guarded import Found, GuardedSource, Remembered, version_of
 from mqis.views.console.journal_sight import Judge, ObjectJudge, see_everything
-from mqis.views.console.places import ServerPlace
 from mqis.views.console.recordednames import RecordedNames
+from mqis.views.console.server_places import ServerPlace
 from mqis.views.console.visitor_rights import VisitorRights
 from mqis.views.sitemap.charting import Chart, chart_of_objects, chart_of_server
 from mqis.wire.errors import MqisError

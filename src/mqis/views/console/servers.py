@@ -16,8 +16,8 @@ from mqis.enterprise.status import (
 from mqis.findings import Finding
 from mqis.texts import duration, size
 from mqis.views.console.paging import PagedRows, mentions, paged
-from mqis.views.console.places import PlacesError
 from mqis.views.console.replication import NeighbourRow, neighbours_of
+from mqis.views.console.server_places import PlacesError
 from mqis.views.console.tones import tone_of_server
 from mqis.views.tracing.serverlog import LogLine, last_lines
 

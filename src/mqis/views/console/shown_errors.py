@@ -8,7 +8,7 @@ from http import HTTPStatus
 from mqis.protocol.directory.object_sources import NoSuchObject
 from mqis.protocol.errors import DirectoryError, ProtocolError, StorageError
 from mqis.protocol.rpc.faults import RpcConnectionError
-from mqis.views.console.places import NodesError, PlacesError
+from mqis.views.console.server_places import NodesError, PlacesError
 from mqis.views.presentation.properties import PropertyError
 from mqis.views.routes.finding import RouteError
 from mqis.wire.errors import MqisError

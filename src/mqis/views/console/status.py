@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mqis.enterprise.collect import Collector
+from mqis.enterprise.collected_status import Collector
 from mqis.enterprise.status import EnterpriseStatus, MemberStatus, number_text
 from mqis.views.console.open_stores import OpenStores
-from mqis.views.console.places import Places
 from mqis.views.console.replication import MOST_COLUMNS
+from mqis.views.console.server_places import Places
 from mqis.views.console.tones import Tone, tone_of_counter
 
 __all__ = [

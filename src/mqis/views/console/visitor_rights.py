@@ -19,7 +19,7 @@ from mqis.protocol.directory.guard import Guard
 from mqis.protocol.security.access import Token
 from mqis.runtime.authentication.account import nt_hash, resolve
 from mqis.server.accounts import AccountsFile
-from mqis.views.console.places import ServerPlace
+from mqis.views.console.server_places import ServerPlace
 from mqis.views.presentation.permissions import NO_NAMES, AccountNames, who
 from mqis.wire.errors import MqisError
 from mqis.wire.security.sid import ADMINISTRATORS, Sid

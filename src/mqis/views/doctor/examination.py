@@ -16,8 +16,8 @@ from mqis.config.nodes import load_nodes
 from mqis.config.processlocks import holder
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import directory_urls, file_of, open_store
-from mqis.enterprise.collect import Collector, collect
-from mqis.enterprise.loss import loss_at
+from mqis.enterprise.collected_status import Collector, collect
+from mqis.enterprise.lost_servers import loss_at
 from mqis.enterprise.roster import Roster, RosterEntry
 from mqis.enterprise.status import MemberState
 from mqis.extras import PIPELINE

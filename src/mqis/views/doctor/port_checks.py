@@ -14,10 +14,10 @@ from mqis.views.doctor.patient import Patient
 _PORTS = Area("ports")
 
 #: Socket type, address, port, and the key that sets it.
-Place = tuple[int, str, int, str]
+ListenedAt = tuple[int, str, int, str]
 
 
-def places(config: Config) -> Iterator[Place]:
+def addresses(config: Config) -> Iterator[ListenedAt]:
     """The addresses at which the server listens, as the configuration sets them."""
     stream, datagram = socket.SOCK_STREAM, socket.SOCK_DGRAM
     yield stream, config.rpc.listen, config.rpc.port, "rpc.port"
@@ -35,7 +35,7 @@ def places(config: Config) -> Iterator[Place]:
 
 
 def check(patient: Patient) -> Iterator[Finding]:
-    for kind, address, port, key in places(patient.config):
+    for kind, address, port, key in addresses(patient.config):
         if port:
             yield _finding(patient, kind, address, port, key)
 

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum, Flag
 from typing import Any
 
+from mqis.protocol.capture.plain import json_integer
 from mqis.texts import iso_moment
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -87,18 +88,13 @@ def as_json(value: Any) -> Any:
     return value
 
 
-def _int(value: int) -> int | str:
-    """Converts integers over 64 bits to text: readers of JSON cannot keep them."""
-    return value if value.bit_length() <= 64 else f"0x{value:x}"
-
-
 #: Conversions by type; the first match counts, as a flag is an enumeration and an integer too.
 _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((Guid, Sid, SequenceNumber, VarType), str),
     (Flag, lambda value: [flag.name for flag in type(value) if flag in value]),
     (Enum, lambda value: value.name),
     (bool, bool),
-    (int, _int),
+    (int, json_integer),
     (bytes, bytes.hex),
     (dict, lambda value: {str(key): as_json(item) for key, item in value.items()}),
     ((tuple, list, PropertyList), lambda value: [as_json(item) for item in value]),

@@ -11,7 +11,7 @@ from mqis.views.console.journal import (
     record_page,
     search_journal,
 )
-from mqis.views.console.places import PlacesError
+from mqis.views.console.server_places import PlacesError
 from mqis.web.page_requests import PageRequest
 
 

@@ -12,7 +12,7 @@ from mqis.client.servers import LogonRefusedError
 from mqis.config.logs import details
 from mqis.runtime.peers import source_of
 from mqis.texts import duration
-from mqis.views.console.places import ServerPlace
+from mqis.views.console.server_places import ServerPlace
 from mqis.views.console.shown_errors import MqisError, fault_of
 from mqis.web.console import Console
 from mqis.web.page_requests import console_of, form_of

@@ -8,7 +8,7 @@ from shlex import quote
 from starlette.responses import FileResponse, Response
 
 from mqis.views.console.pipeline import pipeline_page, report_file, table_rows
-from mqis.views.console.places import PlacesError
+from mqis.views.console.server_places import PlacesError
 from mqis.web.page_requests import PageRequest
 from mqis.web.request_guard import REPORT_POLICY
 

@@ -11,8 +11,8 @@ from starlette.responses import Response, StreamingResponse
 from mqis.views.console.charts import ChartPage
 from mqis.views.console.directory_pages import Tally, counts
 from mqis.views.console.paging import mentions
-from mqis.views.console.places import PlacesError
 from mqis.views.console.replication import ReplicationQuestion, replication_page
+from mqis.views.console.server_places import PlacesError
 from mqis.views.console.servers import exceptions_first
 from mqis.views.console.shown_errors import MqisError
 from mqis.views.console.status import EnterpriseStatus, counters

@@ -177,6 +177,14 @@ class NakReason(IntEnum):
     INVALID_CHECKSUM = 9
 
 
+def nak_text(reason: int) -> str:
+    """Names a reason, also one that is none of these."""
+    try:
+        return NakReason(reason).name.lower().replace("_", " ")
+    except ValueError:
+        return f"reason {reason}"
+
+
 # 16 u16 reason, 18 u8 count, count x (u8 major, u8 minor), pad to 4
 @dataclass(frozen=True, slots=True)
 class BindNak:

@@ -174,6 +174,14 @@ _SACL_BITS = _ListBits(
 # --- writing --------------------------------------------------------------------------------------
 
 
+def sddl_if_any(sd: SecurityDescriptor) -> str | None:
+    """Formats ``sd``; None if it has entries that SDDL cannot express."""
+    try:
+        return to_sddl(sd)
+    except ValueError:
+        return None
+
+
 def to_sddl(sd: SecurityDescriptor) -> str:
     """Formats ``sd``; ``ValueError`` if an ACE is opaque.
 

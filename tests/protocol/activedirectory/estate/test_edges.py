@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from mqis.protocol.activedirectory.estate.access import closed, open_for
 from mqis.protocol.activedirectory.estate.examining import examine_estate
 from mqis.protocol.activedirectory.estate.facts import EstateFacts, LinkFact
 from mqis.protocol.activedirectory.estate.findings import EstateCheck, ldif_of
+from mqis.protocol.activedirectory.estate.open_queues import closed, open_for
 from mqis.protocol.activedirectory.rights import PEEK, RECEIVE, RECEIVE_JOURNAL
 from mqis.protocol.activedirectory.rights import SEND as SEND_RIGHT
 from mqis.wire.guid import Guid

@@ -11,7 +11,6 @@ from time import time
 
 from mqis.admin.activedirectory.estate.sources import expiry_of
 from mqis.findings import CheckReport, Finding
-from mqis.protocol.activedirectory.estate.access import messages_open_for
 from mqis.protocol.activedirectory.estate.examining import examine_estate
 from mqis.protocol.activedirectory.estate.facts import (
     CertificatesFact,
@@ -22,6 +21,7 @@ from mqis.protocol.activedirectory.estate.facts import (
     SiteFact,
 )
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
+from mqis.protocol.activedirectory.estate.open_queues import messages_open_for
 from mqis.protocol.activedirectory.estate.sight import EstateSight, name_of
 from mqis.protocol.directory.machine_services import ServiceAttributes
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject

@@ -163,23 +163,18 @@ async def read_identity(client: LdapDirectoryClient) -> ServerIdentity:
                                   "defaultNamingContext"))  # fmt: skip
     if root is None:
         raise ProtocolError(f"{client.where}: the server shows no root entry")
-    service = await client.read(_text(root, "dsServiceName"), ("invocationId",))
-    domain = await client.read(_text(root, "defaultNamingContext"), ("objectGUID",))
+    service = await client.read(root.text("dsServiceName"), ("invocationId",))
+    domain = await client.read(root.text("defaultNamingContext"), ("objectGUID",))
     try:
-        usn = change_number(_text(root, "highestCommittedUSN"))
+        usn = change_number(root.text("highestCommittedUSN"))
     except ProtocolError as error:
         raise ProtocolError(f"{client.where}: {error}") from None
     return ServerIdentity(
         _identifier(client, service, "invocationId"),
-        _text(root, "dnsHostName"),
+        root.text("dnsHostName"),
         usn,
         _identifier(client, domain, "objectGUID"),
     )
-
-
-def _text(entry: LdapEntry, attribute: str) -> str:
-    values = entry.values(attribute)
-    return values[0].decode(errors="replace") if values else ""
 
 
 def _identifier(client: LdapDirectoryClient, entry: LdapEntry | None, attribute: str) -> Guid:

@@ -114,13 +114,6 @@ def _start_journal(
     for text in journal.mended:
         log.warning("journal: %s", text)
     keeper = Keeper(store, journal, every=_SNAPSHOT_RECORDS, keep=0)
-    thread = JournalThread(keeper, _log_journal)
+    thread = JournalThread(keeper)
     stack.push_async_callback(asyncio.to_thread, thread.close)
     return thread
-
-
-def _log_journal(error: StorageError | None) -> None:
-    if error is None:
-        log.info("the journal is written again")
-    else:
-        log.error("the journal cannot be written: %s", error)

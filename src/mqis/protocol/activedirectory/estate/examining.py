@@ -7,7 +7,6 @@ from operator import attrgetter
 
 from mqis.findings import CheckReport, Finding, Limit
 from mqis.protocol.activedirectory.estate import identities, recipients, topology
-from mqis.protocol.activedirectory.estate.access import closed
 from mqis.protocol.activedirectory.estate.facts import (
     CertificatesFact,
     EstateFacts,
@@ -20,6 +19,7 @@ from mqis.protocol.activedirectory.estate.findings import (
     limits_of,
 )
 from mqis.protocol.activedirectory.estate.index import EstateIndex
+from mqis.protocol.activedirectory.estate.open_queues import closed
 from mqis.protocol.activedirectory.estate.sight import EstateSight
 from mqis.protocol.activedirectory.rights import READ_PARTS
 from mqis.wire.ldap.changes import (

@@ -7,7 +7,6 @@ from contextlib import suppress
 from ipaddress import ip_address, ip_network
 
 from mqis.protocol.activedirectory import codecs
-from mqis.protocol.activedirectory.estate.access import open_for
 from mqis.protocol.activedirectory.estate.facts import (
     AccountFact,
     AliasFact,
@@ -23,6 +22,7 @@ from mqis.protocol.activedirectory.estate.facts import (
     SubnetFact,
 )
 from mqis.protocol.activedirectory.estate.findings import EstateCheck
+from mqis.protocol.activedirectory.estate.open_queues import open_for
 from mqis.protocol.activedirectory.estate.sight import SeenKind, name_of, parent_of
 from mqis.protocol.activedirectory.recipients import (
     FORMAT_NAME,

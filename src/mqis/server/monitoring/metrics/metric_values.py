@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from pathlib import Path
+
+from cryptography import x509
 
 from mqis import __version__
+from mqis.config.sections import Config
 from mqis.findings import Gravity
 from mqis.protocol.ports import View
 from mqis.protocol.rpc.faults import status_name
@@ -13,8 +17,8 @@ from mqis.runtime.histogram import Served
 from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.server.monitoring.health import own_verdict
 from mqis.server.monitoring.metrics import all_metrics as c
-from mqis.server.monitoring.metrics.files import files
 from mqis.server.monitoring.metrics.replicating import journal, replication, transport
+from mqis.server.monitoring.resources import disk_free
 from mqis.server.monitoring.status import ServerStatus
 from mqis.server.monitoring.status_sources import Sources
 from mqis.server.monitoring.verdict import FindingKind, HealthVerdict
@@ -29,7 +33,7 @@ def families(sources: Sources, view: View, status: ServerStatus) -> Iterator[Fam
     yield c.SERVER, [((status.server, status.role, status.site, status.enterprise), 1)]
     yield c.SERVING, c.alone(sources.serving)
     yield c.VERDICT, _verdict(own_verdict(sources, status))
-    yield from files(sources.config)
+    yield from _files(sources.config)
     yield from _rpc(sources)
     yield from _store(sources)
     service = sources.replication
@@ -155,3 +159,20 @@ def _discovery(sources: Sources) -> Iterator[Family]:
     counted = sources.discovery.statistics
     names = ("answered", "limited", "malformed", "foreign_enterprise", "unprepared")
     yield c.DISCOVERY, [((name,), getattr(counted, name)) for name in names]
+
+
+def _files(config: Config) -> Iterator[Family]:
+    """Yields free space and the expiry of certificates; what cannot be read has no sample."""
+    yield c.DISK_FREE, [((place,), free) for place, free in disk_free(config).items()]
+    yield c.CERTIFICATE_EXPIRY, _expiry(config.store.ca_file)
+
+
+def _expiry(path: str) -> c.Samples:
+    if not path:
+        return []
+    try:
+        certificates = x509.load_pem_x509_certificates(Path(path).read_bytes())
+    except (OSError, ValueError):
+        return []
+    first = min(each.not_valid_after_utc for each in certificates)
+    return [(("store.ca_file",), first.timestamp())]

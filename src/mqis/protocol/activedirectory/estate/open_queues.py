@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from mqis.protocol.activedirectory.rights import from_active_directory
-from mqis.protocol.security.access import Token, access_check
-from mqis.protocol.security.masks import QueueRights, generic_mapping, map_descriptor
+from mqis.protocol.security.access import anonymous_rights
+from mqis.protocol.security.masks import QueueRights, generic_mapping
 from mqis.texts import joined
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.security.acl import Ace, AceFlags, AceType, Acl, OpaqueAce
@@ -37,17 +37,10 @@ def open_for(octets: bytes) -> str:
 
 def messages_open_for(descriptor: SecurityDescriptor) -> str:
     """Returns the same by the descriptor of an MSMQ object."""
-    mapping = generic_mapping(ObjectType.QUEUE)
-    mapped = map_descriptor(descriptor, mapping)
-    token = Token.anonymous(in_everyone=True)
-
-    def allowed(*asked: tuple[str, QueueRights]) -> list[str]:
-        rows = ((words, int(right)) for words, right in asked)
-        return [words for words, right in rows if access_check(mapped, token, right, mapping)]
-
-    found = allowed(*_ASKED)
+    granted = QueueRights(anonymous_rights(descriptor, generic_mapping(ObjectType.QUEUE)))
+    found = [words for words, right in _ASKED if right in granted]
     if not {"receive from it", "receive from its journal"} & set(found):
-        found += allowed(_PEEKING)
+        found += [words for words, right in (_PEEKING,) if right in granted]
     return joined(found)
 
 
