@@ -47,7 +47,6 @@ def test_files_are_written_whole() -> None:
 #: Modules that make files by the system's own call, and why.
 _MAKING = {
     "admin/backup/backup_file.py": "a draft that taking and restoring give their places",
-    "admin/backup/taking_backup.py": "files in a draft, flushed with it",
     "config/processlocks.py": "a lock",
     "files.py": "the place",
     "sim/archive/disk.py": "a simulated disk",

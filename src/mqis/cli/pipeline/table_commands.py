@@ -58,7 +58,7 @@ def sql(
     else:
         print_rows(rows, answer.columns)
     if answer.more:
-        text = f"these are the first {counted(limit, 'row')}; --limit shows more"
+        text = f"there are more than {counted(limit, 'row')}; --limit shows them"
         print_note(text)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqis.files import flush, whole_directory
+from mqis.files import whole_directory, whole_file
 from mqis.places import Place, listed, open_at
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal.checking import JournalCheck, check_journal
@@ -104,15 +104,12 @@ def _refuse_too_large(journal: ArchivedJournal, directory: Path) -> None:
 
 def _fetch(file: Place, number: int, target: Path) -> None:
     left = number
-    with open_at(file) as source, explained(target), target.open("xb") as out:
+    with open_at(file) as source, explained(target), whole_file(target) as out:
         while left and (data := source.read(min(left, _BLOCK))):
             out.write(data)
             left -= len(data)
         if left or source.read(1):
             raise StorageError(f"{file}: its size is not that of the listing; try again")
-        out.flush()
-        flush(out.fileno())
-    target.chmod(0o600)
 
 
 def _refuse_strangers(journal: ArchivedJournal, directory: Path) -> None:
