@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from mqis.admin.backup import restoring_backup
 from mqis.admin.backup.backup_file import Archive
+from mqis.admin.backup.collection import backups_in, prune
 from mqis.admin.backup.restored_journal import LSN_JUMP
 from mqis.admin.backup.restoring_backup import RestoreRequest, plan_restore, restore
 from mqis.admin.backup.taking_backup import take_backup
@@ -303,9 +304,21 @@ def test_no_room_leaves_neither_half_a_backup_nor_half_a_server(
         with pytest.raises((MqisError, StorageError), match="cannot be"):
             backed_up(alone, disk / "b")
         assert list(disk.iterdir()) == []
-        with pytest.raises(MqisError, match=r"it unpacks to .* bytes, and .* free; free some"):
+        with pytest.raises(MqisError, match=r"it unpacks to .* KiB, and .* free; free some"):
             restore(plan_restore(archive, RestoreRequest(disk / "home" / "mqis.toml")))
         assert list(disk.iterdir()) == []
+
+
+def test_of_backups_of_one_second_the_last_is_the_newest(alone: Path, tmp_path: Path) -> None:
+    place = tmp_path / "all"
+    place.mkdir()
+    data = backed_up(alone, tmp_path / "b").read_bytes()
+    stem = "pec1-20261119T172343Z"
+    names = [stem, *(f"{stem}-{number}" for number in (1, 2, 10))]
+    for name in names:
+        (place / f"{name}.mqisbackup").write_bytes(data)
+    assert [backup.path.stem for backup in backups_in(place)] == names[::-1]
+    assert {path.stem for path in prune(place, 1)} == set(names[:-1])
 
 
 def test_a_failure_in_the_middle_of_a_restore_undoes_it(

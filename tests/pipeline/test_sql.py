@@ -97,7 +97,7 @@ def test_the_command(few: TableDirectory) -> None:
     shown = run("pipeline", "sql", "SELECT server, kind FROM records", "-n", "1", *place)
     assert shown.exit_code == 0, shown.output
     assert "change" in shown.stdout
-    assert shown.stderr == "note: there are more than 1 row; --limit shows them\n"
+    assert shown.stderr == "note: only 1 row, and there are more: --limit shows them\n"
     rows = run("pipeline", "sql", "SELECT * FROM lag", "--json", *place)
     assert json.loads(rows.stdout) == [{"server": "a", "p95_ms": 2.5}]
     listed = json.loads(run("pipeline", "sql", "--json", *place).stdout)

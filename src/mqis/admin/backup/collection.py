@@ -24,9 +24,10 @@ class StoredBackup:
     fault: str = ""
 
     @property
-    def age_key(self) -> tuple[str, str]:
-        """The later the backup, the higher."""
-        return ("" if self.manifest is None else self.manifest.created), self.path.name
+    def age_key(self) -> tuple[str, int, str]:
+        """The later the backup, the higher. Those of one second have names with numbers: -1, -2."""
+        created = "" if self.manifest is None else self.manifest.created
+        return created, len(self.path.stem), self.path.stem
 
     @property
     def has_key(self) -> bool:

@@ -58,8 +58,7 @@ def sql(
     else:
         print_rows(rows, answer.columns)
     if answer.more:
-        text = f"there are more than {counted(limit, 'row')}; --limit shows them"
-        print_note(text)
+        print_note(f"only {counted(limit, 'row')}, and there are more: --limit shows them")
 
 
 def _columns(opened: TableStore) -> dict[str, list[str]]:
