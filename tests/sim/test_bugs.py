@@ -10,6 +10,7 @@ from mqis.protocol.directory.objects import Scope
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.sim.directed import directed
 from mqis.sim.mutations import MUTATIONS
+from mqis.sim.run_trace import Violation
 from mqis.sim.runner import Options, run, run_seed
 from mqis.sim.scenario import Scenario, enterprise
 from mqis.sim.steps import (
@@ -25,7 +26,6 @@ from mqis.sim.steps import (
     Retire,
     Step,
 )
-from mqis.sim.violation import Violation
 from mqis.sim.workload import roamer
 from mqis.wire.mqds.propid import PropId
 from tests.sim.mirror.mutations import BUGS

@@ -29,10 +29,10 @@ from mqis.sim.history import Made, NumberHistory, Version
 from mqis.sim.ledger import Ledger
 from mqis.sim.memories import check_cached
 from mqis.sim.restored_authorities import Witnesses
+from mqis.sim.run_trace import Violation
 from mqis.sim.runner import fewest
 from mqis.sim.simulated_server import SimServer
 from mqis.sim.sync_traffic import SyncTraffic
-from mqis.sim.violation import Violation
 from mqis.sim.waits import Wait, describe_circle, find_circle
 from mqis.storage.cache import QueryCache
 from mqis.storage.memory_store import MemoryStore

@@ -23,9 +23,8 @@ from mqis.cli.output import (
     say,
     table,
 )
-from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.conversations import Conversation, Summary
-from mqis.protocol.capture.decoder import CaptureDecoder, Network, parse_network
+from mqis.protocol.capture.decoder import CaptureDecoder, CaptureFilter, Network, parse_network
 from mqis.protocol.capture.registry import PROTOCOLS
 from mqis.protocol.capture.row import DecodedRow
 from mqis.texts import counted, iso_moment

@@ -16,9 +16,8 @@ from mqis.cli.routed import DirectoryReaders, opened_as
 from mqis.protocol.errors import StorageError
 from mqis.texts import counted
 from mqis.views.routes.finding import find_end, find_links
-from mqis.views.sitemap.case import RouteCase
 from mqis.views.sitemap.charting import Chart, chart_of_export, chart_of_server, chart_of_view
-from mqis.views.sitemap.loads import LinkLoads, loads_of
+from mqis.views.sitemap.picture import LinkLoads, RouteCase, loads_of
 
 _CHARTS = DirectoryReaders(chart_of_export, chart_of_server, chart_of_view)
 

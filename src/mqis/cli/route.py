@@ -105,7 +105,10 @@ def _show(
 
 
 def _draw(snapshot: Snapshot, found: Explanation | None, path: Path) -> None:
-    from mqis.views.sitemap.case import RouteCase  # noqa: PLC0415
-    from mqis.views.sitemap.picture import picture, write_picture  # noqa: PLC0415 -- slow to load
+    from mqis.views.sitemap.picture import (  # noqa: PLC0415 -- slow to load
+        RouteCase,
+        picture,
+        write_picture,
+    )
 
     write_picture(path, picture(RouteCase(snapshot, snapshot, route=found)))

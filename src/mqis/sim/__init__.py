@@ -17,7 +17,7 @@ Who takes part
     ``administrator`` and ``workload``: what people and clients do; ``network`` and ``streams``:
     single messages, or queue managers over TCP; ``stranger``, ``lies``, ``hostility``: attacks
 
-Checkers, each of which raises a ``violation``
+Checkers, each of which raises a ``Violation``
     ``history``: replicas hold what authorities committed; ``ledger``: every change was asked for,
     and made once; ``checkers``: at the end all copies are equal; ``complete_replicas``,
     ``equal_digests``, ``memories``, ``restored_authorities``, ``sync_traffic``, ``waits``;

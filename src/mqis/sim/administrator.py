@@ -24,10 +24,10 @@ from mqis.sim import bootstrap
 from mqis.sim.history import NumberHistory
 from mqis.sim.keys import KeyVault
 from mqis.sim.restored_authorities import Witnesses
+from mqis.sim.run_trace import Violation
 from mqis.sim.scenario import Scenario
 from mqis.sim.simulated_server import ServerEntropy, SimServer, Surroundings
 from mqis.sim.simulated_stores import Disk, MemoryDisk, SqliteDisk
-from mqis.sim.violation import Violation
 from mqis.sim.workload import ClientOperation
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult

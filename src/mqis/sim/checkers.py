@@ -19,8 +19,8 @@ from mqis.protocol.replication.convergence import HeldObject, differences
 from mqis.protocol.replication.replicated import changed_properties
 from mqis.protocol.replication.topology_changes import is_bsc
 from mqis.sim.history import NumberHistory, Version
+from mqis.sim.run_trace import Violation
 from mqis.sim.simulated_server import SimServer
-from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.seqnum import SequenceNumber

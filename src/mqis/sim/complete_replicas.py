@@ -9,8 +9,8 @@ from mqis.protocol.directory.objects import DirectoryObject, Partition, PurgeSta
 from mqis.protocol.ports import View
 from mqis.protocol.replication.admission import owns
 from mqis.sim.history import NumberHistory, Version
+from mqis.sim.run_trace import Violation
 from mqis.sim.simulated_server import SimServer
-from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
 

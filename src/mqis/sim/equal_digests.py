@@ -14,8 +14,8 @@ from mqis.protocol.ports import View
 from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.convergence import Contents, comparable_digest, compare_digests
 from mqis.protocol.replication.digest import computed_digests
+from mqis.sim.run_trace import Violation
 from mqis.sim.simulated_server import SimServer
-from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
 

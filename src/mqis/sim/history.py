@@ -23,7 +23,7 @@ from mqis.protocol.replication.admission import owns
 from mqis.protocol.replication.convergence import HeldObject
 from mqis.protocol.replication.server_identity import Server
 from mqis.protocol.replication.settings import DEFAULTS
-from mqis.sim.violation import Violation
+from mqis.sim.run_trace import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -17,7 +17,7 @@ from mqis.protocol.directory.types.row_columns import PropertyRole
 from mqis.protocol.replication.change_requests import NO_RESPONSE, NOT_REACHED
 from mqis.protocol.replication.convergence import HeldObject
 from mqis.sim.history import Made, Version
-from mqis.sim.violation import Violation
+from mqis.sim.run_trace import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.propid import PropId

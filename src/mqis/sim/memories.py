@@ -6,9 +6,9 @@ from mqis.protocol.clock import Instant
 from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.memory import Memory
 from mqis.protocol.replication.settings import ReplicationSettings
+from mqis.sim.run_trace import Violation
 from mqis.sim.simulated_server import ServerEntropy, SimServer
 from mqis.sim.simulated_stores import discarded
-from mqis.sim.violation import Violation
 from mqis.storage.sqlite import SqliteStore
 from mqis.wire.mqds.objecttype import ObjectType
 

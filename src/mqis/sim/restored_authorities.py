@@ -9,8 +9,8 @@ from mqis.protocol.directory.objects import DirectoryObject, PurgeState
 from mqis.protocol.ports import View
 from mqis.protocol.replication.convergence import HeldObject
 from mqis.sim.history import NumberHistory
+from mqis.sim.run_trace import Violation
 from mqis.sim.simulated_server import SimServer
-from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
 

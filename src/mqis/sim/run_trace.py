@@ -1,4 +1,7 @@
-"""The trace of a run: a digest to compare runs by and, if wanted, readable lines."""
+"""The trace of a run: a digest to compare runs by and, if wanted, readable lines.
+
+And the exception that checkers raise, which ends it.
+"""
 
 from __future__ import annotations
 
@@ -65,3 +68,15 @@ def message_in(packet: bytes) -> UserMessage | None:
     except WireError:
         return None
     return found if isinstance(found, UserMessage) else None
+
+
+class Violation(Exception):
+    """A rule does not hold; ``rule`` names it, ``detail`` says where it failed."""
+
+    def __init__(self, rule: str, detail: str) -> None:
+        super().__init__(f"{rule}: {detail}")
+        self.rule = rule
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[type[Violation], tuple[str, str]]:
+        return type(self), (self.rule, self.detail)

@@ -17,9 +17,8 @@ from traceback import extract_tb
 from typing import TypeVar
 
 from mqis.sim.mutations import MUTATIONS, mutated
-from mqis.sim.run_trace import SimTrace
+from mqis.sim.run_trace import SimTrace, Violation
 from mqis.sim.scenario import Scenario
-from mqis.sim.violation import Violation
 from mqis.sim.worlds import (
     WORLDS,
     AnyScenario,

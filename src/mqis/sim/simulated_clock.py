@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from mqis.sim.violation import Violation
+from mqis.sim.run_trace import Violation
 
 #: Limit on events, many times those of the longest runs.
 MAX_EVENTS = 400_000

@@ -17,9 +17,9 @@ from mqis.protocol.replication.machine import Replication
 from mqis.protocol.replication.server_identity import Server
 from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.sim.keys import Keyring
+from mqis.sim.run_trace import Violation
 from mqis.sim.simulated_stores import Disk
 from mqis.sim.steps import CrashPoint
-from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.seqnum import SequenceNumber
 

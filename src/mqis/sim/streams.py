@@ -23,9 +23,8 @@ from mqis.protocol.queueing.signing import SigningPolicy
 from mqis.protocol.routing.router import DirectoryRouter
 from mqis.sim.keys import Keyring
 from mqis.sim.network import Clock
-from mqis.sim.run_trace import SimTrace, describe, message_in, operation_of
+from mqis.sim.run_trace import SimTrace, Violation, describe, message_in, operation_of
 from mqis.sim.scenario import CALM, Weather
-from mqis.sim.violation import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 

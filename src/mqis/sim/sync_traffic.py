@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mqis.sim.violation import Violation
+from mqis.sim.run_trace import Violation
 from mqis.texts import counted, duration
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.layout import asked_from, operation_in

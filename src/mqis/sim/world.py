@@ -39,14 +39,13 @@ from mqis.sim.ledger import Ledger
 from mqis.sim.memories import check_cached, check_memory
 from mqis.sim.network import MessageNetwork
 from mqis.sim.restored_authorities import Witnesses
-from mqis.sim.run_trace import SimTrace
+from mqis.sim.run_trace import SimTrace, Violation
 from mqis.sim.scenario import CALM, Scenario
 from mqis.sim.simulated_clock import MAX_EVENTS, EventClock
 from mqis.sim.simulated_server import SimServer
 from mqis.sim.steps import Change
 from mqis.sim.streams import StreamNetwork
 from mqis.sim.sync_traffic import SyncTraffic
-from mqis.sim.violation import Violation
 from mqis.sim.waits import circular_waits, describe_circle
 from mqis.sim.workload import ClientOperation, operation, roamer
 from mqis.storage.journal.appender import Appender

@@ -25,8 +25,7 @@ from mqis.views.console import tones
 from mqis.views.console.alerts import FILE as ALERTS_FILE
 from mqis.views.console.alerts import AlertLog
 from mqis.views.console.charts import ChartPage, chart_page
-from mqis.views.console.mirrors import mirror_sentence
-from mqis.views.console.open_stores import OpenStores, VisitorReader
+from mqis.views.console.open_stores import OpenStores, VisitorReader, mirror_sentence
 from mqis.views.console.replication import replication_page
 from mqis.views.console.samples import SampleHistory
 from mqis.views.console.server_places import PlacesError, ServerPlace

@@ -15,7 +15,7 @@ from mqis.pipeline.tables import TableDirectory
 from mqis.sim.complete_replicas import CompletenessCheck
 from mqis.sim.equal_digests import DigestCheck
 from mqis.sim.mutations import mutated
-from mqis.sim.violation import Violation
+from mqis.sim.run_trace import Violation
 from mqis.wire.errors import MqisError
 from tests.pipeline.slow.test_simulated import Run, audited, check_rebuilt, look, run, simulated
 

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqis.protocol.capture import plain, registry
-from mqis.protocol.capture.choice import CaptureFilter
 from mqis.protocol.capture.conversations import Summary
-from mqis.protocol.capture.decoder import CaptureDecoder, decode_rows, parse_network
+from mqis.protocol.capture.decoder import CaptureDecoder, CaptureFilter, decode_rows, parse_network
 from mqis.protocol.capture.flow import flow_key, share_of
 from mqis.protocol.capture.framing import Dissector
 from mqis.protocol.capture.limits import CaptureLimits

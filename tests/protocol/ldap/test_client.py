@@ -24,7 +24,9 @@ from mqis.wire.ldap.requests import (
     SaslBind,
     SearchRequest,
     SimpleBind,
+    TokenStream,
     Unbind,
+    frame,
 )
 from mqis.wire.ldap.responses import (
     AddResponse,
@@ -38,7 +40,6 @@ from mqis.wire.ldap.responses import (
     SearchEntry,
     SearchReference,
 )
-from mqis.wire.ldap.sasl import TokenStream, frame
 
 ENTRY = SearchEntry("CN=a", (("cn", (b"x" * 80,)),))
 BIND = SimpleBind("a", b"b")

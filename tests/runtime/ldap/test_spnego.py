@@ -31,9 +31,8 @@ from mqis.runtime.ldap.spnego import LdapProtection, SpnegoExchange, SpnegoMecha
 from mqis.testing.ldap import ScriptedDirectory, entry
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.messages import LdapMessage, MessageStream
-from mqis.wire.ldap.requests import SaslBind, SearchRequest, SimpleBind
+from mqis.wire.ldap.requests import SaslBind, SearchRequest, SimpleBind, TokenStream, frame
 from mqis.wire.ldap.responses import BindResponse, LdapResult
-from mqis.wire.ldap.sasl import TokenStream, frame
 from mqis.wire.security.sid import Sid
 from tests.runtime.ldap.certificates import server_context
 from tests.waiting import in_time

@@ -9,7 +9,7 @@ from mqis.protocol.activedirectory.mirror.comparing import MirrorDifference
 from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.ports import View
-from mqis.sim.violation import Violation
+from mqis.sim.run_trace import Violation
 from mqis.testing.ldap import name_of
 from mqis.wire.guid import Guid
 from mqis.wire.ldap.names import DistinguishedName

@@ -23,9 +23,8 @@ from mqis.runtime.ldap.failover import LdapDirectoryClient
 from mqis.runtime.ldap.settings import LdapSettings
 from mqis.sim.archive.disk import Ended
 from mqis.sim.mutations import replaced
-from mqis.sim.run_trace import SimTrace
+from mqis.sim.run_trace import SimTrace, Violation
 from mqis.sim.simulated_stores import Disk, MemoryDisk, SqliteDisk
-from mqis.sim.violation import Violation
 from mqis.storage.memory_store import MemoryStore
 from mqis.wire.guid import Guid
 from tests.sim.mirror import checks

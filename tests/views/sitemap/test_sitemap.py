@@ -17,9 +17,8 @@ from mqis.protocol.routing.snapshot import Snapshot
 from mqis.views.sitemap import build
 from mqis.views.sitemap.build import MapRequest, site_map
 from mqis.views.sitemap.captions import ZOOMS, CaptionBox, zooms_of
-from mqis.views.sitemap.case import RouteCase
 from mqis.views.sitemap.model import SiteMap
-from mqis.views.sitemap.picture import picture
+from mqis.views.sitemap.picture import RouteCase, picture
 from tests.strategies.routing import named
 from tests.web.network import EstatePlan
 

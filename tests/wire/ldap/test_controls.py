@@ -16,7 +16,7 @@ from mqis.wire.ldap.controls import (
     SdFlags,
     find_control,
 )
-from mqis.wire.ldap.sasl import TokenStream, frame
+from mqis.wire.ldap.requests import TokenStream, frame
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,7 @@ from mqis.pipeline import arrays, schemas
 from mqis.pipeline.mapping import settle
 from mqis.pipeline.sources import files
 from mqis.pipeline.sources.files import SourceFile
-from mqis.protocol.capture.choice import CaptureFilter
-from mqis.protocol.capture.decoder import CaptureDecoder, parse_network
+from mqis.protocol.capture.decoder import CaptureDecoder, CaptureFilter, parse_network
 from mqis.protocol.capture.row import DecodedRow, file_error
 from mqis.texts import microseconds, parse_moment
 from mqis.wire.errors import MqisError

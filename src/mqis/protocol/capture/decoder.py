@@ -1,8 +1,9 @@
-"""The decoder of a capture: takes packets, returns rows."""
+"""The decoder of a capture: takes packets, returns rows; and the user's filter on these."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from mqis.protocol.capture.captured_connection import CapturedConnection
@@ -10,7 +11,7 @@ from mqis.protocol.capture.flow import Flow, FlowKey, flow_key, share_of
 from mqis.protocol.capture.fragments import Fragments
 from mqis.protocol.capture.limits import CaptureLimits
 from mqis.protocol.capture.recognition import StreamProtocol
-from mqis.protocol.capture.registry import DATAGRAMS, STREAMS, DatagramProtocol
+from mqis.protocol.capture.registry import DATAGRAMS, PROTOCOLS, STREAMS, DatagramProtocol
 from mqis.protocol.capture.row import DecodedRow, Meaning, PacketPosition, file_error
 from mqis.wire.errors import WireError
 from mqis.wire.pcap.capture_file import walk_capture
@@ -262,3 +263,31 @@ def decode_rows(data: Buffer, limits: CaptureLimits | None = None) -> Iterator[D
 def parse_network(text: str) -> Network:
     """An address, or a network as 10.0.0.0/8; ``ValueError`` for anything else."""
     return ip_network(text, strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureFilter:
+    """A filter on rows; empty, it passes all. Errors of the file itself always pass."""
+
+    protocols: frozenset[str] = frozenset()
+    since_ns: int | None = None
+    until_ns: int | None = None
+    errors_only: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = sorted(self.protocols.difference(PROTOCOLS))
+        if unknown:
+            known = ", ".join(PROTOCOLS)
+            raise ValueError(f"unknown protocol {unknown[0]!r}; known are {known}")
+
+    def wants(self, row: DecodedRow) -> bool:
+        if not row.carrier:
+            return True
+        if self.protocols and self.protocols.isdisjoint((row.protocol, row.carrier)):
+            return False
+        if self.errors_only and row.error is None:
+            return False
+        if row.time_ns is None:
+            return True
+        is_late = self.since_ns is None or row.time_ns >= self.since_ns
+        return is_late and (self.until_ns is None or row.time_ns < self.until_ns)

@@ -38,7 +38,9 @@ from mqis.wire.ldap.requests import (
     SaslBind,
     SearchRequest,
     SimpleBind,
+    TokenStream,
     Unbind,
+    frame,
 )
 from mqis.wire.ldap.responses import (
     AddResponse,
@@ -51,7 +53,6 @@ from mqis.wire.ldap.responses import (
     SearchEntry,
     SearchReference,
 )
-from mqis.wire.ldap.sasl import TokenStream, frame
 
 #: The answers that each request may get; the last one ends it.
 _ANSWERS: Final[dict[type[LdapRequest], tuple[type, ...]]] = {

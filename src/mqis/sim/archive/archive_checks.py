@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from mqis.protocol.errors import StorageError
-from mqis.sim.violation import Violation
+from mqis.sim.run_trace import Violation
 from mqis.storage.archive.archiver import NAME
 from mqis.storage.journal.checking import check_journal
 from mqis.storage.journal.journal_files import is_segment, segments, snapshots

@@ -24,9 +24,8 @@ from mqis.sim.archive.archive_scenario import (
 )
 from mqis.sim.archive.disk import DiskFault, Ended, SimDisk
 from mqis.sim.mutations import replaced
-from mqis.sim.run_trace import SimTrace
+from mqis.sim.run_trace import SimTrace, Violation
 from mqis.sim.simulated_stores import SqliteDisk
-from mqis.sim.violation import Violation
 from mqis.storage.archive import Archiver, archived_journals, archiver, restore_journal
 from mqis.storage.archive.archiver import NAME
 from mqis.storage.database import DatabaseStore

@@ -19,7 +19,7 @@ from mqis.protocol.queueing.events import (
     Written,
 )
 from mqis.protocol.queueing.limits import QueueingLimits
-from mqis.sim.violation import Violation
+from mqis.sim.run_trace import Violation
 from mqis.wire.guid import Guid
 from mqis.wire.mqqb.identifier import MessageIdentifier
 

@@ -19,12 +19,11 @@ from mqis.sim.queues.queue_scenario import (
     QueueStep,
     RoutedMachine,
 )
-from mqis.sim.run_trace import SimTrace
+from mqis.sim.run_trace import SimTrace, Violation
 from mqis.sim.scenario import CALM
 from mqis.sim.simulated_clock import EventClock
 from mqis.sim.steps import Cut, Isolate
 from mqis.sim.streams import StreamNetwork
-from mqis.sim.violation import Violation
 
 FAULTS: dict[str, str] = {
     "fault halt": "queue manager stopped",

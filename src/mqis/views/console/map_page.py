@@ -16,10 +16,9 @@ from mqis.views.console.tones import Tone, tone_of_member
 from mqis.views.routes.finding import RouteError, compared, find_end
 from mqis.views.routes.rerouting import WhatIfShown, what_if
 from mqis.views.routes.route_text import heading, reasons, title
-from mqis.views.sitemap.case import RouteCase
 from mqis.views.sitemap.charting import Chart
 from mqis.views.sitemap.model import LinkOnMap, SiteMap, SiteOnMap
-from mqis.views.sitemap.picture import map_of
+from mqis.views.sitemap.picture import RouteCase, map_of
 from mqis.wire.guid import Guid
 
 #: The most links that can be off at a time.

@@ -1,4 +1,4 @@
-"""The stores that the console keeps open, with cached lists and charts."""
+"""The stores that the console keeps open, with cached lists and charts; one may be a mirror."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from threading import Lock
 from typing import Protocol
 
 from mqis.config.stores import open_store
+from mqis.protocol.activedirectory.mirror.cursor import is_mirror, read_cursor, state_of
+from mqis.protocol.activedirectory.mirror.leftout import read_left_out
 from mqis.protocol.directory.object_sources import Source
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store, View
@@ -16,7 +18,7 @@ from mqis.protocol.routing.snapshot import ROUTED
 from mqis.views.console.guarded import Found, GuardedSource, Remembered, version_of
 from mqis.views.console.journal_sight import Judge, ObjectJudge, see_everything
 from mqis.views.console.recordednames import RecordedNames
-from mqis.views.console.server_places import ServerPlace
+from mqis.views.console.server_places import Places, ServerPlace
 from mqis.views.console.visitor_rights import VisitorRights
 from mqis.views.sitemap.charting import Chart, chart_of_objects, chart_of_server
 from mqis.wire.errors import MqisError
@@ -147,3 +149,24 @@ class VisitorReader:
 
 def _chart(source: GuardedSource) -> Chart:
     return chart_of_objects(obj for kind in ROUTED for obj in source.objects(kind))
+
+
+def mirror_sentence(places: Places, stores: OpenStores) -> str:
+    """The position of the mirror; empty if the console shows a server, or a store that is none."""
+    if places.take_calls:
+        return ""
+    for place in places.all():
+        if place.store:
+            try:
+                with stores.view(place.store) as view:
+                    if is_mirror(view):
+                        cursor, left_out = read_cursor(view), read_left_out(view)
+                        break
+            except MqisError:
+                continue  # the page itself says what is wrong with the store
+    else:
+        return ""
+    about = "This is a mirror of an Active Directory"
+    if cursor is None:
+        return f"{about} that is not complete yet."
+    return f"{about}, {state_of(cursor, left_out)}. Make changes there."

@@ -8,10 +8,8 @@ from starlette.responses import Response
 
 from mqis.views.console.map_page import MapQuestion, case_of, site_states, topology
 from mqis.views.console.shown_errors import MqisError
-from mqis.views.sitemap.case import RouteCase
 from mqis.views.sitemap.charting import Chart
-from mqis.views.sitemap.loads import LinkLoads, loads_of
-from mqis.views.sitemap.picture import map_of, picture
+from mqis.views.sitemap.picture import LinkLoads, RouteCase, loads_of, map_of, picture
 from mqis.web.page_requests import PageRequest
 from mqis.web.request_guard import REPORT_POLICY
 
