@@ -4,6 +4,9 @@
 lifetime while the destination cannot be reached, and reports the outcome. Unlike the real one it
 loses some silently, which replication has to tolerate.
 
+Real queue managers (``streams``) keep the order and lose nothing silently, so they hide bugs that
+this network shows: that is why there are two (docs/simulation.md).
+
 If signatures are required, a message travels as the packet that a queue manager would write, and
 the real ``Receiver`` judges it: signature, sender, duplicate. If they are not, a duplicated message
 is delivered twice.
