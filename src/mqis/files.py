@@ -12,7 +12,6 @@ import errno
 import fcntl
 import os
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -178,9 +177,10 @@ def make_private_directory(path: Path) -> None:
     path.chmod(DIRECTORY_MODE)
 
 
-def is_open_to_others(path: Path) -> bool:
-    """True if anybody but the owner may read, write or enter."""
-    return bool(stat.S_IMODE(path.stat().st_mode) & OTHERS)
+def is_open_to_others(file: Path | int) -> bool:
+    """True if anybody but the owner may read, write or enter: a path, or an open file's number."""
+    status = os.fstat(file) if isinstance(file, int) else file.stat()
+    return bool(status.st_mode & OTHERS)
 
 
 def flush(descriptor: int) -> None:

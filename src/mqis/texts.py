@@ -59,6 +59,25 @@ def joined(names: Sequence[str], most: int | None = None) -> str:
 # --- durations and sizes --------------------------------------------------------------------------
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters; the last one tells that there are more."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def meant(word: str, known: Sequence[str], prefix: str = "") -> str:
+    """The hint behind a word that is not known: the nearest one, or all of them."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- only errors need it
+
+    near = get_close_matches(word, known, n=1)
+    return f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(known)}"
+
+
+def host_port(host: str, port: int | None) -> str:
+    """``HOST:PORT`` as URLs have it, with brackets around an IPv6 address."""
+    shown = f"[{host}]" if ":" in host else host
+    return shown if port is None else f"{shown}:{port}"
+
+
 def duration(seconds: float) -> str:
     """A duration in the unit that people would choose: 350 ms, 12 s, 3.5 min, 5 h, 2 days."""
     if seconds <= 0:

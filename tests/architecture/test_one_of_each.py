@@ -255,6 +255,10 @@ def _in_text(parts: list[ast.expr]) -> Iterator[str]:
         if _AMOUNT.match(form) and _UNIT.match(str(right)):
             yield "a duration or size"
         value = ast.unparse(part.value)
+        if left == ":" and "port" in value:
+            yield "a host with its port"
+        if re.search(r"\[:.*\]$", value) and str(right).startswith(("…", "...")) and not form:
+            yield "a text that is cut off"
         plural = _NOUN.match(str(right)) and not str(right).startswith((" is ", " was ", " has "))
         numeric = form.startswith(",") or value.startswith("len(")
         if plural and numeric and not _LIMIT.search(value):
@@ -300,6 +304,8 @@ def test_pages_spell_no_values() -> None:
         "f'{left:,} other servers'",
         "' and '.join(names)",
         "', '.join(names[:3])",
+        "f'{host}:{section.port}'",
+        "f'{text[:MOST]}...'",
     ],
 )
 def test_a_value_that_is_spelt_by_hand_is_found(source: str) -> None:

@@ -26,7 +26,7 @@ from mqis.protocol.routing.bulk.sitegraph import site_graph
 from mqis.protocol.routing.route_trace import RoutingTables
 from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.views.routes.finding import find_end, find_links
+from mqis.views.routes.looking_up import find_end, find_links
 from mqis.views.sitemap.picture import picture_of_objects
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid

@@ -127,6 +127,36 @@ def test_unknown_column_and_empty_directory(spark: SparkSession, tmp_path: Path)
         spark.read.format("mqis.journal").load(str(tmp_path)).collect()
 
 
+@pytest.mark.parametrize("source", ["journal", "segments", "directory", "capture"])
+def test_a_misspelt_option_is_refused(spark: SparkSession, tmp_path: Path, source: str) -> None:
+    told = f"mqis.{source}: share_byte: no such option; did you mean share_bytes"
+    with pytest.raises(PySparkException, match=told):
+        spark.read.format(f"mqis.{source}").option("share_byte", "1").load(str(tmp_path)).collect()
+    with pytest.raises(PySparkException, match=r"known: .*path, paths, allow_empty, share_bytes"):
+        spark.read.format(f"mqis.{source}").option("qqq", "1").load(str(tmp_path)).collect()
+
+
+def test_a_wrong_value_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    shutil.copy(Path(__file__), tmp_path / "x.pcap")
+    reader = spark.read.format("mqis.capture").option("share_bytes", "many")
+    with pytest.raises(PySparkException, match="the option share_bytes is a positive number"):
+        reader.load(str(tmp_path)).collect()
+
+
+def test_paths_are_given_as_to_other_sources(
+    spark: SparkSession, tmp_path: Path, enterprise: Enterprise
+) -> None:
+    """A list of them, of which one has a comma in its name, and wildcards."""
+    journals = Path(enterprise.journals)
+    first, second = sorted(path for path in journals.iterdir() if path.is_dir())[:2]
+    strange = tmp_path / "second, copied"
+    shutil.copytree(second, strange)
+    reader = spark.read.format("mqis.journal")
+    both = reader.load([str(first), str(strange)]).count()
+    assert both == reader.load(f"{first},{second}").count() > reader.load(str(first)).count() > 0
+    assert reader.load(f"{journals}/*").count() == reader.load(str(journals)).count()
+
+
 def test_options_choose_rows() -> None:
     chosen = option_filters({"server": "a,b", "since": "2024-03-01T08:00:00"})
     assert len(chosen) == 2

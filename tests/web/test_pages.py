@@ -13,7 +13,7 @@ import pytest
 
 from mqis.config.stores import open_store
 from mqis.lab import demo
-from mqis.views.console.server_places import Places, PlacesError
+from mqis.views.console.server_places import NotShownError, Places
 from mqis.web.console import Assets
 from mqis.web.console_settings import ConsoleSettings
 from mqis.web.serving import running_console
@@ -320,5 +320,5 @@ def test_what_a_store_does_not_have_is_said(of_a_store: Visitor) -> None:
 
 
 def test_something_there_has_to_be(tmp_path: Path) -> None:
-    with pytest.raises(PlacesError, match="nothing to show"):
+    with pytest.raises(NotShownError, match="nothing to show"):
         Places()

@@ -15,7 +15,7 @@ from mqis.views.console import journal
 from mqis.views.console.journal import RecordFilter, journal_page, record_page
 from mqis.views.console.journal_sight import Sight
 from mqis.views.console.recordednames import RecordedNames
-from mqis.views.console.server_places import PlacesError
+from mqis.views.console.server_places import NotShownError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import (
     JournalRecord,
@@ -249,7 +249,7 @@ def test_one_record_is_found_in_any_segment(written: Path) -> None:
     for lsn in (1, 7, 8, 57, 58, 100):
         assert record_page(written, lsn).record["lsn"] == lsn
     for lsn in (-1, 0, 101, 1 << 70):
-        with pytest.raises(PlacesError):
+        with pytest.raises(NotShownError):
             record_page(written, lsn)
 
 

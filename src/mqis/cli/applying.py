@@ -39,7 +39,7 @@ from mqis.enterprise.states import ProcessState, Supervised, load_states
 from mqis.enterprise.supervisor import lock_of
 from mqis.protocol.directory.object_sources import Source, StoreSource
 from mqis.protocol.directory.objects import name_key
-from mqis.texts import counted
+from mqis.texts import counted, shortened
 from mqis.views.deletion.delete_text import names
 from mqis.views.deletion.plan import DeletePlan, plan_delete
 from mqis.wire.errors import MqisError
@@ -392,7 +392,10 @@ def _show(change: PlannedChange, what: Launch) -> None:
     if rows := _rows(change):
         made = table("", "what", "name", "detail")
         for action, *texts in rows:
-            made.add_row(cell(action.value, _STYLES[action]), *(cell(_cut(t)) for t in texts))
+            made.add_row(
+                cell(action.value, _STYLES[action]),
+                *(cell(shortened(t, _LONGEST_TEXT)) for t in texts),
+            )
         console().print(made)
     for line in (*change.starts.values(), *change.warnings):
         say(line, "yellow")
@@ -403,10 +406,6 @@ def _show(change: PlannedChange, what: Launch) -> None:
         say(f"left alone: {drift.kind} {drift.name}: {drift.detail}", "yellow")
     if any(drift.adoptable for drift in difference.drift):
         say(f"'mqis up --adopt' writes into {what.source} what commands have changed", "dim")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}..."
 
 
 def _as_json(change: PlannedChange, what: Launch) -> dict[str, object]:

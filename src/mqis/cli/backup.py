@@ -22,7 +22,7 @@ from mqis.cli.output import cell, console, print_error, print_json, print_note, 
 from mqis.config.file import DEFAULT_NAME, load
 from mqis.config.nodes import Nodes, load_nodes, supervised_place
 from mqis.enterprise.rotating import learn_keys
-from mqis.texts import counted, size
+from mqis.texts import counted, minute, parse_moment, size
 from mqis.wire.errors import MqisError
 
 
@@ -174,7 +174,7 @@ def _print_stored(found: list[StoredBackup]) -> None:
     for title, backups in groupby(found, _owner):
         say(title, "bold")
         for backup in backups:
-            taken = "" if backup.manifest is None else _minute(backup.manifest.created)
+            taken = "" if backup.manifest is None else minute(parse_moment(backup.manifest.created))
             say(f"  {taken:16}  {size(backup.size):>9}  {backup.path.name}")
             if backup.fault:
                 say(f"    {backup.fault}", "red")
@@ -183,11 +183,6 @@ def _print_stored(found: list[StoredBackup]) -> None:
 def _owner(backup: StoredBackup) -> str:
     manifest = backup.manifest
     return "unknown server" if manifest is None else f"{manifest.server} ({manifest.role})"
-
-
-def _minute(created: str) -> str:
-    """``2026-01-31 12:59`` of the time in a manifest."""
-    return created[:16].replace("T", " ")
 
 
 def _stored_as_json(backup: StoredBackup) -> dict[str, object]:

@@ -27,7 +27,7 @@ from mqis.protocol.capture.conversations import Conversation, Summary
 from mqis.protocol.capture.decoder import CaptureDecoder, CaptureFilter, Network, parse_network
 from mqis.protocol.capture.registry import PROTOCOLS
 from mqis.protocol.capture.row import DecodedRow
-from mqis.texts import counted, iso_moment
+from mqis.texts import counted, host_port, iso_moment
 from mqis.wire.errors import MqisError
 from mqis.wire.pcap.capture_file import walk_capture
 from mqis.wire.pcap.captured import Captured
@@ -231,9 +231,7 @@ def _line(row: DecodedRow) -> str:
 
 
 def _endpoint(address: str, port: int) -> str:
-    if not address:
-        return ""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    return host_port(address, port) if address else ""
 
 
 def _time(time_ns: int | None) -> str:

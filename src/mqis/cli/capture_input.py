@@ -19,6 +19,7 @@ from tempfile import TemporaryFile
 from typing import IO, Final
 
 from mqis.cli.output import print_note
+from mqis.texts import size
 from mqis.wire.errors import MqisError
 from mqis.wire.pcap.classic import is_pcap
 from mqis.wire.pcap.pcapng import is_pcapng
@@ -91,7 +92,7 @@ def _is_known(start: bytes) -> bool:
 def _write(path: Path, chunk: bytes, copy: IO[bytes]) -> None:
     if copy.tell() + len(chunk) > MAX_COPIED:
         raise MqisError(
-            f"{path}: this is more than {MAX_COPIED >> 30} GiB; write it into a file, unpacked, "
+            f"{path}: this is more than {size(MAX_COPIED)}; write it into a file, unpacked, "
             "and name the file"
         )
     copy.write(chunk)

@@ -14,7 +14,6 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from mqis.cli.parameters import choices, is_path
@@ -165,14 +164,14 @@ _SERVERS: Final = frozenset({"server", "server_name"})
 
 def _servers(partial: str) -> Iterator[Completion]:
     from mqis.config.errors import NodesError  # noqa: PLC0415
-    from mqis.config.nodes import DEFAULT_RUN, RUN, load_nodes  # noqa: PLC0415
+    from mqis.config.nodes import default_run, load_nodes  # noqa: PLC0415
 
     try:
-        nodes = load_nodes(Path(os.environ.get(RUN, DEFAULT_RUN)))
+        nodes = load_nodes(default_run())
     except NodesError:
         return
     for node in nodes:
-        if node.name.startswith(partial.lower()):
+        if node.name.lower().startswith(partial.lower()):
             yield node.name, f"{node.role} of {node.site}"
 
 

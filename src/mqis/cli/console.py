@@ -9,8 +9,9 @@ import typer
 
 from mqis.cli.credentials import MAPPER_PORT
 from mqis.cli.login import MapperPortOption, VerifyOption
-from mqis.cli.options import JsonOption, OptionalRunOption, default_run, opened, refuse_passwords
+from mqis.cli.options import JsonOption, OptionalRunOption, opened, refuse_passwords
 from mqis.cli.output import print_json_line, print_note, say
+from mqis.config.nodes import default_run
 
 
 def console(

@@ -19,6 +19,7 @@ from mqis.config.stores import open_store
 from mqis.enterprise.control import LOCK, ask
 from mqis.enterprise.left_running import recover
 from mqis.server.restoremark import mark_of
+from mqis.texts import duration
 from mqis.wire.errors import MqisError
 
 _LOOK_S = 0.1
@@ -48,8 +49,8 @@ def start(
         wait_s = load(Path(place.config)).replication.recovery_wait_s
         say(
             f"it is restored from the {origin}, and lacks what is newer until the other servers "
-            f"have answered; for those that do not it waits {wait_s} s: 'mqis status' shows it as "
-            "recovering",
+            f"have answered; for those that do not it waits {duration(wait_s)}: 'mqis status' "
+            "shows it as recovering",
             "yellow",
         )
 

@@ -12,6 +12,7 @@ from rich.tree import Tree
 
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, error_console, print_error, print_json, table
+from mqis.texts import shortened
 from mqis.views.presentation.records import as_json
 from mqis.wire.decoders import DECODERS, NamedDecoder
 from mqis.wire.errors import MqisError, WireError
@@ -208,4 +209,4 @@ def _without_text(columns: str, *, colon: bool) -> str:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= 40 else f"{text[:37]}...")
+    return repr(shortened(text, 40))

@@ -12,6 +12,7 @@ import typer
 
 from mqis.cli.options import JsonOption
 from mqis.cli.output import print_json, say
+from mqis.texts import host_port
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 
@@ -193,7 +194,7 @@ class _Teller:
 
 
 def _asking(ground: Ground) -> str:
-    targets = ", ".join(f"{host}:{port}" for host, port in ground.targets)
+    targets = ", ".join(host_port(*target) for target in ground.targets)
     if ground.broadcast:
         return f"asking everybody on the network of {ground.network.address} ({targets})"
     return f"asking each configured endpoint, without a broadcast: {targets}"
@@ -217,7 +218,7 @@ def as_json(found: Discovered, where: list[Ground]) -> dict[str, object]:
             {
                 "network": ground.network.address,
                 "broadcast": ground.broadcast,
-                "targets": [f"{host}:{port}" for host, port in ground.targets],
+                "targets": [host_port(*target) for target in ground.targets],
             }
             for ground in where
         ],

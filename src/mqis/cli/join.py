@@ -15,6 +15,7 @@ from mqis.admin.join import join as make_member
 from mqis.cli.login import LogonOptions, connected
 from mqis.cli.options import ConfigOption, JsonOption, ListenOption, spread
 from mqis.cli.output import print_json, say
+from mqis.client.servers import ServerAddress
 from mqis.config.errors import ConfigError
 from mqis.config.file import DEFAULT_NAME, override, read, relative, write_config
 from mqis.config.sections import Config
@@ -91,9 +92,9 @@ def join(
     signed = known.replication.signing is SigningPolicy.REQUIRE
     wanted = Wanted(own, Role(role.value), site, pec, key.public, _published(known), signed)
     login = account.login()
+    first = ServerAddress.parse(login.servers[0]).host
     with connected(login) as remote:
         member = make_member(remote, wanted)
-    first = login.servers[0].rpartition(":")[0] if ":" in login.servers[0] else login.servers[0]
     known = override(known, membership(pec, member, hosts, first), "join")
     write_config(path, known)
     url = relative(known, path).store.url

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from mqis.cli.credentials import MAPPER_PORT, PASSWORD_FILE, Login, password, split_user
-from mqis.config.nodes import DEFAULT_RUN, RUN, is_run, load_nodes
+from mqis.config.nodes import default_run, is_run, load_nodes
 from mqis.protocol.authentication import AuthLevel, AuthType
 
 if TYPE_CHECKING:
@@ -168,13 +167,9 @@ class OptionalLogonOptions(LogonOptions):
 
 def _address(word: str) -> str:
     """The address of a server of the run directory that has this name; any other word as it is."""
-    run = Path(os.environ.get(RUN, DEFAULT_RUN))
-    if ":" in word or not is_run(run):
-        return word
-    for node in load_nodes(run):
-        if node.name.lower() == word.lower():
-            return node.rpc_address
-    return word
+    run = default_run()
+    node = None if ":" in word or not is_run(run) else load_nodes(run).find(word)
+    return word if node is None else node.rpc_address
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from mqis.cli.route import DirectoryOption, WithoutOption
 from mqis.cli.routed import DirectoryReaders, opened_as
 from mqis.protocol.errors import StorageError
 from mqis.texts import counted
-from mqis.views.routes.finding import find_end, find_links
+from mqis.views.routes.looking_up import find_end, find_links
 from mqis.views.sitemap.charting import Chart, chart_of_export, chart_of_server, chart_of_view
 from mqis.views.sitemap.picture import LinkLoads, RouteCase, loads_of
 

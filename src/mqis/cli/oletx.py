@@ -19,7 +19,7 @@ from mqis.runtime.entropy import SystemEntropy
 from mqis.runtime.oletx.application_connection import Message, OleTxConnection
 from mqis.runtime.oletx.oletx_endpoint import OleTxEndpoint
 from mqis.runtime.oletx.resolver import MAPPER_PORT, Address, MapperResolver
-from mqis.texts import duration
+from mqis.texts import duration, host_port
 
 app = typer.Typer(
     help="Connections between transaction managers: MS-CMP over MS-CMPO.",
@@ -209,8 +209,8 @@ class _Printer:
             print(plain(text), flush=True)
 
     def ready(self, text: str, endpoint: OleTxEndpoint) -> None:
-        session = f"{endpoint.address}:{endpoint.port}"
-        mapper = f"{endpoint.address}:{endpoint.mapper_port}"
+        session = host_port(endpoint.address, endpoint.port)
+        mapper = host_port(endpoint.address, endpoint.mapper_port)
         sentence = f"{text}: {endpoint.name}, {session}, endpoint mapper {mapper}"
         self("ready", sentence, name=str(endpoint.name), session=session, mapper=mapper)
 

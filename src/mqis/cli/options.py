@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -251,15 +250,10 @@ OptionalRunOption = Annotated[
 ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", show_default=False)]
 
 
-def default_run() -> Path:
-    """The run directory of a command line that names none."""
-    return Path(os.environ.get(nodes.RUN, nodes.DEFAULT_RUN))
-
-
 def run_here(*named: object) -> Path | None:
     """The run directory of a command line that names nothing; None where a server has its own
     configuration, or where there is no run directory."""
-    run = default_run()
+    run = nodes.default_run()
     if any(named) or Path(DEFAULT_NAME).exists() or not nodes.is_run(run):
         return None
     return run

@@ -14,7 +14,7 @@ from mqis.cli.routed import opened_directory
 from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.sites import explain_between
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.views.routes.finding import compared, find_links
+from mqis.views.routes.looking_up import compared, find_links
 from mqis.views.routes.route_text import as_json, blame, explained, summary
 
 DirectoryOption = Annotated[

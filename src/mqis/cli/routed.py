@@ -18,7 +18,7 @@ from mqis.protocol.ports import View
 from mqis.protocol.queueing.queued_message import PublicQueue
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.views.routes.exported_snapshots import queue_of_export, snapshot_of_export
-from mqis.views.routes.finding import RouteError, find_end, find_machine, snapshot_of_server
+from mqis.views.routes.looking_up import RouteError, find_end, find_machine, snapshot_of_server
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

@@ -19,7 +19,7 @@ from mqis.protocol.queueing.queued_message import PrivateQueue, PublicQueue
 from mqis.protocol.routing.explain import Explanation, ObjectNames, explain
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.texts import counted, duration
-from mqis.views.routes.finding import find_links
+from mqis.views.routes.looking_up import find_links
 from mqis.views.routes.route_text import blame
 from mqis.wire.guid import Guid
 

@@ -15,6 +15,7 @@ from mqis.config.file import DEFAULT_NAME, override
 from mqis.config.sections import Config, LogFormat, LogLevel
 from mqis.server.directory_server import Ready
 from mqis.server.serve import serve as run_server
+from mqis.texts import host_port
 
 
 def serve(
@@ -137,11 +138,11 @@ def _print_ready(ready: Ready, *, json: bool) -> None:
     if json:
         print_json_line({"event": "ready", **asdict(ready)})
         return
-    host = f"[{ready.address}]" if ":" in ready.address else ready.address
     mapper = "no endpoint mapper"
     if ready.mapper_port is not None:
-        mapper = f"endpoint mapper {host}:{ready.mapper_port}"
-    text = f"ready: {ready.enterprise}, site {ready.site}, {host}:{ready.port}, {mapper}"
+        mapper = f"endpoint mapper {host_port(ready.address, ready.mapper_port)}"
+    at = host_port(ready.address, ready.port)
+    text = f"ready: {ready.enterprise}, site {ready.site}, {at}, {mapper}"
     if ready.discovery_port is not None:
         text += f", discovery UDP {ready.discovery_port}"
     if ready.queue_port is not None:

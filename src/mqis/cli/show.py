@@ -13,7 +13,7 @@ from mqis.cli.options import DEFAULT_RUN, JsonOption, RunOption, ServerArgument
 from mqis.cli.output import cell, console, plain, print_json, say, table
 from mqis.config.nodes import load_nodes
 from mqis.enterprise.collected_status import Collector
-from mqis.enterprise.status import Lag, number_text
+from mqis.enterprise.status import Lag, sequence_text
 from mqis.texts import and_more
 from mqis.views.console.servers import ServerPage, server_page
 from mqis.views.tracing.serverlog import LogLine, last_lines
@@ -76,7 +76,7 @@ def _print_partitions(found: ServerPage) -> None:
     for each in found.partitions.rows:
         style = "green" if each.lag in (Lag.AUTHORITY, Lag.IN_STEP) else "yellow"
         texts = cell(each.name), cell(each.owner), cell(each.text, style)
-        partitions.add_row(*texts, number_text(each.last_seq))
+        partitions.add_row(*texts, sequence_text(each.last_seq))
     console().print(partitions)
     _rest(found.partitions.total - len(found.partitions.rows), "partition")
 

@@ -23,7 +23,7 @@ from mqis.enterprise.status import (
     MatrixRow,
     MemberState,
     MemberStatus,
-    number_text,
+    sequence_text,
 )
 from mqis.findings import Gravity
 from mqis.server.monitoring.verdict import FindingKind
@@ -210,8 +210,8 @@ def _numbers(row: MatrixRow) -> dict[str, str]:
     authority, replica = row.authority, row.measure
     return {
         "authority": "(not in sight)" if authority is None else authority.server.name,
-        "last": number_text(replica.last_seq),
-        "purged": number_text(replica.purged_seq),
+        "last": sequence_text(replica.last_seq),
+        "purged": sequence_text(replica.purged_seq),
     }
 
 

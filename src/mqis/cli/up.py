@@ -325,8 +325,8 @@ def _detach(what: Launch, path: Path, wait: int, *, json: bool) -> None:
                 raise NodesError(_last_output(run))
             if time.monotonic() - began > wait:
                 raise NodesError(
-                    f"not all servers are ready after {wait} s; starting goes on: 'mqis status' "
-                    f"shows it, 'mqis down' ends it, {run / LOG} tells more"
+                    f"not all servers are ready after {duration(wait)}; starting goes on: 'mqis "
+                    f"status' shows it, 'mqis down' ends it, {run / LOG} tells more"
                 )
             if target.is_terminal:
                 live.update(_progress(run, what.plan, began))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mqis.protocol.rpc.faults import BindFaultError, FaultStatus, RpcConnectionError, RpcFault
 from mqis.runtime.rpc.rpc_client import RpcClient, UnreachableError
 from mqis.runtime.rpc.typed import invoke
+from mqis.texts import host_port
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
@@ -94,7 +95,7 @@ class ServerAddress:
         return cls(host.strip("[]"), int(port))
 
     def __str__(self) -> str:
-        return self.host if self.port is None else f"{self.host}:{self.port}"
+        return host_port(self.host, self.port)
 
 
 async def find_port(

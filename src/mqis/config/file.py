@@ -9,7 +9,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from shlex import quote
@@ -22,6 +21,7 @@ from mqis.config.sections import Config, HostsSection
 from mqis.config.stores import holds_password, relative_to
 from mqis.files import is_open_to_others, write_whole
 from mqis.places import holds_credential, parse_place
+from mqis.texts import meant
 
 #: The configuration file that commands read by default.
 DEFAULT_NAME = "mqis.toml"
@@ -170,8 +170,7 @@ def refuse_unknown(content: dict[str, Any], known: list[str], source: str, prefi
     """Raises ``ConfigError`` for a key that is not known, with the nearest that is."""
     for key in content:
         if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(known)}"
+            hint = meant(key, known, prefix)
             raise ConfigError(f"{source}: {prefix}{key}: no such key; {hint}")
 
 
@@ -212,6 +211,7 @@ def default_toml(config: Config | None = None) -> str:
 
 
 def as_toml(value: object) -> str:
+    """A value in the syntax of TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mqis.config.checks import about, as_address, as_flag, as_monitors, as_port, between
+from mqis.texts import host_port
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,11 @@ class MonitoringSection:
             "checks of the journal's files, the first at the start. 0: never.",
         ),
     )
+
+    @property
+    def local_url(self) -> str:
+        """Where a program on this computer reaches the endpoint; empty if it has no fixed place."""
+        if not self.enabled or not self.port:
+            return ""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.listen, self.listen)
+        return f"http://{host_port(host, self.port)}"

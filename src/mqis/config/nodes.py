@@ -7,6 +7,7 @@ its own directory; the accounts are in the run directory, and all servers share 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
@@ -15,6 +16,7 @@ from typing import Any
 
 from mqis.config.errors import NodesError
 from mqis.files import write_whole
+from mqis.texts import host_port
 
 FILE = "nodes.json"
 #: The accounts file of a run directory, which all its servers share.
@@ -52,12 +54,11 @@ class NodePlace:
     @property
     def rpc_address(self) -> str:
         """The address for the option --server of commands."""
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{host}:{self.rpc_port}"
+        return host_port(self.address, self.rpc_port)
 
     @property
     def monitor_url(self) -> str:
-        return f"http://{self.address}:{self.monitor_port}"
+        return f"http://{host_port(self.address, self.monitor_port)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +71,23 @@ class Nodes:
     def __iter__(self) -> Iterator[NodePlace]:
         return iter(self.nodes)
 
+    def find(self, name: str) -> NodePlace | None:
+        return next((node for node in self.nodes if node.name.lower() == name.lower()), None)
+
     def named(self, name: str) -> NodePlace:
-        for node in self.nodes:
-            if node.name.lower() == name.lower():
-                return node
+        if (found := self.find(name)) is not None:
+            return found
         known = [node.name for node in self.nodes]
         if len(known) <= _FEW:
             raise NodesError(f"{name}: no such server; there are {', '.join(known)}")
         near = ", ".join(get_close_matches(name, known, n=3))
         hint = f"the nearest are {near}" if near else f"'mqis status --all' lists the {len(known)}"
         raise NodesError(f"{name}: no such server; {hint}")
+
+
+def default_run() -> Path:
+    """The run directory of a command line that names none."""
+    return Path(os.environ.get(RUN, DEFAULT_RUN))
 
 
 def is_run(run: Path) -> bool:

@@ -5,13 +5,12 @@ Never from an argument: everybody on a computer can read the arguments of a proc
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from mqis.config.errors import ConfigError
-from mqis.files import OTHERS
+from mqis.files import is_open_to_others
 
 LDAP_PASSWORD_FILE: Final = "MQIS_LDAP_PASSWORD_FILE"
 LDAP_PASSWORD: Final = "MQIS_LDAP_PASSWORD"
@@ -24,7 +23,7 @@ def read_password_file(path: Path) -> str:
     try:
         with path.open(encoding="utf-8-sig") as opened:
             # Of the open file: its name may lead to another one a moment later.
-            if os.fstat(opened.fileno()).st_mode & OTHERS:
+            if is_open_to_others(opened.fileno()):
                 raise ConfigError(f"{path}: others may read this password; chmod 600 {path}")
             line = first_line(opened.read(_LONGEST))
     except (OSError, UnicodeDecodeError) as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mqis.config.errors import ConfigError
 from mqis.enterprise.difference import Drift, PlanDifference
-from mqis.enterprise.kept_plan import as_toml
+from mqis.enterprise.kept_plan import plain_value
 from mqis.enterprise.plan import EntryKind, check_plan, link_key
 from mqis.files import write_whole
 from mqis.protocol.directory.objects import name_key
@@ -48,13 +48,13 @@ def _take(document: PlanText, drift: Drift) -> str:
     if drift.entry is None:
         names = drift.name.split(" - ")
         first = {"sites": names} if drift.kind is EntryKind.LINK else {"name": drift.name}
-        others = {key: as_toml(v) for key, v in drift.now.items() if v not in ("", None)}
+        others = {key: plain_value(v) for key, v in drift.now.items() if v not in ("", None)}
         document.add(kind, first | others)
         return f"{kind} {drift.name}: added"
     for number, entry in enumerate(document.entries(kind)):
         if _key_of(drift.kind, entry) == drift.entry.key:
-            document.update(kind, number, {k: as_toml(value) for k, value in drift.now.items()})
-    values = ", ".join(f"{key} = {as_toml(value)}" for key, value in drift.now.items())
+            document.update(kind, number, {k: plain_value(value) for k, value in drift.now.items()})
+    values = ", ".join(f"{key} = {plain_value(value)}" for key, value in drift.now.items())
     return f"{kind} {drift.name}: {values}"
 
 

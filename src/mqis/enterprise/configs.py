@@ -14,6 +14,7 @@ from mqis.config.sections import Config
 from mqis.enterprise.plan import DEFAULT_OPTIONS, Options, RunPlan, ServerRole
 from mqis.files import write_whole
 from mqis.server.identity import seed_text
+from mqis.texts import host_port
 
 
 def is_member(place: NodePlace) -> bool:
@@ -77,7 +78,7 @@ def _own_keys(plan: RunPlan, nodes: Nodes, place: NodePlace) -> dict[str, dict[s
             "networks": [plan.enterprise.network],
         },
         "replication": {"listen": place.address, "port": place.queue_port},
-        "hosts": {node.name: f"{node.address}:{node.queue_port}" for node in nodes},
+        "hosts": {node.name: host_port(node.address, node.queue_port) for node in nodes},
         "monitoring": {
             "enabled": True,
             "listen": place.address,

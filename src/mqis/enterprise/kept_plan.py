@@ -105,10 +105,10 @@ def _left_options(
 
 
 def _table(item: Any) -> dict[str, object]:
-    return {field.name: as_toml(getattr(item, field.name)) for field in fields(item)}
+    return {field.name: plain_value(getattr(item, field.name)) for field in fields(item)}
 
 
-def as_toml(value: object) -> object:
+def plain_value(value: object) -> object:
     """A value as TOML has it: a role is a text, two sites are a list."""
     if isinstance(value, str):
         return str(value)

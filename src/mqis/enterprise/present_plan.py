@@ -76,11 +76,6 @@ def _get(source: Source, kind: ObjectType, name: str, *chosen: PropId) -> Record
     return None if source.id_of(kind, name) is None else source.get(kind, name, chosen)
 
 
-def _value(record: Record, propid: PropId) -> object:
-    held = record.values.get(propid)
-    return None if held is None else held.value
-
-
 def _accounts(named: Mapping[str, Entry], run: Path) -> dict[str, PresentEntry]:
     file = AccountsFile(run / ACCOUNTS)
     found = {}
@@ -119,7 +114,7 @@ def _server(node: NodePlace, roles: Mapping[str, ServerRole], source: Source) ->
     values = {"site": node.site, "role": role, **ports}
     machine = _get(source, ObjectType.MACHINE, node.name, PropId.QM_SERVICE)
     if machine is not None:
-        bits = _value(machine, PropId.QM_SERVICE)
+        bits = machine.value(PropId.QM_SERVICE)
         values["routing"] = bool(isinstance(bits, int) and bits & ServiceBits.ROUTING)
     return PresentEntry(node.name, values)
 
@@ -138,12 +133,12 @@ def _machine(
 
 
 def _site(machine: Record, sites: Mapping[Guid, str]) -> str:
-    found = _value(machine, PropId.QM_SITE_ID)
+    found = machine.value(PropId.QM_SITE_ID)
     return sites.get(found, str(found)) if isinstance(found, Guid) else ""
 
 
 def _address(machine: Record) -> str:
-    octets = _value(machine, PropId.QM_ADDRESS)
+    octets = machine.value(PropId.QM_ADDRESS)
     try:
         listed = AddressList.from_bytes(octets).addresses if isinstance(octets, bytes) else ()
     except WireError:
@@ -158,9 +153,9 @@ def _queue(source: Source) -> Callable[[str], dict[str, object] | None]:
         if found is None:
             return None
         return {
-            "label": _value(found, PropId.Q_LABEL) or "",
-            "transactional": _value(found, PropId.Q_TRANSACTION) == 1,
-            "journal": _value(found, PropId.Q_JOURNAL) == 1,
+            "label": found.value(PropId.Q_LABEL) or "",
+            "transactional": found.value(PropId.Q_TRANSACTION) == 1,
+            "journal": found.value(PropId.Q_JOURNAL) == 1,
         }
 
     return queue
@@ -171,10 +166,10 @@ def _ends() -> tuple[PropId, PropId]:
 
 
 def _link(record: Record, sites: Mapping[Guid, str]) -> tuple[str, PresentEntry]:
-    ends = [_value(record, propid) for propid in _ends()]
+    ends = [record.value(propid) for propid in _ends()]
     names = [sites.get(end, str(end)) if isinstance(end, Guid) else "?" for end in ends]
     values = {
-        "cost": _value(record, PropId.L_ACTUAL_COST),
-        "description": _value(record, PropId.L_DESCRIPTION) or "",
+        "cost": record.value(PropId.L_ACTUAL_COST),
+        "description": record.value(PropId.L_DESCRIPTION) or "",
     }
     return link_key(names), PresentEntry(" - ".join(names), values)

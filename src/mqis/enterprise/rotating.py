@@ -92,9 +92,8 @@ def witnesses_of_config(file: Path) -> list[KeyWitness]:
     """The server of a configuration, and its peers; the latter are known by address alone."""
     config = load(file)
     own, monitoring = server_name(config), config.monitoring
-    at = f"http://{monitoring.listen}:{monitoring.port}" if monitoring.enabled else ""
     peers = (KeyWitness("", url) for url in monitoring.peers)
-    return [KeyWitness(own, at, config.store.url, file), *peers]
+    return [KeyWitness(own, monitoring.local_url, config.store.url, file), *peers]
 
 
 def ask_all(witnesses: Sequence[KeyWitness], servers: Sequence[str]) -> list[Testimony]:

@@ -17,7 +17,7 @@ from mqis.server.monitoring.replicas import (
     Distance,
     Lag,
     ReplicaStatus,
-    number_text,
+    sequence_text,
 )
 from mqis.server.monitoring.status import NeighbourStatus
 from mqis.server.monitoring.verdict import Absence, HealthVerdict, judge, partition_order
@@ -34,7 +34,7 @@ __all__ = [
     "ReplicaGroup",
     "ReplicaStatus",
     "duration",
-    "number_text",
+    "sequence_text",
 ]
 
 

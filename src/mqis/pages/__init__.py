@@ -28,7 +28,7 @@ def environment(*directories: Path) -> Environment:
     )
     made.filters["thousands"] = lambda number: f"{number:,}"
     made.filters["counted"] = texts.counted
-    for spelling in (texts.agreeing, texts.and_more, texts.duration, texts.moment):
+    for spelling in (texts.agreeing, texts.and_more, texts.duration, texts.moment, texts.some):
         made.globals[spelling.__name__] = spelling
     return made
 

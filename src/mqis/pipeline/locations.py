@@ -8,10 +8,11 @@ for them with any scheme but ``file`` is refused before something is written.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from mqis.files import refuse_database, write_whole
+from mqis.files import FILE_MODE, refuse_database, write_whole
 from mqis.places import PlaceError, RemoteAddress, parse_place
 from mqis.wire.errors import MqisError
 
@@ -40,13 +41,14 @@ def local_path(place: str | Path) -> Path:
     return Path(unquote(f"/{below.lstrip('/')}"))
 
 
-def input_places(listed: str) -> list[Path | RemoteAddress]:
-    """The places of a list that commas separate.
+def input_places(given: str | Sequence[str]) -> list[Path | RemoteAddress]:
+    """The places of a list; in a text, commas separate them.
 
     A URI with a credential is refused, because the names of files go into tables and plans.
     """
     found = []
-    for part in filter(None, map(str.strip, listed.split(","))):
+    parts = map(str.strip, given.split(",")) if isinstance(given, str) else given
+    for part in filter(None, parts):
         try:
             place = parse_place(part)
         except PlaceError as error:
@@ -65,7 +67,7 @@ def _written(scheme: str, rest: str) -> str:
     return f"{scheme}://{rest.lstrip('/')}"
 
 
-def write_output(out: Path, data: bytes, mode: int = 0o600) -> None:
+def write_output(out: Path, data: bytes, mode: int = FILE_MODE) -> None:
     """Writes a file in a directory that is made if it is missing."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

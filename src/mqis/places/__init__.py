@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-from mqis.files import whole_file
+from mqis.files import make_private_directory, whole_file
 from mqis.places.address import RemoteAddress, holds_credential, is_remote, parse_place
 from mqis.places.errors import PlaceError, explained_at
 from mqis.places.remote import (
@@ -85,7 +85,7 @@ def put_at(source: Path, place: Place) -> None:
 
 
 def _put_file(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_directory(target.parent)
     with source.open("rb") as file, whole_file(target) as out:
         while data := file.read(_COPY_BYTES):
             out.write(data)

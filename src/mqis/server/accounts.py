@@ -28,14 +28,14 @@ from pathlib import Path
 from typing import Any
 
 from mqis.config.errors import ConfigError
-from mqis.files import write_whole
+from mqis.config.file import as_toml
+from mqis.files import OTHERS, write_whole
 from mqis.runtime.authentication.account import Account, MemoryAccounts, account_key, nt_hash
 from mqis.wire.security.sid import Sid
 
 #: The accounts file that commands use by default.
 DEFAULT_NAME = "accounts.toml"
 FIRST_RID = 1000
-MODE = 0o600
 
 _HEADER = "# The accounts of mqis, kept by 'mqis account'. A hash is as good as a password.\n"
 _KEYS = {"domain", "name", "sid", "groups", "nt_hash"}
@@ -191,7 +191,7 @@ class AccountsFile:
         if not stat.S_ISREG(status.st_mode):
             raise ConfigError(f"{self.path}: this is not a regular file")
         mode = stat.S_IMODE(status.st_mode)
-        if mode & 0o077:
+        if mode & OTHERS:
             raise ConfigError(
                 f"{self.path}: this file holds password hashes and has mode {mode:04o}, so others "
                 f"may use them; run: chmod 600 {self.path}"
@@ -222,7 +222,7 @@ class AccountsFile:
     def _write(self, content: _Content) -> None:
         """Writes the file atomically and durably."""
         try:
-            write_whole(self.path, _format(content), MODE)
+            write_whole(self.path, _format(content))
         except OSError as error:
             reason = error.strerror or error
             raise ConfigError(f"{self.path}: cannot be written: {reason}") from error
@@ -317,15 +317,10 @@ def _format(content: _Content) -> str:
         lines += [
             "",
             "[[account]]",
-            f"domain = {_quote(account.domain)}",
-            f"name = {_quote(account.name)}",
+            f"domain = {as_toml(account.domain)}",
+            f"name = {as_toml(account.name)}",
             f'sid = "{account.sid}"',
             f"groups = [{groups}]",
             f'nt_hash = "{account.nt_hash.hex()}"',
         ]
     return _HEADER + "\n".join(lines) + "\n"
-
-
-def _quote(text: str) -> str:
-    """Quotes a TOML basic string; names hold printable characters only."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -64,6 +64,7 @@ from mqis.server.undeletion.undelete_service import Undeletion
 from mqis.storage.database import DatabaseStore
 from mqis.storage.row_conversion import remember
 from mqis.storage.sqlite import SqliteStore
+from mqis.texts import host_port
 from mqis.wire.guid import Guid
 from mqis.wire.mqds import dscomm, dscomm2
 from mqis.wire.mqds.objecttype import ObjectType
@@ -487,7 +488,7 @@ def _logon_limits(config: Config) -> LogonLimits:
 
 def _bind_failure(error: OSError, address: str, port: int, key: str) -> str:
     option = "--" + key.replace("_", "-")
-    at = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    at = host_port(address, port)
     hints = {
         errno.EADDRINUSE: f"another process uses this port: stop it, or choose another port with "
         f"rpc.{key} or {option} (0: a free one)",
@@ -508,16 +509,17 @@ def _bind_failure(error: OSError, address: str, port: int, key: str) -> str:
 def _why_no_discovery(error: OSError, address: str, port: int) -> str:
     reason = error.strerror or error
     return (
-        f"cannot listen for discovery at UDP {address}:{port}: {reason}; choose another with "
-        "discovery.listen and discovery.port, or set discovery.enabled = false"
+        f"cannot listen for discovery at UDP {host_port(address, port)}: {reason}; choose another "
+        "with discovery.listen and discovery.port, or set discovery.enabled = false"
     )
 
 
 def _why_no_monitoring(error: OSError, address: str, port: int) -> str:
     reason = os.strerror(error.errno or errno.EADDRNOTAVAIL)
     return (
-        f"cannot listen for monitoring at {address}:{port}: {reason}; choose another with "
-        "monitoring.listen and monitoring.port (0: a free one), or set monitoring.enabled = false"
+        f"cannot listen for monitoring at {host_port(address, port)}: {reason}; choose another "
+        "with monitoring.listen and monitoring.port (0: a free one), or set "
+        "monitoring.enabled = false"
     )
 
 

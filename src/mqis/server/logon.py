@@ -36,7 +36,7 @@ from mqis.runtime.authentication.account import Account
 from mqis.runtime.authentication.spnego_context import ProviderContext
 from mqis.runtime.peers import computer_of, is_loopback
 from mqis.server.accounts import AccountsFile
-from mqis.texts import duration
+from mqis.texts import duration, shortened
 
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")
@@ -198,7 +198,7 @@ class _Attempt:
     def check_account(self, name: str, account: Account | None) -> None:
         """Sets the name under which failures count: an account's own, or the unknown name."""
         self.proved = account
-        self.shown = _cut(name if account is None else str(account), _MOST_NAME)
+        self.shown = shortened(name if account is None else str(account), _MOST_NAME)
         self.account = self.shown.upper()
         self._check(self.authenticator.wait_s(self.peer, self.account))
 
@@ -210,7 +210,7 @@ class _Attempt:
         if isinstance(error, _MustWait):
             self.authenticator.not_judged(self.peer, self.shown)
         else:
-            reason = _cut(str(error), _MOST_SHOWN)
+            reason = shortened(str(error), _MOST_SHOWN)
             self.authenticator.failed(self.peer, self.account, self.shown, reason)
 
     def succeeded(self, identity: Identity | None, level: int) -> None:
@@ -322,7 +322,3 @@ class _AuditedContext:
                 text = "refused: a message that was not signed by %s: %s"
                 audit.warning(text, shown, error, extra=details(peer=peer))
             raise
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"

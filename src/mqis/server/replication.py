@@ -52,6 +52,7 @@ from mqis.storage.archive import Archiver
 from mqis.storage.journal.belonging import belonging_fault
 from mqis.storage.journal.journal import Journal
 from mqis.storage.journal.keeping import Keeper
+from mqis.texts import host_port
 from mqis.wire.errors import MqisError
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -418,7 +419,7 @@ async def _listen(driver: NodeDriver, config: Config) -> int:
     except OSError as error:
         reason = os.strerror(error.errno or errno.EADDRNOTAVAIL)
         raise MqisError(
-            f"cannot listen for messages at {address}:{section.port}: {reason}; choose another "
-            "with replication.listen and replication.port (0: a free one)"
+            f"cannot listen for messages at {host_port(address, section.port)}: {reason}; choose "
+            "another with replication.listen and replication.port (0: a free one)"
         ) from error
     return port

@@ -22,6 +22,7 @@ from mqis.runtime.directory.context import DirectoryContext
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.rpc.server_connection import RpcSession
+from mqis.texts import shortened
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -92,8 +93,7 @@ def _entry(session: RpcSession, call: IncomingCall) -> SessionEntry:
 
 
 def _account(session: RpcSession) -> str:
-    text = ", ".join(map(str, session.names)) or str(ANONYMOUS)
-    return text if len(text) <= MOST_NAME else f"{text[:MOST_NAME]}…"
+    return shortened(", ".join(map(str, session.names)) or str(ANONYMOUS), MOST_NAME)
 
 
 def _refused(reason: str) -> DirectoryError:

@@ -20,8 +20,11 @@ Who takes part
 Checkers, each of which raises a ``Violation``
     ``history``: replicas hold what authorities committed; ``ledger``: every change was asked for,
     and made once; ``checkers``: at the end all copies are equal; ``complete_replicas``,
-    ``equal_digests``, ``memories``, ``restored_authorities``, ``sync_traffic``, ``waits``;
-    ``queues``: messages of users
+    ``equal_digests``, ``memories``, ``restored_authorities``, ``sync_traffic``, ``waits``
+
+Beside it
+    ``mutations``: rules that are disabled and bugs that are put in, which the checkers must find;
+    ``queues`` and ``archive``: worlds of their own, of users' messages and of archived journals
 
 Nothing here depends on the real time, on hashes or on the order of a set: a seed runs the same
 everywhere."""

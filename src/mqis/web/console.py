@@ -28,10 +28,10 @@ from mqis.views.console.charts import ChartPage, chart_page
 from mqis.views.console.open_stores import OpenStores, VisitorReader, mirror_sentence
 from mqis.views.console.replication import replication_page
 from mqis.views.console.samples import SampleHistory
-from mqis.views.console.server_places import PlacesError, ServerPlace
+from mqis.views.console.server_places import NotShownError, ServerPlace
 from mqis.views.console.servers import exceptions_first
 from mqis.views.console.shown_errors import MqisError
-from mqis.views.console.status import EnterpriseStatus, collector_of, counters, number_text
+from mqis.views.console.status import EnterpriseStatus, collector_of, counters, sequence_text
 from mqis.views.console.tones import Tone, tone_of_verdict
 from mqis.views.console.visitor_rights import AccountNames, RightsBook
 from mqis.web.browser_sessions import COOKIE, Sessions
@@ -93,7 +93,7 @@ class Console:
         self._templates.globals["query"] = _query
         self._templates.globals["static"] = self.assets.address
         self._templates.globals["tones"] = tones
-        self._templates.filters["sequence"] = number_text
+        self._templates.filters["sequence"] = sequence_text
 
     async def close(self) -> None:
         await self.sampler.close()
@@ -151,7 +151,7 @@ class Console:
             return places.named(name)
         listed = places.all()
         if not listed:
-            raise PlacesError("there is no server in the run directory yet")
+            raise NotShownError("there is no server in the run directory yet")
         if access is not None and not any(place.store for place in listed):
             return places.named(access.place)
         return next((place for place in listed if place.store), listed[0])

@@ -24,7 +24,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
-from mqis.texts import duration
+from mqis.files import FILE_MODE
+from mqis.texts import duration, host_port
 from mqis.views.console.shown_errors import MqisError, fault_of
 from mqis.web.connections import Bounds, bounded
 from mqis.web.console import Console
@@ -177,7 +178,7 @@ def _listen(settings: ConsoleSettings) -> socket.socket:
         hint = "; choose another with --port N (0: any free port)" if busy else ""
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise MqisError(
-            f"cannot listen at {settings.listen}:{settings.port}: {reason}{hint}"
+            f"cannot listen at {host_port(settings.listen, settings.port)}: {reason}{hint}"
         ) from error
 
 
@@ -194,13 +195,11 @@ def _bind(address: str, port: int) -> socket.socket:
 
 
 def _url(settings: ConsoleSettings) -> str:
-    host = f"[{settings.listen}]" if ":" in settings.listen else settings.listen
-    return f"{'https' if settings.tls else 'http'}://{host}:{settings.port}/"
+    scheme = "https" if settings.tls else "http"
+    return f"{scheme}://{host_port(settings.listen, settings.port)}/"
 
 
 # --- The file with the console's address and token, which only its user can read ------------------
-
-MODE = 0o600
 
 
 @contextmanager
@@ -222,9 +221,9 @@ def _write(path: Path, url: str) -> Path:
     try:
         with suppress(FileNotFoundError):
             path.unlink()
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, MODE)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
         with os.fdopen(handle, "w", encoding="ascii") as file:
-            os.fchmod(file.fileno(), MODE)
+            os.fchmod(file.fileno(), FILE_MODE)
             file.write(f"{url}\n")
     except OSError as error:
         reason = error.strerror or error

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from mqis.client.directory import DirectoryClient
 from mqis.client.remote import Remote, RemoteUser, connect
 from mqis.client.servers import LogonRefusedError, ServerAddress
-from mqis.views.console.server_places import PlacesError, ServerPlace
+from mqis.views.console.server_places import NotShownError, ServerPlace
 from mqis.views.console.visitor_rights import Proof
 from mqis.views.presentation.users import split_user
 
@@ -63,7 +63,7 @@ class Visitors:
 async def log_on(place: ServerPlace, name: str, password: str, *, verify: bool) -> Visitors:
     """Logs on; ``LogonRefusedError`` if the server refuses, ``NoServerError`` if it is down."""
     if place.rpc is None:
-        raise PlacesError(
+        raise NotShownError(
             f"cannot log in at {place.name}: the console only has files of it, not its address"
         )
     domain, user = split_user(name)

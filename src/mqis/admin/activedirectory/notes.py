@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mqis.findings import Finding, Gravity, Subject
+from mqis.texts import and_more
 
 #: Names that a line of text shows of each remark.
 _EXAMPLES: Final = 3
@@ -36,7 +37,9 @@ class TransferNotes:
         for what, count in self._counts.items():
             names = self._names[what]
             first = names[:_EXAMPLES]
-            shown = ", ".join([*first, "..."] if count > len(first) else first)
+            shown = ", ".join(first)
+            if count > len(first):
+                shown += f" {and_more(count - len(first))}"
             entries = tuple(Subject("entry", name) for name in names)
             told = "transfer", Gravity.NOTE, what
             yield Finding(*told, detail=shown, objects=entries, count=count)

@@ -25,7 +25,7 @@ from mqis.protocol.directory.types.machine_values import sites_of
 from mqis.protocol.ports import Store, View
 from mqis.server.hosts import HostResolver
 from mqis.storage.sqlite import user_of
-from mqis.texts import file_stamp
+from mqis.texts import file_stamp, host_port
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
@@ -120,10 +120,10 @@ def silent(store: Store, config: Config, name: str, *, force: bool) -> str:
         return f"{name} does not answer ({getattr(error, 'strerror', None) or error or 'silent'})"
     if not force:
         raise MqisError(
-            f"{name} answers at {host}:{port}: it is not lost; stop it permanently first; if "
-            "another program listens there, use --force"
+            f"{name} answers at {host_port(host, port)}: it is not lost; stop it permanently "
+            "first; if another program listens there, use --force"
         )
-    return f"{name} answers at {host}:{port}, which --force ignores"
+    return f"{name} answers at {host_port(host, port)}, which --force ignores"
 
 
 def machine_named(view: View, name: str) -> DirectoryObject:

@@ -41,6 +41,7 @@ from mqis.server.identity import seed_text, server_name
 from mqis.server.restoremark import put_mark
 from mqis.storage.copying import forget_server
 from mqis.storage.sqlite import SqliteStore
+from mqis.texts import host_port
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.propid import PropId
@@ -188,8 +189,7 @@ def _values(
     address = config.replication.listen or config.rpc.listen
     hosts = {n: a for n, a in config.hosts.entries if name_key(n) != name_key(request.name)}
     if address not in _ANY:
-        at = f"[{address}]" if ":" in address else address
-        hosts[server_name(config)] = f"{at}:{config.replication.port}"
+        hosts[server_name(config)] = host_port(address, config.replication.port)
     return {
         "server": {"name": machine.path, "role": role.value, "site": site.path},
         "store": {"url": f"sqlite:{_STORE}"},

@@ -10,6 +10,7 @@ from mqis.cli.output import cell, console, say, table
 from mqis.cli.pipeline.options import InputOptions
 from mqis.protocol.directory.types.property_words import property_word
 from mqis.texts import counted
+from mqis.views.presentation.rendering import cell_text
 from mqis.wire.guid import Guid
 
 if TYPE_CHECKING:
@@ -86,21 +87,8 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -
         return
     shown = table(*(columns or rows[0]))
     for row in rows:
-        shown.add_row(*(cell(_shown(value)) for value in plain_row(row).values()))
+        shown.add_row(*(cell(cell_text(value)) for value in row.values()))
     console().print(shown)
-
-
-def _shown(value: Any) -> str:
-    """A cell's text: lists and maps without the marks of a programming language."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(_shown, value))
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={_shown(item)}" for key, item in value.items())
-    return str(value)
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:

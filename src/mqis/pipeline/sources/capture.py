@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
@@ -49,8 +49,10 @@ class CaptureShare(InputPartition):
     shares: int
 
 
-class CaptureSource(DataSource):
+class CaptureSource(files.CheckedSource):
     """The data source ``mqis.capture``; ``session.open_session`` registers it."""
+
+    OPTIONS = ("protocol", "address", "since", "until")
 
     @classmethod
     def name(cls) -> str:
@@ -61,7 +63,7 @@ class CaptureSource(DataSource):
 
     def reader(self, schema: StructType) -> CaptureReader:
         files.check_names(schema.fieldNames(), self.schema().fieldNames(), "mqis.capture")
-        return CaptureReader(schema, dict(self.options))
+        return CaptureReader(schema, self.given)
 
 
 def capture_files(options: Mapping[str, str]) -> list[SourceFile]:
@@ -80,7 +82,7 @@ class CaptureReader(DataSourceReader):
             raise MqisError(f"an option of mqis.capture is wrong: {error}") from None
 
     def partitions(self) -> list[CaptureShare]:
-        size = int(self._options.get("share_bytes", SHARE_BYTES))
+        size = files.size_given(self._options, "share_bytes", SHARE_BYTES)
         found: list[CaptureShare] = []
         for path in capture_files(self._options):
             shares = min(_MAX_SHARES, max(1, -(-files.size_of(path) // size)))

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
@@ -33,8 +33,10 @@ _MAX_NUMBER = (1 << 63) - 1
 Row = dict[str, object]
 
 
-class SegmentSource(DataSource):
+class SegmentSource(files.CheckedSource):
     """The data source ``mqis.segments``; ``session.open_session`` registers it."""
+
+    OPTIONS = ("without",)
 
     @classmethod
     def name(cls) -> str:
@@ -45,7 +47,7 @@ class SegmentSource(DataSource):
 
     def reader(self, schema: StructType) -> SegmentReader:
         files.check_names(schema.fieldNames(), schemas.CHECKED_SEGMENTS.fieldNames(), self.name())
-        return SegmentReader(schema, dict(self.options))
+        return SegmentReader(schema, self.given)
 
 
 @dataclass(frozen=True, slots=True)

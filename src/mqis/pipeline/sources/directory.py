@@ -18,7 +18,7 @@ from json import dumps, loads
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, In
+from pyspark.sql.datasource import DataSourceReader, Filter, In
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
@@ -63,8 +63,10 @@ _DIGESTS = frozenset({"digest", "digests", "site_only"})
 Row = dict[str, object]
 
 
-class DirectorySource(DataSource):
+class DirectorySource(files.CheckedSource):
     """The data source ``mqis.directory``; ``session.open_session`` registers it."""
+
+    OPTIONS = ("server", "rows")
 
     @classmethod
     def name(cls) -> str:
@@ -75,11 +77,11 @@ class DirectorySource(DataSource):
 
     def reader(self, schema: StructType) -> DirectoryReader:
         files.check_names(schema.fieldNames(), self.schema().fieldNames(), "mqis.directory")
-        return DirectoryReader(schema, dict(self.options), self._kind)
+        return DirectoryReader(schema, self.given, self._kind)
 
     @property
     def _kind(self) -> str:
-        kind: str = self.options.get("rows", "objects")
+        kind: str = self.given.get("rows", "objects")
         if kind not in ROWS:
             raise MqisError(
                 f"the option rows of mqis.directory is {kind!r}, but has to be one of "
@@ -91,7 +93,7 @@ class DirectorySource(DataSource):
 def export_files(options: dict[str, str]) -> dict[SourceFile, int]:
     """The exports and their sizes; a snapshot is one only if it is named itself."""
     found = files.listing_of(options, "exports", PATTERN)
-    named = options.get("path", "")
+    named = " ".join(files.paths_given(options))
     return {
         path: size
         for path, size in found.items()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
-from pyspark.sql.datasource import InputPartition
+from pyspark.sql.datasource import DataSource, InputPartition
 
 from mqis.pipeline.locations import input_places
 from mqis.places import (
@@ -27,7 +28,29 @@ from mqis.places import (
     part_at,
     size_at,
 )
+from mqis.texts import joined, meant
 from mqis.wire.errors import MqisError
+
+#: Options of every source: what is read, and in what portions. ``mqis pipeline`` uses the others.
+_EVERYWHERE = ("path", "paths", "allow_empty", "share_bytes", "task_bytes", "open_bytes")
+_ITS_OWN = ("pushdown", "without")
+
+
+class CheckedSource(DataSource):
+    """A source that refuses options which it does not have: Spark would pass them by in silence."""
+
+    OPTIONS: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The options, by names in lower case; raises ``MqisError`` for one that is not known."""
+        options = dict(self.options)
+        known = [*self.OPTIONS, *_EVERYWHERE]
+        words = {each.lower() for each in (*known, *_ITS_OWN)}
+        for name in options:
+            if name.lower() not in words:
+                raise MqisError(f"{self.name()}: {name}: no such option; {meant(name, known)}")
+        return options
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +88,7 @@ class TaskSize:
     def of(cls, options: Mapping[str, str]) -> TaskSize:
         default = cls()
         sizes = (
-            _size(options, name, getattr(default, name))
+            size_given(options, name, getattr(default, name))
             for name in ("share_bytes", "task_bytes", "open_bytes")
         )
         return cls(*sizes)
@@ -85,7 +108,8 @@ class TaskSize:
         return [*found, Shares(tuple(waiting))] if waiting else found
 
 
-def _size(options: Mapping[str, str], name: str, default: int) -> int:
+def size_given(options: Mapping[str, str], name: str, default: int) -> int:
+    """The number of bytes that an option names."""
     text = options.get(name, str(default))
     if not text.isdecimal() or int(text) < 1:
         raise MqisError(f"the option {name} is a positive number of bytes, not {text!r}")
@@ -124,7 +148,7 @@ def listing_of(options: Mapping[str, str], what: str, *patterns: str) -> dict[So
     A directory stands for all files below it that match a pattern; ``what`` names them in errors.
     A store's listing has the sizes, so that nobody has to ask for each.
     """
-    given = options.get("path")
+    given = paths_given(options)
     if not given:
         raise MqisError(f"no path to {what} was given; give one: .load('directory')")
     found: dict[SourceFile, int] = {}  # a directory and one below it may both be given
@@ -135,13 +159,53 @@ def listing_of(options: Mapping[str, str], what: str, *patterns: str) -> dict[So
         if place.is_file():  # a symbolic link that the user names is followed
             paths = [place.resolve() if place.is_symlink() else place]
         elif place.is_dir():
-            paths = sorted(path for pattern in patterns for path in place.rglob(pattern))
+            paths = _below(place, patterns)
         else:
-            raise MqisError(f"{place}: there is no such file or directory")
+            paths = [path for chosen in _chosen(place) for path in _below(chosen, patterns)]
         found |= {path: size_of(path) for path in paths}
     if not found and options.get("allow_empty", "") != "true":
-        raise MqisError(f"{given}: there are no {what} in it ({', '.join(patterns)})")
+        raise MqisError(f"{joined(given)}: there are no {what} in it ({', '.join(patterns)})")
     return found
+
+
+def paths_given(options: Mapping[str, str]) -> list[str]:
+    """The texts of ``.load("a,b")``, or of ``.load(["a", "b"])``, which Spark passes as JSON."""
+    if "paths" in options:
+        return list(map(str, json.loads(options["paths"])))
+    return [part for text in options.get("path", "").split(",") if (part := text.strip())]
+
+
+def _below(place: Path, patterns: Iterable[str]) -> list[Path]:
+    if not place.is_dir():
+        return [place]
+    return sorted(path for pattern in patterns for path in place.rglob(pattern))
+
+
+def _chosen(place: Path) -> list[Path]:
+    """The files and directories that a path with ``*``, ``?`` or ``[...]`` chooses.
+
+    As with Spark's own sources, a wildcard does not choose what begins with a dot or underscore.
+    It chooses no symbolic links either: the user has not named what they lead to.
+    """
+    first = next((i for i, part in enumerate(place.parts) if _is_wild(part)), None)
+    if first is None:
+        raise MqisError(f"{place}: there is no such file or directory")
+    found = [Path(*place.parts[:first])]
+    for part in place.parts[first:]:
+        within = (path for parent in found if parent.is_dir() for path in parent.iterdir())
+        found = sorted(p for p in within if _fits(p.name, part) and not p.is_symlink())
+    if not found:
+        raise MqisError(f"{place}: no file or directory has such a name")
+    return found
+
+
+def _is_wild(part: str) -> bool:
+    return any(character in part for character in "*?[")
+
+
+def _fits(name: str, pattern: str) -> bool:
+    hidden = name.startswith((".", "_")) and not pattern.startswith(name[0])
+    return fnmatchcase(name, pattern) and not hidden
 
 
 def _in_store(place: RemoteAddress, patterns: Iterable[str]) -> dict[SourceFile, int]:
@@ -149,9 +213,23 @@ def _in_store(place: RemoteAddress, patterns: Iterable[str]) -> dict[SourceFile,
         below = dict(listed(place, recursive=True))
         if not below and (size := size_at(place)) is not None:
             return {place: size}
+        if not below and _is_wild(place.path):
+            below = _chosen_in_store(place)
     except PlaceError as error:
         raise MqisError(str(error)) from None
     return {f: size for f, size in below.items() if any(fnmatchcase(f.name, p) for p in patterns)}
+
+
+def _chosen_in_store(place: RemoteAddress) -> dict[SourceFile, int]:
+    """The files that a path with wildcards chooses, and those below directories that it chooses."""
+    wanted = place.path.split("/")
+    first = next(i for i, part in enumerate(wanted) if _is_wild(part))
+    chosen: dict[SourceFile, int] = {}
+    for file, size in listed(replace(place, path="/".join(wanted[:first])), recursive=True):
+        parts = file.path.split("/") if isinstance(file, RemoteAddress) else file.parts
+        if len(parts) >= len(wanted) and all(map(_fits, parts, wanted)):
+            chosen[file] = size
+    return chosen
 
 
 def local_copy(path: SourceFile) -> AbstractContextManager[BinaryIO]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import datasource
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter
+from pyspark.sql.datasource import DataSourceReader, Filter
 from pyspark.sql.types import StructType
 
 from mqis.pipeline import arrays, schemas
@@ -29,7 +29,7 @@ from mqis.pipeline.decoding.octets import Ints, Mask, Octets
 from mqis.pipeline.decoding.onebyone import NEEDED
 from mqis.pipeline.mapping import settle
 from mqis.pipeline.sources import files
-from mqis.pipeline.sources.files import Share, Shares, SourceFile, TaskSize
+from mqis.pipeline.sources.files import CheckedSource, Share, Shares, SourceFile, TaskSize
 from mqis.pipeline.sources.filters import check_columns, column_of, columns_of, mask, split, wants
 from mqis.pipeline.sources.inventory import (
     cuts_of,
@@ -54,26 +54,31 @@ ROWS = {"records": schemas.JOURNAL, CHANGES: schemas.CARRIED}
 _OF_RECORD = ("lsn", "time", "state", "operation", "server")
 
 
-class JournalSource(DataSource):
+class JournalSource(CheckedSource):
     """The data source ``mqis.journal``; ``session.open_session`` registers it."""
+
+    OPTIONS = (
+        *("server", "partition", "since", "until", "rows", "columns", "without"),
+        *("maxRowsPerTrigger", "maxBytesPerTrigger"),
+    )
 
     @classmethod
     def name(cls) -> str:
         return "mqis.journal"
 
     def schema(self) -> StructType:
-        options = dict(self.options)
+        options = self.given
         names = [name.strip() for name in options.get("columns", "").split(",") if name.strip()]
         return columns_of(ROWS[kind_of_rows(options)], names, self.name())
 
     def reader(self, schema: StructType) -> JournalReader:
-        options = dict(self.options)
+        options = self.given
         if options.get("pushdown") == "true":
             return PushingJournalReader(schema, options)
         return JournalReader(schema, options)
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:  # noqa: N802 - Spark's name
-        options = dict(self.options)
+        options = self.given
         rows, filters = kind_of_rows(options), option_filters(options)
         check_columns(schema, ROWS[rows], self.name())
         read = partial(read_share, schema=schema, filters=filters, rows=rows)

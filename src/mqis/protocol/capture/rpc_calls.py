@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.capture.plain import field_names
 from mqis.protocol.capture.row import Meaning
-from mqis.texts import counted, some
+from mqis.texts import counted, host_port, some
 from mqis.wire.cmp.boxcar import BoxcarReader
 from mqis.wire.cmp.packet import PACKET_SIZE, MsgTag, Packet
 from mqis.wire.cmpo import ixnremote as oletx
@@ -180,7 +180,7 @@ def _tower(octets: bytes, names: dict[SyntaxId, str]) -> str:
         return f"a tower that cannot be read ({error})"
     interface = tower.interface
     name = "?" if interface is None else names.get(interface, str(interface))
-    return f"{name} at {tower.address}:{tower.port}" if tower.port else name
+    return f"{name} at {host_port(tower.address or '?', tower.port)}" if tower.port else name
 
 
 def _status(status: int) -> str:

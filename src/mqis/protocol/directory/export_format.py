@@ -44,6 +44,7 @@ from mqis.protocol.directory.objects import (
     Scope,
 )
 from mqis.protocol.ports import Change
+from mqis.texts import shortened
 from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import PROPERTIES
@@ -575,5 +576,4 @@ def _list(value: object, key: str) -> list[Any]:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return shortened(repr(value), 60)

@@ -19,7 +19,7 @@ from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
-from mqis.wire.propvariant import PropVariant
+from mqis.wire.propvariant import PropVariant, Value
 
 _NOT_FOUND = {
     ObjectType.QUEUE: HResult.MQ_ERROR_QUEUE_NOT_FOUND,
@@ -38,6 +38,11 @@ class Record:
     #: A server does not tell these two.
     partition: Guid | None = None
     seq: str | None = None
+
+    def value(self, propid: PropId) -> Value:
+        """The value of a property; None if there is none, or if it was not asked for."""
+        found = self.values.get(propid)
+        return None if found is None else found.value
 
 
 class ReferenceNames(Protocol):

@@ -1,4 +1,7 @@
-"""The evidence of a journal: judges the chain of its segments."""
+"""The evidence of a journal.
+
+``chain`` judges the chain of its segments, ``folding`` tells the past of objects from its records.
+"""
 
 from mqis.protocol.journal.chain import (
     ChainLink,

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from mqis.texts import host_port
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.ldap.codes import SearchScope
 from mqis.wire.ldap.filters import Filter, parse_filter
@@ -123,9 +124,8 @@ class LdapUrl:
     def __str__(self) -> str:
         """The server without base and filter, for messages."""
         scheme, usual = ("ldaps", LDAPS_PORT) if self.tls else ("ldap", LDAP_PORT)
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == usual else f":{self.port}"
-        return f"{scheme}://{host}{port}" + ("" if self.host else f"/{self.base}")
+        at = host_port(self.host, None if self.port == usual else self.port)
+        return f"{scheme}://{at}" + ("" if self.host else f"/{self.base}")
 
 
 def _scope(text: str, url: str) -> SearchScope | None:

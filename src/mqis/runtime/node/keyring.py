@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from mqis.files import OTHERS, write_whole
+from mqis.files import is_open_to_others, write_whole
 from mqis.runtime.node.signer import MachineKey, public_key_in
 from mqis.texts import iso_moment, parse_moment
 from mqis.wire.errors import MqisError
@@ -76,10 +76,9 @@ class KeyRing:
         try:
             if create and not path.exists():
                 MachineKey.open(path)
-            found = path.stat()
-            if found.st_mode & OTHERS:
+            if is_open_to_others(path):
                 raise MqisError(f"{path}: others may read this private key; chmod 600 {path}")
-            return cls._parsed(path, path.read_bytes(), found.st_mtime)
+            return cls._parsed(path, path.read_bytes(), path.stat().st_mtime)
         except OSError as error:
             raise MqisError(f"{path}: the signing key cannot be read: {error.strerror}") from error
 

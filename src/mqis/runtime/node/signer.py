@@ -17,7 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from mqis.files import write_whole
+from mqis.files import is_open_to_others, write_whole
 from mqis.protocol.queueing.signing import Verdict
 from mqis.protocol.security.rsa import verify_md5
 from mqis.wire.errors import MqisError
@@ -52,7 +52,7 @@ class MachineKey:
             if create and not path.exists():
                 with suppress(FileExistsError):  # another process was first: its key counts
                     write_whole(path, cls.generate().pem(), replace=False)
-            if path.stat().st_mode & 0o077:
+            if is_open_to_others(path):
                 raise MqisError(f"{path}: others may read this private key; chmod 600 {path}")
             data = path.read_bytes()
         except OSError as error:

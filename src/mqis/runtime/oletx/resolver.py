@@ -10,6 +10,7 @@ from mqis.protocol.cmpo.nameobject import NameObject
 from mqis.protocol.rpc.faults import RpcConnectionError
 from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.runtime.rpc.typed import invoke
+from mqis.texts import host_port
 from mqis.wire.cmpo.ixnremote import SYNTAX
 from mqis.wire.guid import Guid
 from mqis.wire.ndr import ContextHandle
@@ -105,4 +106,6 @@ async def find_port(address: str, mapper_port: int, cid: Guid, timeout_s: float 
         port = Tower.from_bytes(octets.octets).port if octets is not None else None
         if port:
             return port
-    raise RpcConnectionError(f"the endpoint mapper at {address}:{mapper_port} has no partner {cid}")
+    raise RpcConnectionError(
+        f"the endpoint mapper at {host_port(address, mapper_port)} has no partner {cid}"
+    )

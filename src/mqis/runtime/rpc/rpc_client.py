@@ -23,7 +23,7 @@ from mqis.protocol.rpc.client_side import (
 from mqis.protocol.rpc.faults import FaultStatus, RpcConnectionError, RpcFault
 from mqis.protocol.rpc.negotiation import MAX_FRAG
 from mqis.runtime.peers import reason_of
-from mqis.texts import duration
+from mqis.texts import duration, host_port
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
 from mqis.wire.ndr.stream import NdrError
@@ -44,7 +44,7 @@ class UnreachableError(RpcConnectionError):
     names_peer = True
 
     def __init__(self, host: str, port: int, reason: str) -> None:
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.address = host_port(host, port)
         self.reason = reason
         super().__init__(f"cannot connect to {self.address}: {reason}")
         self._where = host, port
@@ -130,7 +130,9 @@ class RpcClient(asyncio.Protocol):
                     client.abort()
                     raise
         except TimeoutError:
-            late = RpcTimeoutError(f"no answer from {host}:{port} in {duration(timeout_s)}")
+            late = RpcTimeoutError(
+                f"no answer from {host_port(host, port)} in {duration(timeout_s)}"
+            )
             late.names_peer = True
             raise late from None
         except OSError as error:

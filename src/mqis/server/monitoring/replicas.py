@@ -23,7 +23,7 @@ _DIGITS = 9
 Since = dict[tuple[str, str], float]
 
 
-def number_text(digits: str) -> str:
+def sequence_text(digits: str) -> str:
     """A sequence number, of hexadecimal digits, as people read it; of a long one, its end.
 
     Those of an authority that began by its clock have fifteen decimal digits.

@@ -19,7 +19,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from mqis.files import PART, flush, flush_directory
+from mqis.files import PART, flush, flush_directory, make_private_directory
 from mqis.protocol.errors import StorageError
 from mqis.storage.journal.journal_files import (
     explained,
@@ -81,7 +81,7 @@ class Journal:
         #: A segment that could not be begun; its file may still be there.
         self._left: Path | None = None
         with explained(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_directory(self.directory)
             self._lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             self._take_lock()

@@ -12,11 +12,11 @@ from typing import Any
 from mqis.protocol.directory.object_sources import as_guid
 from mqis.storage.journal.journal_files import segments
 from mqis.storage.journal.journal_reader import Segment, first_lsn
-from mqis.texts import and_more, iso_moment
+from mqis.texts import and_more, counted, iso_moment, shortened
 from mqis.views.console.journal_sight import Judge, Sight, WholeRecords, as_seen, see_everything
 from mqis.views.console.messages import SegmentMessages, title
 from mqis.views.console.recordednames import NAMELESS, NamedObject, RecordedNames
-from mqis.views.console.server_places import PlacesError
+from mqis.views.console.server_places import NotShownError
 from mqis.views.presentation.records import everything, record_summary
 from mqis.wire.guid import Guid
 from mqis.wire.journal import Corrupt, JournalRecord, RecordKind, RecordState, Whole
@@ -287,11 +287,11 @@ def record_page(
     judge: Judge = see_everything,
     names: RecordedNames | None = None,
 ) -> RecordPage:
-    """One record as far as the visitor may see it; raises ``PlacesError`` if there is none."""
+    """One record as far as the visitor may see it; raises ``NotShownError`` if there is none."""
     found = _find(directory, lsn)
     sight = Sight.NOTHING if found is None else judge(found[0].record)
     if found is None or sight is Sight.NOTHING:
-        raise PlacesError(f"there is no record {lsn} in this journal")
+        raise NotShownError(f"there is no record {lsn} in this journal")
     entry, what = replace(found[0], record=as_seen(found[0].record, judge)), found[1]
     named = (names or RecordedNames()).of(entry.record, itself=sight is Sight.EVERYTHING)
     if sight is Sight.LINE:
@@ -349,7 +349,7 @@ def _shortened(value: Any, room: list[int]) -> Any:
         return [_shortened(item, room) for item in value if room[0] > 0]
     room[0] -= 1
     if isinstance(value, str) and len(value) > MOST_TEXT:
-        return f"{value[:MOST_TEXT]}… ({len(value)} characters)"
+        return f"{shortened(value, MOST_TEXT)} ({counted(len(value), 'character')})"
     return value
 
 

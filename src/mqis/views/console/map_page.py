@@ -13,7 +13,7 @@ from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.snapshot import Snapshot
 from mqis.views.console.paging import PagedRows, paged
 from mqis.views.console.tones import Tone, tone_of_member
-from mqis.views.routes.finding import RouteError, compared, find_end
+from mqis.views.routes.looking_up import RouteError, compared, find_end
 from mqis.views.routes.rerouting import WhatIfShown, what_if
 from mqis.views.routes.route_text import heading, reasons, title
 from mqis.views.sitemap.charting import Chart

@@ -13,7 +13,7 @@ from typing import Any
 
 from mqis.places.pipeline_tables import current_version, table_names, table_versions
 from mqis.texts import moment
-from mqis.wire.guid import Guid
+from mqis.views.presentation.rendering import cell_text
 
 REPORT = "report.html"
 #: The most rows of a table on its page.
@@ -115,7 +115,7 @@ def table_rows(directory: Path, name: str, most: int = MOST_ROWS) -> PageOfRows 
         return None
     columns = tuple(rows[0]) if rows else ()
     total = _count(directory, name) or len(rows)
-    cells = tuple(tuple(_text(value) for value in row.values()) for row in rows)
+    cells = tuple(tuple(cell_text(value) for value in row.values()) for row in rows)
     numeric = tuple(all(_is_number(row[name]) for row in rows) for name in columns)
     return PageOfRows(columns, cells, max(0, total - len(rows)), numeric)
 
@@ -210,15 +210,3 @@ def _batches(
 
 def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:,.3f}".rstrip("0").rstrip(".")
-    if isinstance(value, bytes):
-        return str(Guid(value)) if len(value) == 16 else value.hex()
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return str(value)

@@ -13,10 +13,10 @@ from mqis.enterprise.roster import Roster, RosterEntry, roster_of_run
 from mqis.enterprise.states import Supervised, load_states
 from mqis.wire.errors import MqisError
 
-__all__ = ["NodesError", "Places", "PlacesError", "ServerPlace"]
+__all__ = ["NodesError", "NotShownError", "Places", "ServerPlace"]
 
 
-class PlacesError(MqisError):
+class NotShownError(MqisError):
     """There is nothing to show, or the requested thing does not exist."""
 
 
@@ -62,7 +62,7 @@ class Places:
         lists = zip_longest(stores, servers, journals, monitors, configs)
         self._given = _distinct([_given(*each, mapper_port=mapper_port) for each in lists])
         if run is None and not self._given:
-            raise PlacesError("nothing to show: name a run directory, a store or a server")
+            raise NotShownError("nothing to show: name a run directory, a store or a server")
         self.all()
 
     @property
@@ -95,7 +95,7 @@ class Places:
         for place in self.all():
             if place.name.lower() == name.lower():
                 return place
-        raise PlacesError(f"there is no server {name!r}")
+        raise NotShownError(f"there is no server {name!r}")
 
 
 def _of_node(node: NodePlace, known: Supervised | None) -> ServerPlace:
@@ -108,7 +108,7 @@ def _of_node(node: NodePlace, known: Supervised | None) -> ServerPlace:
         store,
         journal,
         node.monitor_url,
-        f"{node.address}:{node.rpc_port}",
+        node.rpc_address,
         node.mapper_port,
         Path(node.config) if node.config else None,
         Path(node.log) if node.log else None,

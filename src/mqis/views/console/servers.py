@@ -17,7 +17,7 @@ from mqis.findings import Finding
 from mqis.texts import duration, size
 from mqis.views.console.paging import PagedRows, mentions, paged
 from mqis.views.console.replication import NeighbourRow, neighbours_of
-from mqis.views.console.server_places import PlacesError
+from mqis.views.console.server_places import NotShownError
 from mqis.views.console.tones import tone_of_server
 from mqis.views.tracing.serverlog import LogLine, last_lines
 
@@ -72,10 +72,10 @@ class ServerPage:
 def server_page(
     status: EnterpriseStatus, name: str, *, page: int = 1, neighbours_page: int = 1
 ) -> ServerPage:
-    """The page of a server; raises ``PlacesError`` if there is none of that name."""
+    """The page of a server; raises ``NotShownError`` if there is none of that name."""
     member = next((s for s in status.servers if s.name.lower() == name.lower()), None)
     if member is None:
-        raise PlacesError(f"there is no server {name!r}")
+        raise NotShownError(f"there is no server {name!r}")
     replicas = sorted(member.replicas, key=lambda r: r.lag in (Lag.AUTHORITY, Lag.IN_STEP))
     return ServerPage(
         member,

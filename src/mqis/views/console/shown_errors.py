@@ -8,9 +8,9 @@ from http import HTTPStatus
 from mqis.protocol.directory.object_sources import NoSuchObject
 from mqis.protocol.errors import DirectoryError, ProtocolError, StorageError
 from mqis.protocol.rpc.faults import RpcConnectionError
-from mqis.views.console.server_places import NodesError, PlacesError
+from mqis.views.console.server_places import NodesError, NotShownError
 from mqis.views.presentation.properties import PropertyError
-from mqis.views.routes.finding import RouteError
+from mqis.views.routes.looking_up import RouteError
 from mqis.wire.errors import MqisError
 from mqis.wire.hresult import HResult
 
@@ -44,7 +44,7 @@ def fault_of(error: MqisError) -> ErrorPage:
 
 #: Error types with status and heading; the first match counts.
 _KINDS: tuple[tuple[type[MqisError], HTTPStatus, str], ...] = (
-    (PlacesError, HTTPStatus.NOT_FOUND, "Not found"),
+    (NotShownError, HTTPStatus.NOT_FOUND, "Not found"),
     (PropertyError, HTTPStatus.BAD_REQUEST, "Invalid value"),
     (RouteError, HTTPStatus.NOT_FOUND, "Not found"),
     (NodesError, HTTPStatus.SERVICE_UNAVAILABLE, "The run directory cannot be read"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqis.enterprise.collected_status import Collector
-from mqis.enterprise.status import EnterpriseStatus, MemberStatus, number_text
+from mqis.enterprise.status import EnterpriseStatus, MemberStatus, sequence_text
 from mqis.views.console.open_stores import OpenStores
 from mqis.views.console.replication import MOST_COLUMNS
 from mqis.views.console.server_places import Places
@@ -18,7 +18,7 @@ __all__ = [
     "EnterpriseStatus",
     "collector_of",
     "counters",
-    "number_text",
+    "sequence_text",
 ]
 
 

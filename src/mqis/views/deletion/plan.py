@@ -169,23 +169,23 @@ def _controllers(source: Source) -> dict[str, str]:
         (ObjectType.ENTERPRISE, PropId.E_PECNAME),
     ):
         for record in source.lookup(kind, (propid,), (), ()):
-            name = _value(record, propid)
+            name = record.value(propid)
             if isinstance(name, str) and name:
                 found.setdefault(name_key(name), name)
     return found
 
 
 def _is_server(machine: Record) -> bool:
-    bits = _value(machine, PropId.QM_SERVICE)
+    bits = machine.value(PropId.QM_SERVICE)
     service = ServiceAttributes.from_bits(bits if isinstance(bits, int) else 0)
-    return service.directory_server or _value(machine, PropId.QM_SERVICE_DSSERVER) == 1
+    return service.directory_server or machine.value(PropId.QM_SERVICE_DSSERVER) == 1
 
 
 def _queues(source: Source, machines: Sequence[Guid]) -> Iterator[Dependent]:
     if len(machines) > _MOST_LOOKUPS:
         wanted = frozenset(machines)
         for queue in source.lookup(ObjectType.QUEUE, (PropId.Q_QMID,), (), ()):
-            if _value(queue, PropId.Q_QMID) in wanted:
+            if queue.value(PropId.Q_QMID) in wanted:
                 yield _as_dependent(queue)
         return
     for machine in machines:
@@ -196,7 +196,7 @@ def _queues(source: Source, machines: Sequence[Guid]) -> Iterator[Dependent]:
 
 def _links(source: Source, site: Guid) -> Iterator[Dependent]:
     for link in source.lookup(ObjectType.ROUTINGLINK, _ENDS, (), ()):
-        ends = [_value(link, end) for end in _ENDS]
+        ends = [link.value(end) for end in _ENDS]
         if site in ends:
             names = [_site_name(source, end) for end in ends]
             yield Dependent(ObjectType.ROUTINGLINK, link.id, " - ".join(names))
@@ -211,7 +211,7 @@ def _naming(source: Source, target: Dependent, gone: frozenset[Guid]) -> Iterato
     """The objects that stay and name the target."""
     for kind, columns in _NAMING.get(target.type, {}).items():
         for record in source.lookup(kind, columns, (), ()):
-            naming = tuple(friendly(p) for p in columns if _holds(_value(record, p), target.id))
+            naming = tuple(friendly(p) for p in columns if _holds(record.value(p), target.id))
             if naming and record.id not in gone:
                 yield Dependent(kind, record.id, record.path, naming)
 
@@ -221,13 +221,8 @@ def _holds(value: Value, wanted: Guid) -> bool:
 
 
 def _first(record: Record, propid: PropId) -> object:
-    value = _value(record, propid)
+    value = record.value(propid)
     return value[0] if isinstance(value, tuple) and value else None
-
-
-def _value(record: Record, propid: PropId) -> Value:
-    found = record.values.get(propid)
-    return None if found is None else found.value
 
 
 def _as_dependent(record: Record) -> Dependent:

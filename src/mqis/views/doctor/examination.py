@@ -56,12 +56,10 @@ def check_server(config: Config) -> list[Finding]:
 
     The other checks say whether the server runs, so silence is no finding here.
     """
-    section = config.monitoring
-    if not section.enabled or not section.port:
+    url = config.monitoring.local_url
+    if not url:
         return []
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(section.listen, section.listen)
-    host = f"[{host}]" if ":" in host else host
-    entry = RosterEntry(server_name(config), monitor=f"http://{host}:{section.port}")
+    entry = RosterEntry(server_name(config), monitor=url)
     found = collect(Roster("", None, (entry,)), read=None)
     if found.servers[0].state is MemberState.DOWN:
         return []

@@ -17,7 +17,7 @@ from mqis.runtime.peers import reason_of
 from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.runtime.rpc.typed import invoke
 from mqis.server.hosts import HostResolver
-from mqis.texts import duration
+from mqis.texts import duration, host_port
 from mqis.views.doctor.patient import KnownNeighbour, Patient
 from mqis.wire.errors import WireError
 from mqis.wire.guid import Guid
@@ -65,7 +65,7 @@ async def _check(
 
 async def _session(me: Server, other: KnownNeighbour, host: str, port: int) -> Finding:
     """Opens the first half of a session (MS-MQQB 3.1.5.3): checks identity and acceptance."""
-    at = f"{other.name} ({other.role}) at {host}:{port}"
+    at = f"{other.name} ({other.role}) at {host_port(host, port)}"
     session = QueueSession(
         me.id, QueueingLimits(), time.monotonic(), initiator=True, remote=other.id
     )
@@ -110,7 +110,7 @@ async def _directory(patient: Patient, other: KnownNeighbour, host: str) -> list
     except (RpcFault, RpcConnectionError, WireError) as error:
         todo = "clients cannot use it; this server does not need it to replicate"
         return [_PEERS.warning(f"the directory of {other.name} does not answer: {error}", todo)]
-    found = [_PEERS.ok(f"the directory of {other.name} answers at {host}:{port}")]
+    found = [_PEERS.ok(f"the directory of {other.name} answers at {host_port(host, port)}")]
     from mqis.runtime.authentication.ntlm_clock import clock_difference_s  # noqa: PLC0415 -- slow
 
     apart = await clock_difference_s(host, port, dscomm.SYNTAX, TIMEOUT_S)
@@ -143,7 +143,9 @@ async def _mapped(host: str, mapper_port: int) -> int:
         )
     for port in _ports(found.towers):
         return port
-    raise RpcConnectionError(f"the endpoint mapper at {host}:{mapper_port} has no directory")
+    raise RpcConnectionError(
+        f"the endpoint mapper at {host_port(host, mapper_port)} has no directory"
+    )
 
 
 def _ports(towers: tuple[epmapper.TowerOctets | None, ...]) -> Iterator[int]:

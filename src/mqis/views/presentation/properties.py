@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 from mqis.protocol.directory.object_sources import ReferenceNames
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.types.property_words import own_word, property_word
 from mqis.protocol.directory.types.row_columns import UNLIMITED, ValueMeaning
-from mqis.texts import parse_moment
+from mqis.texts import meant, parse_moment
 from mqis.views.presentation.rendering import REFERENCES, WORDS, meaning_of
 from mqis.wire.errors import MqisError, WireError
 from mqis.wire.guid import Guid
@@ -68,9 +67,9 @@ def find_property(object_type: ObjectType, text: str) -> PropId:
     for propid in words.values():
         if word in _other_words(propid):
             return propid
-    near = get_close_matches(word, words, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(words)}"
-    raise PropertyError(f"a {object_type.label} has no property {text!r}; {hint}")
+    raise PropertyError(
+        f"a {object_type.label} has no property {text!r}; {meant(word, list(words))}"
+    )
 
 
 def _other_words(propid: PropId) -> tuple[str, ...]:

@@ -84,6 +84,26 @@ def _octets(propid: int, value: bytes) -> str:
         return _hex(value)
 
 
+def cell_text(value: object) -> str:
+    """A value of a table of the pipeline, without the marks of a programming language."""
+    match value:
+        case None:
+            text = ""
+        case bool():
+            text = "yes" if value else "no"
+        case float():
+            text = str(round(value, 3))
+        case bytes() | bytearray():
+            text = str(Guid(bytes(value))) if len(value) == 16 else value.hex()
+        case list() | tuple():
+            text = ", ".join(map(cell_text, value))
+        case Mapping():
+            text = ", ".join(f"{key}={cell_text(item)}" for key, item in value.items())
+        case _:
+            text = str(value)
+    return text
+
+
 def _hex(value: bytes) -> str:
     return value.hex() if len(value) <= 24 else f"{value[:16].hex()}... ({len(value)} bytes)"
 

@@ -12,7 +12,7 @@ from mqis.protocol.directory.objects import name_key
 from mqis.protocol.routing.explain import Explanation, ObjectNames
 from mqis.protocol.routing.model import Link
 from mqis.protocol.routing.snapshot import Snapshot
-from mqis.texts import and_more
+from mqis.texts import and_more, shortened
 from mqis.views.sitemap.arranging import Arrangement, arrangements
 from mqis.views.sitemap.layout import MOST_WITHOUT, SPACING
 from mqis.views.sitemap.model import (
@@ -206,8 +206,7 @@ def _resident(machine: Guid, gate: bool, roles: Mapping[Guid, str], names: Objec
 
 def caption_of(name: str) -> str:
     """A name as the picture shows it: printable, and not too long."""
-    text = plain(name[: _MOST + 1])
-    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
+    return shortened(plain(name[: _MOST + 1]), _MOST)
 
 
 def plain(text: str) -> str:

@@ -13,7 +13,7 @@ from mqis.protocol.ports import View
 from mqis.protocol.routing.model import RoutingObject, routing_object
 from mqis.protocol.routing.snapshot import ROUTED, Snapshot
 from mqis.views.routes.exported_snapshots import routed_objects
-from mqis.views.routes.finding import snapshot_of_server
+from mqis.views.routes.looking_up import snapshot_of_server
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId

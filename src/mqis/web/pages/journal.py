@@ -11,7 +11,7 @@ from mqis.views.console.journal import (
     record_page,
     search_journal,
 )
-from mqis.views.console.server_places import PlacesError
+from mqis.views.console.server_places import NotShownError
 from mqis.web.page_requests import PageRequest
 
 
@@ -24,7 +24,7 @@ def browse(request: PageRequest) -> Response:
         places[0] if not name else None
     )
     if place is None or place.journal is None:
-        raise PlacesError(f"there is no journal of {name!r} here")
+        raise NotShownError(f"there is no journal of {name!r} here")
     wanted = RecordFilter(
         kind=request.text("kind"),
         state=request.text("state"),
@@ -54,7 +54,7 @@ def browse(request: PageRequest) -> Response:
 def show(request: PageRequest) -> Response:
     place = request.console.settings.places.named(request.path("server"))
     if place.journal is None:
-        raise PlacesError(f"there is no journal of {place.name} here")
+        raise NotShownError(f"there is no journal of {place.name} here")
     lsn = int(request.path("lsn"))
     reader = request.reader(place)
     with reader.names() as names, reader.judge() as judge:

@@ -8,7 +8,7 @@ from shlex import quote
 from starlette.responses import FileResponse, Response
 
 from mqis.views.console.pipeline import pipeline_page, report_file, table_rows
-from mqis.views.console.server_places import PlacesError
+from mqis.views.console.server_places import NotShownError
 from mqis.web.page_requests import PageRequest
 from mqis.web.request_guard import REPORT_POLICY
 
@@ -28,7 +28,7 @@ def table(request: PageRequest) -> Response:
     directory = _directory(request)
     rows = table_rows(directory, name)
     if rows is None:
-        raise PlacesError(f"table {name!r} does not exist or cannot be read")
+        raise NotShownError(f"table {name!r} does not exist or cannot be read")
     return request.page("table.html", name=name, found=rows)
 
 
@@ -37,7 +37,7 @@ def report(request: PageRequest) -> Response:
         return _refuse_rows(request)
     path = report_file(_directory(request))
     if path is None:
-        raise PlacesError("there is no report yet: 'mqis pipeline report' writes it")
+        raise NotShownError("there is no report yet: 'mqis pipeline report' writes it")
     headers = {"Content-Security-Policy": REPORT_POLICY}
     return FileResponse(path, headers=headers, media_type="text/html; charset=utf-8")
 
@@ -52,7 +52,7 @@ def _refuse_rows(request: PageRequest) -> Response:
 def _directory(request: PageRequest) -> Path:
     directory = request.console.settings.tables
     if directory is None or not directory.is_dir():
-        raise PlacesError(_missing_tables(request))
+        raise NotShownError(_missing_tables(request))
     return directory
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from mqis.views.console.server_places import PlacesError, ServerPlace
+from mqis.views.console.server_places import NotShownError, ServerPlace
 from mqis.views.console.servers import log_of, server_list, server_page
 from mqis.views.console.shown_errors import MqisError
 from mqis.web.page_requests import PageRequest
@@ -42,7 +42,7 @@ def show(request: PageRequest) -> Response:
 def _place(request: PageRequest, name: str) -> ServerPlace | None:
     try:
         return request.console.settings.places.named(name)
-    except PlacesError:
+    except NotShownError:
         return None
 
 

@@ -12,7 +12,7 @@ from mqis.views.console.charts import ChartPage
 from mqis.views.console.directory_pages import Tally, counts
 from mqis.views.console.paging import mentions
 from mqis.views.console.replication import ReplicationQuestion, replication_page
-from mqis.views.console.server_places import PlacesError
+from mqis.views.console.server_places import NotShownError
 from mqis.views.console.servers import exceptions_first
 from mqis.views.console.shown_errors import MqisError
 from mqis.views.console.status import EnterpriseStatus, counters
@@ -47,7 +47,7 @@ def _charts(request: PageRequest, status: EnterpriseStatus) -> ChartPage:
     """The charts of all servers, or of the one that the address names."""
     name = request.text("of")
     if name and name not in {server.name for server in status.servers}:
-        raise PlacesError(f"there is no server {name!r}")
+        raise NotShownError(f"there is no server {name!r}")
     return request.console.charts(name)
 
 

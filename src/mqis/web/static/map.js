@@ -595,7 +595,7 @@
   }
 
   function counted(number, noun) {
-    return number.toLocaleString() + " " + noun + (number === 1 ? "" : "s");
+    return number.toLocaleString("en") + " " + noun + (number === 1 ? "" : "s");
   }
 
   function hover(element) {
@@ -605,7 +605,7 @@
 
   function tellLink(link) {
     const load = link.load === null ? "" : ", " + counted(Math.round(link.load), "message");
-    tell(link.name, "cost " + link.cost.toLocaleString() + load +
+    tell(link.name, "cost " + link.cost.toLocaleString("en") + load +
       (state.off.includes(link.id) ? "; click to switch it on" : "; click to switch it off"));
   }
 

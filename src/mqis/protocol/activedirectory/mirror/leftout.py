@@ -16,6 +16,7 @@ from typing import Any
 
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Transaction, View
+from mqis.texts import agreeing, shortened
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -71,7 +72,7 @@ class LeftOut:
         return self.reason is LeftOutReason.DEFAULT
 
     def __str__(self) -> str:
-        return _clipped(self.detail)
+        return shortened(self.detail, _MOST_TEXT)
 
     def as_json(self, identifier: Guid) -> dict[str, object]:
         return {
@@ -79,13 +80,13 @@ class LeftOut:
             "type": None if self.kind is None else self.kind.label,
             "name": self.name or None,
             "reason": self.reason.value,
-            "detail": _clipped(self.detail),
+            "detail": shortened(self.detail, _MOST_TEXT),
         }
 
     def to_bytes(self) -> bytes:
         values = {
             "reason": self.reason.value,
-            "detail": _clipped(self.detail),
+            "detail": shortened(self.detail, _MOST_TEXT),
             "kind": None if self.kind is None else int(self.kind),
             "name": self.name,
             "host": None if self.host is None else str(self.host),
@@ -139,12 +140,8 @@ def summary(items: Iterable[LeftOut]) -> str:
     """The reasons with their numbers: ``2 whose name another has, 1 with a bad value``."""
     counts = Counter(item.reason for item in items)
     parts = (
-        f"{counts[reason]} {words[counts[reason] > 1]}"
+        f"{counts[reason]:,} {agreeing(counts[reason], *words)}"
         for reason, words in _WORDS.items()
         if counts[reason]
     )
     return ", ".join(parts)
-
-
-def _clipped(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
