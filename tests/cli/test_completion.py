@@ -106,6 +106,7 @@ def test_servers_of_the_run_directory_are_offered(
     assert offered("mqis stop ") == list(_SERVERS)
     assert offered("mqis get queue x --server lei") == ["lei-dir1", "lei-dir2"]
     assert offered("mqis promote lei-dir2") == ["lei-dir2"]
+    assert offered("mqis stop Del") == offered("mqis stop del") == ["Del-Dir1"]
 
 
-_SERVERS = {"del-dir1": "pec", "lei-dir1": "psc", "lei-dir2": "bsc"}
+_SERVERS = {"Del-Dir1": "pec", "lei-dir1": "psc", "lei-dir2": "bsc"}

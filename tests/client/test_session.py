@@ -115,6 +115,8 @@ class TestBinding:
 
         run(main())
         assert ServerAddress.parse("dir1:2879") == ServerAddress("dir1", 2879)
+        for written in ("dir1", "dir1:2879", "[fd00::1]", "[fd00::1]:2879"):
+            assert str(ServerAddress.parse(written)) == written
 
     @pytest.mark.parametrize("transfer", [NDR20, NDR64])
     @pytest.mark.req("MQDS-2.2-51")

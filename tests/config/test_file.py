@@ -307,3 +307,18 @@ def test_the_file_says_what_is_reread() -> None:
     lines = default_toml().splitlines()
     assert lines[lines.index('level = "info"') - 1].startswith("# [live] ")
     assert not any("[live]" in line for line in lines[: lines.index("[security]")][3:])
+
+
+@pytest.mark.parametrize(
+    ("listen", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:9364"),
+        ("0.0.0.0", "http://127.0.0.1:9364"),
+        ("::", "http://[::1]:9364"),
+        ("fd00::1", "http://[fd00::1]:9364"),
+    ],
+)
+def test_where_a_program_here_reaches_the_monitoring(listen: str, url: str) -> None:
+    assert MonitoringSection(enabled=True, listen=listen).local_url == url
+    assert MonitoringSection(enabled=False, listen=listen).local_url == ""
+    assert MonitoringSection(enabled=True, listen=listen, port=0).local_url == ""

@@ -14,12 +14,15 @@ from mqis.texts import (
     day,
     duration,
     file_stamp,
+    host_port,
     iso_moment,
     joined,
+    meant,
     microseconds,
     minute,
     moment,
     parse_moment,
+    shortened,
     size,
     some,
     tick_text,
@@ -144,3 +147,20 @@ def test_microseconds_are_exact() -> None:
     assert microseconds(datetime(9999, 12, 31, 23, 59, 59, 999_999, east)) == (
         253_402_300_799_999_999 - 9 * 3_600_000_000
     )
+
+
+def test_an_address_with_its_port() -> None:
+    assert host_port("dir1", 1801) == "dir1:1801"
+    assert host_port("fd00::1", 1801) == "[fd00::1]:1801"
+    assert host_port("fd00::1", None) == "[fd00::1]"
+
+
+def test_a_long_text_has_its_length_and_tells_that_there_is_more() -> None:
+    assert shortened("abc", 3) == "abc"
+    assert shortened("abcd", 3) == "ab…"
+
+
+def test_an_unknown_word_gets_the_nearest_or_all() -> None:
+    known = ("listen", "port")
+    assert meant("prot", known, "rpc.") == "did you mean rpc.port?"
+    assert meant("zzz", known) == "known: listen, port"
