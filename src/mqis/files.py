@@ -183,6 +183,11 @@ def is_open_to_others(file: Path | int) -> bool:
     return bool(status.st_mode & OTHERS)
 
 
+def system_reason(error: BaseException) -> str:
+    """The system's words for a failure, without the names of files, which the caller says."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
 def flush(descriptor: int) -> None:
     """Flushes to the disk, and on macOS also the drive's cache."""
     full = getattr(fcntl, "F_FULLFSYNC", None)

@@ -48,7 +48,7 @@ LAYERS: dict[str, set[str]] = {
     "enterprise": {"admin", "server", "config"} | _BELOW,
     "views": {"pages", "enterprise", "server", "config"} | _BELOW,
     "lab": _BELOW,
-    "web": {"views", "config", "client", "runtime", "pages", "texts"},
+    "web": {"views", "config", "client", "runtime", "files", "pages", "texts"},
     "pipeline": {"wire", "findings", "protocol", "files", "places", "pages", "texts"},
     "cli": {"web", "pipeline", "sim", "lab", "views", "enterprise", "admin", "server", "config"}
     | {"client"}

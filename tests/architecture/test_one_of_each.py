@@ -280,6 +280,21 @@ def test_values_are_spelt_in_one_place() -> None:
     assert found.keys() == _OWN_SPELLINGS
 
 
+#: Where the words of the system are: of files, of sockets, and of an error that nobody expected.
+_SYSTEMS_WORDS = {"files.py", "runtime/peers.py", "cli/failures.py"}
+
+
+def test_the_words_of_the_system_come_from_one_place() -> None:
+    """An error without them, or with several, would print "None" or its number."""
+    own = re.compile(r"(?<!os)\.strerror\b|[\"']strerror[\"']")
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if own.search(path.read_text("utf-8"))
+    }
+    assert found == _SYSTEMS_WORDS
+
+
 def test_pages_spell_no_values() -> None:
     """Templates have the functions of ``mqis.texts`` as filters and globals."""
     by_hand = re.compile(r"\{\{ ?\"s\b|[!=]= 1 (else|%|\})|and \{\{[^}]*\}\} more\b")

@@ -23,7 +23,7 @@ from pathlib import Path
 from time import time, time_ns
 from typing import BinaryIO
 
-from mqis.files import output_file
+from mqis.files import output_file, system_reason
 from mqis.protocol.directory.export_format import (
     ORDER,
     ExportError,
@@ -103,7 +103,7 @@ def write_export(path: Path, write: Callable[[BinaryIO], int]) -> int:
         with output_file(path) as out:
             return write(out)
     except OSError as error:
-        raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise StorageError(f"{path}: cannot be written: {system_reason(error)}") from error
 
 
 # --- import ---------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def import_file(
     except (ExportError, DirectoryError) as error:
         raise _located(error, str(path), lines.number if lines else 0) from error
     except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise StorageError(f"{path}: cannot be read: {system_reason(error)}") from error
     return take.result
 
 

@@ -19,6 +19,7 @@ from tempfile import TemporaryFile
 from typing import IO, Final
 
 from mqis.cli.output import print_note
+from mqis.files import system_reason
 from mqis.texts import size
 from mqis.wire.errors import MqisError
 from mqis.wire.pcap.classic import is_pcap
@@ -45,7 +46,7 @@ def mapped_capture(path: Path) -> Iterator[memoryview]:
                 file = _unpacked(path, file, opened)
             view = _mapped(path, file, opened)
         except OSError as error:
-            raise MqisError(f"{path}: cannot be read: {error.strerror or error}") from None
+            raise MqisError(f"{path}: cannot be read: {system_reason(error)}") from None
         if not (is_pcap(view) or is_pcapng(view)):
             raise MqisError(f"{path}: this is neither a pcap nor a pcapng file")
         yield view

@@ -12,6 +12,7 @@ from rich.tree import Tree
 
 from mqis.cli.options import JsonOption
 from mqis.cli.output import cell, console, error_console, print_error, print_json, table
+from mqis.files import system_reason
 from mqis.texts import shortened
 from mqis.views.presentation.records import as_json
 from mqis.wire.decoders import DECODERS, NamedDecoder
@@ -156,7 +157,7 @@ def read_input(argument: str) -> bytes:
             return _of_content(path.read_bytes())
     except OSError as error:  # a name that is too long for a file is hexadecimal, perhaps
         if not path.name or len(argument) < 256:
-            raise MqisError(f"{argument}: cannot be read: {error.strerror}") from error
+            raise MqisError(f"{argument}: cannot be read: {system_reason(error)}") from error
     data = parse_hex(argument)
     if data is None:
         raise MqisError(f"{_short(argument)} is neither hexadecimal nor a file")

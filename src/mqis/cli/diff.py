@@ -24,7 +24,7 @@ from mqis.cli.options import (
 from mqis.cli.output import cell, console, plain, print_error, print_json, print_note
 from mqis.config.nodes import FILE as NODES
 from mqis.config.nodes import NodePlace, load_nodes
-from mqis.files import is_sqlite_file, output_file
+from mqis.files import is_sqlite_file, output_file, system_reason
 from mqis.protocol.directory.directory_difference import ObjectFate
 from mqis.protocol.directory.objects import SECURITY_PROPERTY
 from mqis.protocol.errors import StorageError
@@ -118,7 +118,7 @@ def _write(path: Path, found: DirectoryComparison) -> None:
         with output_file(path) as out:
             out.writelines(text.encode() for text in html_page(found))
     except OSError as error:
-        raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise StorageError(f"{path}: cannot be written: {system_reason(error)}") from error
 
 
 def _show(found: DirectoryComparison) -> None:

@@ -14,7 +14,7 @@ from mqis.config.claims import claimed_store
 from mqis.config.errors import ConfigError
 from mqis.config.file import DEFAULT_NAME, override, relative, write_config
 from mqis.config.sections import Config
-from mqis.files import is_open_to_others, make_private_directory
+from mqis.files import is_open_to_others, make_private_directory, system_reason
 from mqis.runtime.node.signer import MachineKey
 from mqis.server.founding import found
 from mqis.server.identity import server_name
@@ -104,7 +104,9 @@ def _make_home(home: Path) -> None:
         make_private_directory(home)
         shared = is_open_to_others(home)
     except OSError as error:
-        raise ConfigError(f"{home}: this directory cannot be made: {error.strerror}") from error
+        raise ConfigError(
+            f"{home}: this directory cannot be made: {system_reason(error)}"
+        ) from error
     if shared:
         text = f"{home}: other users may read this directory; 'chmod 700 {home}' prevents it"
         print_note(text)

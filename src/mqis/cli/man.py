@@ -17,7 +17,7 @@ from mqis.cli.options import JsonOption
 from mqis.cli.output import print_json, say
 from mqis.cli.parameters import choices
 from mqis.cli.registry import COMMAND_GROUPS, COMMANDS
-from mqis.files import write_whole
+from mqis.files import system_reason, write_whole
 from mqis.protocol.errors import StorageError
 from mqis.texts import counted, day
 
@@ -43,7 +43,7 @@ def man(
             write_whole(directory / name, text, 0o644)
             written.append(name)
     except OSError as error:
-        raise StorageError(f"{directory}: cannot be written: {error.strerror or error}") from error
+        raise StorageError(f"{directory}: cannot be written: {system_reason(error)}") from error
     if json:
         print_json({"directory": str(directory), "pages": written})
     else:

@@ -13,6 +13,7 @@ import typer
 
 from mqis.cli.options import JsonOption
 from mqis.cli.output import plain, print_json_line
+from mqis.files import system_reason
 from mqis.protocol.cmpo.nameobject import MAX_HOST_NAME, NameObject
 from mqis.protocol.errors import ProtocolError
 from mqis.runtime.entropy import SystemEntropy
@@ -193,7 +194,7 @@ def _run(scene: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.run(scene)
     except OSError as error:
-        raise ProtocolError(f"cannot listen: {error.strerror or error}") from error
+        raise ProtocolError(f"cannot listen: {system_reason(error)}") from error
 
 
 class _Printer:

@@ -20,6 +20,7 @@ from mqis.config.errors import ConfigError
 from mqis.config.file import DEFAULT_NAME, load
 from mqis.config.sections import Config
 from mqis.config.stores import file_of, holds_password, open_store
+from mqis.files import system_reason
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import Store
 from mqis.wire.mqds.objecttype import ObjectType
@@ -139,7 +140,7 @@ def make_writable(directory: Path) -> None:
         with TemporaryFile(dir=directory):
             pass
     except OSError as error:
-        raise StorageError(f"{directory}: cannot be written: {error.strerror or error}") from error
+        raise StorageError(f"{directory}: cannot be written: {system_reason(error)}") from error
 
 
 def store_url(store: str | None, config: Path | None) -> str:

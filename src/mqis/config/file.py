@@ -19,7 +19,7 @@ from mqis.config.errors import ConfigError
 from mqis.config.nodes import supervised_place
 from mqis.config.sections import Config, HostsSection
 from mqis.config.stores import holds_password, relative_to
-from mqis.files import is_open_to_others, write_whole
+from mqis.files import is_open_to_others, system_reason, write_whole
 from mqis.places import holds_credential, parse_place
 from mqis.texts import meant
 
@@ -49,7 +49,7 @@ def read(path: Path) -> Config:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        reason = error.strerror or error
+        reason = system_reason(error)
         way = f"; {_way_back(path)}" if isinstance(error, FileNotFoundError) else ""
         raise ConfigError(f"{path}: cannot be read: {reason}{way}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -182,7 +182,7 @@ def write_config(path: Path, config: Config) -> None:
     try:
         write_whole(path, default_toml(config))
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise ConfigError(f"{path}: cannot be written: {system_reason(error)}") from error
 
 
 def default_toml(config: Config | None = None) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mqis.config.errors import NodesError
-from mqis.files import write_whole
+from mqis.files import system_reason, write_whole
 from mqis.texts import host_port
 
 FILE = "nodes.json"
@@ -97,7 +97,7 @@ def is_run(run: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise NodesError(f"{run / FILE}: cannot be read: {error.strerror or error}") from error
+        raise NodesError(f"{run / FILE}: cannot be read: {system_reason(error)}") from error
     return True
 
 
@@ -110,7 +110,7 @@ def load_nodes(run: Path) -> Nodes:
             f"{path}: no such file; 'mqis up' writes it, --run names another directory"
         ) from None
     except OSError as error:
-        raise NodesError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise NodesError(f"{path}: cannot be read: {system_reason(error)}") from error
     except ValueError as error:
         raise NodesError(f"{path}: cannot be read: {error}") from error
     if content.get("format") != _FORMAT or content.get("version") != _VERSION:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from mqis.config.errors import ConfigError
-from mqis.files import is_open_to_others
+from mqis.files import is_open_to_others, system_reason
 
 LDAP_PASSWORD_FILE: Final = "MQIS_LDAP_PASSWORD_FILE"
 LDAP_PASSWORD: Final = "MQIS_LDAP_PASSWORD"
@@ -27,7 +27,7 @@ def read_password_file(path: Path) -> str:
                 raise ConfigError(f"{path}: others may read this password; chmod 600 {path}")
             line = first_line(opened.read(_LONGEST))
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = system_reason(error)
         raise ConfigError(f"{path}: the password cannot be read: {reason}") from error
     if not line:
         raise ConfigError(f"{path}: the first line must be the password, but is empty")

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mqis.config.errors import NodesError
+from mqis.files import system_reason
 
 _LOOK_S = 0.05
 
@@ -39,7 +40,7 @@ class ProcessLock:
                 file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except OSError as error:
                 raise NodesError(
-                    f"{self.path}: this lock file cannot be made: {error.strerror}"
+                    f"{self.path}: this lock file cannot be made: {system_reason(error)}"
                 ) from error
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -84,7 +85,7 @@ def holder(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise NodesError(f"{path}: cannot be read: {error.strerror}") from error
+        raise NodesError(f"{path}: cannot be read: {system_reason(error)}") from error
     try:
         with suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -23,6 +23,7 @@ from mqis.config.processlocks import holder
 from mqis.enterprise.exchanging import let_follow
 from mqis.enterprise.states import load_states
 from mqis.enterprise.supervisor import Supervisor
+from mqis.files import system_reason
 from mqis.texts import duration
 from mqis.wire.errors import MqisError
 
@@ -63,7 +64,7 @@ class ControlServer:
         try:
             self._server = await asyncio.start_unix_server(self._serve, self.path)
         except OSError as error:
-            raise NodesError(f"{self.path}: cannot listen: {error.strerror}") from error
+            raise NodesError(f"{self.path}: cannot listen: {system_reason(error)}") from error
         finally:
             os.umask(before)
 

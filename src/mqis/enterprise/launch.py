@@ -57,7 +57,7 @@ from mqis.enterprise.setup import (
     make_accounts,
 )
 from mqis.enterprise.supervisor import Child, Patience, Supervisor
-from mqis.files import make_private_directory
+from mqis.files import make_private_directory, system_reason
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.errors import DirectoryError
 from mqis.texts import file_stamp
@@ -483,7 +483,7 @@ def make_run_directory(run: Path) -> None:
         make_private_directory(run)
         found = run.stat()
     except OSError as error:
-        raise NodesError(f"{run}: cannot be made: {error.strerror}") from error
+        raise NodesError(f"{run}: cannot be made: {system_reason(error)}") from error
     if found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
         raise NodesError(
             f"{run}: others can write in this directory, and could replace keys, passwords and "

@@ -15,6 +15,7 @@ from mqis.config.errors import NodesError
 from mqis.config.nodes import NodePlace, Nodes, is_run, load_nodes
 from mqis.enterprise.plan import PORTS, RunPlan, ServerPlan, ServerRole
 from mqis.enterprise.roles import configured_role, present_psc
+from mqis.files import system_reason
 from mqis.protocol.directory.objects import name_key
 
 LOOPBACK = "127.0.0.1"
@@ -170,7 +171,7 @@ class _Assigner:
         except OSError as error:
             made.close()
             return {errno.EADDRINUSE: "busy", errno.EACCES: "privileged"}.get(
-                error.errno or 0, f"not available ({error.strerror})"
+                error.errno or 0, f"not available ({system_reason(error)})"
             )
         self._stack.callback(made.close)
         return None

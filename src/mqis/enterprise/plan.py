@@ -19,6 +19,7 @@ from mqis.config.checks import about, as_flag, as_ipv4, as_port, as_text, betwee
 from mqis.config.errors import ConfigError
 from mqis.config.file import override, refuse_unknown
 from mqis.config.sections import Config
+from mqis.files import system_reason
 from mqis.protocol.directory.objects import name_key
 from mqis.protocol.queueing.replication_queue import queue_path
 
@@ -326,7 +327,7 @@ def load_plan(path: Path) -> RunPlan:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        reason = error.strerror or error
+        reason = system_reason(error)
         raise ConfigError(
             f"{path}: cannot be read: {reason}; 'mqis up --example > {path}' writes one"
         ) from error

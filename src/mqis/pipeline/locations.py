@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from mqis.files import FILE_MODE, refuse_database, write_whole
+from mqis.files import FILE_MODE, refuse_database, system_reason, write_whole
 from mqis.places import PlaceError, RemoteAddress, parse_place
 from mqis.wire.errors import MqisError
 
@@ -74,4 +74,4 @@ def write_output(out: Path, data: bytes, mode: int = FILE_MODE) -> None:
         refuse_database(out)
         write_whole(out, data, mode)
     except OSError as error:
-        raise MqisError(f"{out}: cannot be written: {error.strerror or error}") from error
+        raise MqisError(f"{out}: cannot be written: {system_reason(error)}") from error

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from mqis.files import system_reason
 from mqis.pipeline.locations import write_output
 from mqis.texts import duration, some
 from mqis.wire.errors import MqisError
@@ -79,7 +80,7 @@ def _run(command: list[str], limit_s: float) -> None:
             start_new_session=True,
         )
     except OSError as error:
-        raise MqisError(f"{command[0]}: cannot be started: {error.strerror}") from error
+        raise MqisError(f"{command[0]}: cannot be started: {system_reason(error)}") from error
     try:
         status = process.wait(limit_s)
     except subprocess.TimeoutExpired:

@@ -29,7 +29,7 @@ from typing import Any
 
 from mqis.config.errors import ConfigError
 from mqis.config.file import as_toml
-from mqis.files import OTHERS, write_whole
+from mqis.files import OTHERS, system_reason, write_whole
 from mqis.runtime.authentication.account import Account, MemoryAccounts, account_key, nt_hash
 from mqis.wire.security.sid import Sid
 
@@ -185,7 +185,7 @@ class AccountsFile:
 
     def _unreadable(self, error: OSError) -> ConfigError:
         hint = "; 'mqis account add' makes it" if isinstance(error, FileNotFoundError) else ""
-        return ConfigError(f"{self.path}: cannot be read: {error.strerror or error}{hint}")
+        return ConfigError(f"{self.path}: cannot be read: {system_reason(error)}{hint}")
 
     def _check_private(self, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
@@ -212,7 +212,7 @@ class AccountsFile:
         try:
             directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            raise ConfigError(f"{self.path.parent}: {error.strerror or error}") from error
+            raise ConfigError(f"{self.path.parent}: {system_reason(error)}") from error
         try:
             fcntl.flock(directory, fcntl.LOCK_EX)
             yield
@@ -224,7 +224,7 @@ class AccountsFile:
         try:
             write_whole(self.path, _format(content))
         except OSError as error:
-            reason = error.strerror or error
+            reason = system_reason(error)
             raise ConfigError(f"{self.path}: cannot be written: {reason}") from error
 
 

@@ -24,6 +24,7 @@ from mqis.config.file import Reread, reread
 from mqis.config.logs import details
 from mqis.config.sections import Config, ConfiguredRole, Gss
 from mqis.config.stores import directory_urls, file_of, without_passwords
+from mqis.files import system_reason
 from mqis.protocol.authentication import AuthLevel
 from mqis.protocol.directory.guard import Allowance
 from mqis.protocol.directory.objects import DirectoryObject
@@ -507,7 +508,7 @@ def _bind_failure(error: OSError, address: str, port: int, key: str) -> str:
 
 
 def _why_no_discovery(error: OSError, address: str, port: int) -> str:
-    reason = error.strerror or error
+    reason = system_reason(error)
     return (
         f"cannot listen for discovery at UDP {host_port(address, port)}: {reason}; choose another "
         "with discovery.listen and discovery.port, or set discovery.enabled = false"

@@ -15,6 +15,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any, cast
 
+from mqis.files import system_reason
 from mqis.protocol.errors import DamagedStore, MissingStore, StorageError
 from mqis.protocol.ports import View
 from mqis.storage.cache import CachedView, QueryCache, SeenCommit, Shelf
@@ -163,7 +164,7 @@ class SqliteStore(DatabaseStore):
             elif not self.path.exists():
                 raise MissingStore(f"{self.path}: there is no store")
         except OSError as error:  # a directory on its path may not be searched
-            raise StorageError(f"{self.path}: cannot be opened: {error.strerror}") from error
+            raise StorageError(f"{self.path}: cannot be opened: {system_reason(error)}") from error
         #: A connection of its own that looks for commits, and its last generation.
         self._watching = Lock()
         self._lookout: _SqliteSession | None = None

@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
-from mqis.files import FILE_MODE
+from mqis.files import FILE_MODE, system_reason
 from mqis.texts import duration, host_port
 from mqis.views.console.shown_errors import MqisError, fault_of
 from mqis.web.connections import Bounds, bounded
@@ -162,7 +162,7 @@ def _tls(settings: ConsoleSettings) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(settings.certificate, settings.key)
     except (OSError, ssl.SSLError) as error:
-        reason = error.strerror or str(error)
+        reason = system_reason(error)
         raise MqisError(f"{settings.certificate}, {settings.key}: {reason}") from error
     return context
 
@@ -226,7 +226,7 @@ def _write(path: Path, url: str) -> Path:
             os.fchmod(file.fileno(), FILE_MODE)
             file.write(f"{url}\n")
     except OSError as error:
-        reason = error.strerror or error
+        reason = system_reason(error)
         raise MqisError(f"cannot write the console's token to {path}: {reason}") from error
     return path.absolute()
 

@@ -18,6 +18,7 @@ from typing import IO, BinaryIO, Final
 from mqis.admin.activedirectory.notes import TransferNotes
 from mqis.admin.activedirectory.taking import EstateResult, open_estate, take_estate
 from mqis.admin.transfer import ImportResult, Progress, ReadBytes, silent
+from mqis.files import system_reason
 from mqis.protocol.activedirectory.forest import LDAP_CLASSES
 from mqis.protocol.activedirectory.importing import type_of
 from mqis.protocol.activedirectory.view import NameKey
@@ -84,7 +85,7 @@ def dumped_entries(
                     )  # fmt: skip
                 yield line, LdapEntry(record.name, record.attributes)
     except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise StorageError(f"{path}: cannot be read: {system_reason(error)}") from error
 
 
 def _lines(file: BinaryIO, taken: Callable[[int], None]) -> Iterator[bytes]:
@@ -117,7 +118,7 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise StorageError(f"{path}: cannot be read: {system_reason(error)}") from error
 
 
 class LdifDirectory:

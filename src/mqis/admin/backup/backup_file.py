@@ -21,7 +21,7 @@ from typing import IO
 
 from mqis.admin.backup.manifest import Content, FileEntry, Manifest
 from mqis.admin.backup.unpacking import Unpacker
-from mqis.files import FILE_MODE, flush, whole_file
+from mqis.files import FILE_MODE, flush, system_reason, whole_file
 from mqis.wire.errors import MqisError
 
 _MANIFEST, _DIGEST = "manifest.json", "manifest.sha256"
@@ -45,7 +45,7 @@ def explained(path: Path, done: str = "written") -> Iterator[None]:
         yield
     except OSError as error:
         hint = "; free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        reason = error.strerror or error
+        reason = system_reason(error)
         raise MqisError(f"{path}: cannot be {done}: {reason}{hint}") from error
 
 
@@ -152,7 +152,7 @@ class Archive:
         except OSError as error:
             if error.errno is None:  # gzip's
                 raise self._damaged(str(error)) from error
-            raise MqisError(f"{self.path}: {error.strerror}") from error
+            raise MqisError(f"{self.path}: {system_reason(error)}") from error
 
     def _damaged(self, reason: str) -> MqisError:
         return MqisError(

@@ -31,6 +31,7 @@ from mqis.files import (
     draft_directory,
     flush_directory,
     make_private_directory,
+    system_reason,
     write_whole,
 )
 from mqis.protocol.directory.export_format import ORDER
@@ -208,7 +209,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise MqisError(f"{path}: cannot be read: {error.strerror}") from error
+        raise MqisError(f"{path}: cannot be read: {system_reason(error)}") from error
 
 
 # --- manifest -------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from mqis.config.file import write_config
 from mqis.config.nodes import NodePlace, supervised_place
 from mqis.config.sections import Config
 from mqis.config.stores import file_of, open_store
-from mqis.files import write_whole
+from mqis.files import system_reason, write_whole
 from mqis.protocol.directory.machine_services import ServiceAttributes, ServiceBits
 from mqis.protocol.directory.objects import DirectoryObject, name_key
 from mqis.protocol.directory.types.machine_values import sites_of
@@ -116,8 +116,10 @@ def silent(store: Store, config: Config, name: str, *, force: bool) -> str:
     try:
         host, port = asyncio.run(_resolved(resolve, name))
         socket.create_connection((host, port), REACH_S).close()
-    except (OSError, TimeoutError, UnicodeError) as error:
-        return f"{name} does not answer ({getattr(error, 'strerror', None) or error or 'silent'})"
+    except TimeoutError:
+        return f"{name} does not answer (silent)"
+    except (OSError, UnicodeError) as error:
+        return f"{name} does not answer ({system_reason(error)})"
     if not force:
         raise MqisError(
             f"{name} answers at {host_port(host, port)}: it is not lost; stop it permanently "
@@ -169,6 +171,6 @@ def rewrite(path: Path, config: Config) -> Path | None:
         if kept is not None:
             write_whole(kept, path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"{kept}: cannot be written: {error.strerror or error}") from error
+        raise ConfigError(f"{kept}: cannot be written: {system_reason(error)}") from error
     write_config(path, config)
     return kept

@@ -31,7 +31,7 @@ from mqis.config.file import DEFAULT_NAME, load, override, read, write_config
 from mqis.config.nodes import ACCOUNTS, load_nodes, supervised_place
 from mqis.config.sections import Config, ConfiguredRole
 from mqis.config.stores import open_store
-from mqis.files import whole_directory, write_whole
+from mqis.files import system_reason, whole_directory, write_whole
 from mqis.protocol.directory.objects import DirectoryObject, PurgeState, name_key
 from mqis.protocol.directory.ownership import enterprise
 from mqis.protocol.ports import View
@@ -82,7 +82,7 @@ class Rebuilding:
             with whole_directory(to) as draft:
                 self._fill(draft)
         except OSError as error:
-            raise MqisError(f"{to}: cannot be written: {error.strerror or error}") from error
+            raise MqisError(f"{to}: cannot be written: {system_reason(error)}") from error
 
     def _fill(self, home: Path) -> None:
         here, request = load(self.file), self.request

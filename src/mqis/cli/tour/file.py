@@ -20,6 +20,7 @@ from mqis.cli.tour.reading import table_rows
 from mqis.cli.tour.routing import routes
 from mqis.cli.tour.wire import over_the_wire
 from mqis.config.stores import open_store
+from mqis.files import system_reason
 from mqis.lab import demo
 from mqis.protocol.directory.lookup_query import Order, SortKey
 from mqis.protocol.directory.machine_services import ServiceAttributes
@@ -105,7 +106,7 @@ def _clear(path: Path) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(
-            f"{path.parent}: this directory cannot be made: {error.strerror}"
+            f"{path.parent}: this directory cannot be made: {system_reason(error)}"
         ) from error
     if not path.exists():
         return False

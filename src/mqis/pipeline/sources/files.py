@@ -17,6 +17,7 @@ from typing import BinaryIO, ClassVar
 
 from pyspark.sql.datasource import DataSource, InputPartition
 
+from mqis.files import system_reason
 from mqis.pipeline.locations import input_places
 from mqis.places import (
     PlaceError,
@@ -290,7 +291,7 @@ def size_of(path: SourceFile) -> int:
 
 def unreadable(error: OSError) -> str:
     """The reason in the error row of a file that cannot be read."""
-    return f"cannot be read: {error.strerror or error}"
+    return f"cannot be read: {system_reason(error)}"
 
 
 def check_names(names: Iterable[str], known: Iterable[str], source: str) -> None:

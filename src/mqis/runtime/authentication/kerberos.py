@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from spnego import ContextReq, KerberosCCache, KerberosKeytab, Password
 from spnego._gss import GSSAPI_IMP_ERR, HAS_GSSAPI, HAS_IOV, GSSAPIProxy
 
+from mqis.files import system_reason
 from mqis.protocol.authentication import AuthenticationError, Identity
 from mqis.runtime.authentication.account import Account, Accounts, resolve
 from mqis.wire.errors import WireError
@@ -143,7 +144,7 @@ def realms_of(path: str | Path) -> frozenset[str]:
             mode = os.fstat(file.fileno()).st_mode
             data = file.read(_MOST + 1)
     except OSError as error:
-        raise AuthenticationError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise AuthenticationError(f"{path}: cannot be read: {system_reason(error)}") from error
     if mode & _TOO_OPEN:
         raise AuthenticationError(
             f"{path}: other users may read or change this keytab and so log on as anybody: "

@@ -10,6 +10,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 
+from mqis.files import system_reason
 from mqis.protocol.ldap.errors import LdapError
 from mqis.protocol.ldap.urls import LdapUrl
 from mqis.runtime.ldap.ldap_logon import LdapLogin
@@ -39,7 +40,7 @@ class TlsSettings:
         try:
             only_given.load_verify_locations(self.ca_file)
         except (OSError, ssl.SSLError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
+            reason = system_reason(error)
             raise LdapError(
                 f"{self.ca_file}: no certificates can be read from it: {reason}; give a PEM file"
             ) from error

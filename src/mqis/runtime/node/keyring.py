@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from mqis.files import is_open_to_others, write_whole
+from mqis.files import is_open_to_others, system_reason, write_whole
 from mqis.runtime.node.signer import MachineKey, public_key_in
 from mqis.texts import iso_moment, parse_moment
 from mqis.wire.errors import MqisError
@@ -80,7 +80,9 @@ class KeyRing:
                 raise MqisError(f"{path}: others may read this private key; chmod 600 {path}")
             return cls._parsed(path, path.read_bytes(), path.stat().st_mtime)
         except OSError as error:
-            raise MqisError(f"{path}: the signing key cannot be read: {error.strerror}") from error
+            raise MqisError(
+                f"{path}: the signing key cannot be read: {system_reason(error)}"
+            ) from error
 
     @classmethod
     def _parsed(cls, path: Path, data: bytes, written: float) -> KeyRing:
@@ -115,7 +117,7 @@ class KeyRing:
             write_whole(path, text)
         except OSError as error:
             raise MqisError(
-                f"{path}: the signing key cannot be written: {error.strerror}"
+                f"{path}: the signing key cannot be written: {system_reason(error)}"
             ) from error
 
     # --- the steps --------------------------------------------------------------------------------

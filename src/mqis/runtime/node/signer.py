@@ -17,7 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from mqis.files import is_open_to_others, write_whole
+from mqis.files import is_open_to_others, system_reason, write_whole
 from mqis.protocol.queueing.signing import Verdict
 from mqis.protocol.security.rsa import verify_md5
 from mqis.wire.errors import MqisError
@@ -56,7 +56,9 @@ class MachineKey:
                 raise MqisError(f"{path}: others may read this private key; chmod 600 {path}")
             data = path.read_bytes()
         except OSError as error:
-            raise MqisError(f"{path}: the signing key cannot be read: {error.strerror}") from error
+            raise MqisError(
+                f"{path}: the signing key cannot be read: {system_reason(error)}"
+            ) from error
         return cls.parsed(path, data)
 
     @classmethod
@@ -98,7 +100,7 @@ def read_public_key(path: Path) -> RsaPublicKey:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise MqisError(f"{path}: the key cannot be read: {error.strerror}") from error
+        raise MqisError(f"{path}: the key cannot be read: {system_reason(error)}") from error
     return public_key_in(path, data)
 
 

@@ -11,6 +11,7 @@ from threading import Timer
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
+from mqis.files import system_reason
 from mqis.server.monitoring.key_list import KnownKeys
 from mqis.server.monitoring.status import ServerStatus
 from mqis.wire.seqnum import SequenceNumber
@@ -83,7 +84,7 @@ def _hanging_up(connected: socket.socket) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return system_reason(error)
 
 
 def _checked(status: ServerStatus) -> ServerStatus:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-from mqis.files import PART, whole_file
+from mqis.files import PART, system_reason, whole_file
 from mqis.protocol.directory.export_lines import exported_lines
 from mqis.protocol.errors import StorageError
 from mqis.protocol.ports import View
@@ -73,7 +73,7 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = _EXPLAINED.get(error.errno or 0, "")
-        system = error.strerror or str(error)
+        system = system_reason(error)
         text = f"{reason} ({system})" if reason else system
         raise StorageError(f"journal {path}: {text}") from error
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mqis.config.stores import open_store, without_passwords
+from mqis.files import system_reason
 from mqis.protocol.directory.export_format import ORDER, ExportError
 from mqis.protocol.directory.export_reading import ExportLines
 from mqis.protocol.directory.objects import DirectoryObject
@@ -92,7 +93,7 @@ def exported_side(path: Path, warn: Callable[[str], None]) -> Iterator[Directory
         with path.open("rb") as file:
             yield DirectorySide(str(path), _located(_objects(file, path, warn), str(path)))
     except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise StorageError(f"{path}: cannot be read: {system_reason(error)}") from error
 
 
 def _located(objects: Iterator[DirectoryObject], source: str) -> Iterator[DirectoryObject]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from mqis.files import is_sqlite_file
+from mqis.files import is_sqlite_file, system_reason
 from mqis.findings import CheckReport, Finding, Limit
 from mqis.protocol.directory.export_format import ORDER, ExportError, ExportHeader
 from mqis.protocol.directory.export_reading import ExportLines
@@ -69,7 +69,7 @@ def read_export(
     except ExportError as error:
         raise ExportError(error.reason, error.line, error.key, str(path)) from error
     except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise StorageError(f"{path}: cannot be read: {system_reason(error)}") from error
 
 
 def _once(lines: ExportLines, header: ExportHeader) -> Iterator[DirectoryObject]:

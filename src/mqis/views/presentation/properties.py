@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from mqis.files import system_reason
 from mqis.protocol.directory.object_sources import ReferenceNames
 from mqis.protocol.directory.restrictions import Relation, Restriction
 from mqis.protocol.directory.types.property_words import own_word, property_word
@@ -170,7 +171,7 @@ def _file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ValueError(f"cannot be read: {error.strerror}") from None
+        raise ValueError(f"cannot be read: {system_reason(error)}") from None
 
 
 def _integer(propid: PropId, text: str) -> int:

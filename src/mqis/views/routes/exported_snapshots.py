@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mqis.files import system_reason
 from mqis.protocol.directory.export_format import ExportError, parse_entry
 from mqis.protocol.directory.export_reading import ExportLines
 from mqis.protocol.directory.objects import DirectoryObject, name_key
@@ -50,4 +51,4 @@ def _lines_of(path: Path) -> Iterator[ExportLines]:
     except ExportError as error:
         raise ExportError(error.reason, error.line, error.key, str(path)) from error
     except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise StorageError(f"{path}: cannot be read: {system_reason(error)}") from error

@@ -15,7 +15,7 @@ from textwrap import wrap
 from types import MappingProxyType
 from typing import Any
 
-from mqis.files import output_file
+from mqis.files import output_file, system_reason
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.errors import StorageError
 from mqis.protocol.routing.explain import Explanation, ObjectNames
@@ -66,7 +66,7 @@ def write_picture(path: Path, text: str) -> None:
         with output_file(path) as out:
             out.write(text.encode())
     except OSError as error:
-        raise StorageError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise StorageError(f"{path}: cannot be written: {system_reason(error)}") from error
 
 
 #: Characters per line below the picture.
