@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools import architecture, properties_doc, protocols_doc
+from tools import architecture, properties_doc, protocols_doc, tables_doc
 
 
 def test_the_picture_shows_these_imports() -> None:
@@ -20,3 +20,7 @@ def test_the_properties_are_those_of_the_directory() -> None:
     assert properties_doc.PAGE.read_text("utf-8") == properties_doc.page(), (
         "python tools/properties_doc.py"
     )
+
+
+def test_the_tables_are_those_of_the_pipeline() -> None:
+    assert tables_doc.PAGE.read_text("utf-8") == tables_doc.page(), "python tools/tables_doc.py"

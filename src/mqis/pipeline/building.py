@@ -7,9 +7,11 @@ from types import TracebackType
 
 from pyspark.sql import DataFrame
 
+from mqis.pipeline.columns import described
 from mqis.pipeline.graph import TABLES, TableKind
 from mqis.pipeline.inputs import Sources
 from mqis.pipeline.tables import TableStore
+from mqis.pipeline.watching import named_jobs
 from mqis.wire.errors import MqisError
 
 #: A frame with more rows stays with the executors.
@@ -59,7 +61,10 @@ class TableBuilder:
         for name in names:
             table = TABLES[name]
             if not table.requires or self._has(table.requires):
-                self._made[name] = self._tables.write(name, self._make(name), by=table.by)
+                assert table.schema is not None
+                with named_jobs(self._tables.session, f"mqis: table {name}"):
+                    made = described(self._make(name), table.schema)
+                    self._made[name] = self._tables.write(name, made, by=table.by)
                 self.written.add(name)
 
     def frame(self, name: str) -> DataFrame:

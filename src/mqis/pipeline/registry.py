@@ -20,6 +20,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from mqis.pipeline.columns import commented
+
 MakeTable = Callable[..., DataFrame]
 
 
@@ -73,8 +75,14 @@ def _defined(kind: TableKind, **more: Any) -> Decorator:
 def table(
     schema: StructType, *, requires: str = "", by: tuple[str, ...] = (), order: tuple[str, ...] = ()
 ) -> Decorator:
-    """Defines a table that users see."""
-    return _defined(TableKind.TABLE, schema=schema, requires=requires, by=by, order=order)
+    """Defines a table that users see; its columns have the comments of ``columns``."""
+
+    def define(make: MakeTable) -> MakeTable:
+        told = commented(make.__name__, schema)
+        more = {"schema": told, "requires": requires, "by": by, "order": order}
+        return _defined(TableKind.TABLE, **more)(make)
+
+    return define
 
 
 def stream(*, requires: str) -> Decorator:

@@ -17,6 +17,22 @@ OnProgress = Callable[[int, int], None]
 
 
 @contextmanager
+def named_jobs(session: SparkSession, text: str) -> Iterator[None]:
+    """Names the jobs of the block, for those who look at them in Spark's pages.
+
+    A Spark Connect session names its jobs by the query alone.
+    """
+    context = session.sparkContext if hasattr(session, "_jsc") else None
+    if context is not None:
+        context.setJobDescription(text)
+    try:
+        yield
+    finally:
+        if context is not None:
+            context.setJobDescription(None)  # type: ignore[arg-type]  # takes it away
+
+
+@contextmanager
 def watched(session: SparkSession, on_progress: OnProgress) -> Iterator[None]:
     """Calls ``on_progress`` with the progress of jobs while the block runs."""
     if not hasattr(session, "_jsc"):
