@@ -123,6 +123,10 @@ def moved(made: Manifest, directory: Path, place: Place) -> Manifest:
     return changed
 
 
+def _of_jobs(progress: Callable[[int, int], None]) -> Callable[[str, int, int], None]:
+    return lambda _table, done, total: progress(done, total)
+
+
 def prove(
     plan: GeneratePlan, directory: Path, memory: str, console: Console, uri: str = ""
 ) -> Proof:
@@ -156,13 +160,13 @@ def prove(
             with step("starting Spark"):
                 spark = stack.enter_context(session(engine))
             tables = TableDirectory(spark, directory / "tables")
-            with step("ingesting") as progress, watched(spark, progress):
+            with step("ingesting") as progress, watched(spark, _of_jobs(progress)):
                 done = ingest(tables, str(inputs / "journals"), str(inputs / "exports"))
-            with step("auditing") as progress, watched(spark, progress):
+            with step("auditing") as progress, watched(spark, _of_jobs(progress)):
                 audit(tables)
-            with step("lag and gaps") as progress, watched(spark, progress):
+            with step("lag and gaps") as progress, watched(spark, _of_jobs(progress)):
                 lag(tables)
-            with step("hygiene") as progress, watched(spark, progress):
+            with step("hygiene") as progress, watched(spark, _of_jobs(progress)):
                 hygiene(tables)
             _judge(proof, moved(made, directory / "made", inputs), tables)
         with step("hygiene of one export"):

@@ -62,7 +62,7 @@ class TableBuilder:
             table = TABLES[name]
             if not table.requires or self._has(table.requires):
                 assert table.schema is not None
-                with named_jobs(self._tables.session, f"mqis: table {name}"):
+                with named_jobs(self._tables.session, f"table {name}"):
                     made = described(self._make(name), table.schema)
                     self._made[name] = self._tables.write(name, made, by=table.by)
                 self.written.add(name)

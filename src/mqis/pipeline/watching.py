@@ -6,28 +6,33 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 _EVERY_S = 0.3
 
-#: Called with the (done, total) tasks of the running stages.
-OnProgress = Callable[[int, int], None]
+#: Called with what is computed, and with the (done, total) tasks of the running stages.
+OnProgress = Callable[[str, int, int], None]
+#: What each session computes now.
+_computed: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
 @contextmanager
 def named_jobs(session: SparkSession, text: str) -> Iterator[None]:
-    """Names the jobs of the block, for those who look at them in Spark's pages.
+    """Names the jobs of the block, for the progress bar and for Spark's own pages.
 
-    A Spark Connect session names its jobs by the query alone.
+    A Spark Connect session names its jobs in these pages by the query alone.
     """
     context = session.sparkContext if hasattr(session, "_jsc") else None
+    _computed[session] = text
     if context is not None:
-        context.setJobDescription(text)
+        context.setJobDescription(f"mqis: {text}")
     try:
         yield
     finally:
+        del _computed[session]
         if context is not None:
             context.setJobDescription(None)  # type: ignore[arg-type]  # takes it away
 
@@ -49,6 +54,7 @@ def watched(session: SparkSession, on_progress: OnProgress) -> Iterator[None]:
                 known = [stage for stage in stages if stage is not None]
                 if known:
                     on_progress(
+                        _computed.get(session, ""),
                         sum(stage.numCompletedTasks for stage in known),
                         sum(stage.numTasks for stage in known),
                     )
@@ -72,7 +78,8 @@ def _connected(session: Any, on_progress: OnProgress) -> Iterator[None]:
         known = list(stages or ())
         if known and not done:
             finished = sum(stage.num_completed_tasks for stage in known)
-            on_progress(finished, sum(stage.num_tasks for stage in known))
+            total = sum(stage.num_tasks for stage in known)
+            on_progress(_computed.get(session, ""), finished, total)
 
     session.registerProgressHandler(handler)
     try:

@@ -68,9 +68,12 @@ def opened_tables(
         task = bar.add_task("starting Spark", total=None)
         logging.getLogger().addFilter(is_not_of_py4j)
         with session(engine) as opened:
+            if place.ui:
+                page = opened.sparkContext.uiWebUrl
+                print_note(f"Spark shows its jobs at {page} for as long as this takes")
 
-            def show_progress(done: int, total: int) -> None:
-                bar.update(task, description="computing", completed=done, total=total)
+            def show_progress(what: str, done: int, total: int) -> None:
+                bar.update(task, description=what or "computing", completed=done, total=total)
 
             with watched(opened, show_progress):
                 yield table_store(opened, place.into, directory)

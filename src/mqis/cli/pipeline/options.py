@@ -83,7 +83,16 @@ TunedOption = Annotated[
 ]
 
 
+UiOption = Annotated[
+    bool,
+    typer.Option(
+        "--ui", help="Show the jobs of a local Spark in its own pages, on this computer only."
+    ),
+]
+
 DEFAULT_TABLES = "tables"
+#: Whoever may open the pages of Spark may not end its jobs there.
+_SHOWN = {"spark.ui.enabled": "true", "spark.ui.killEnabled": "false"}
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,7 @@ class TableOptions:
     tuned: TunedOption = True
     into: IntoOption = ""
     conf: ConfOption = None
+    ui: UiOption = False
 
     @property
     def shown(self) -> str:
@@ -115,12 +125,14 @@ class TableOptions:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings of ``--conf``; raises ``BadParameter`` if one has no value."""
+        """The settings of ``--conf`` and ``--ui``; raises ``BadParameter`` if one is wrong."""
+        if self.ui and (self.remote or not self.master.startswith("local")):
+            raise typer.BadParameter("--ui is for a local Spark; a cluster has pages of its own")
         given = [text.partition("=") for text in self.conf or ()]
         for key, sign, _ in given:
             if not (key and sign):
                 raise typer.BadParameter(f"--conf {key}: give KEY=VALUE")
-        return {key: value for key, _, value in given}
+        return (_SHOWN if self.ui else {}) | {key: value for key, _, value in given}
 
     @property
     def directory(self) -> Path:
