@@ -90,12 +90,12 @@ def test_a_failing_seed_is_reduced_to_steps_that_fail_by_themselves() -> None:
 
 _DIGESTS = """
 from mqis.sim.runner import run_seed
-print([run_seed(seed).digest for seed in (4, 8, 14)])
+print([run_seed(seed).digest for seed in (4, 14, 22)])
 """
 
 
 def test_hashes_do_not_matter() -> None:
-    assert [draw(seed).is_attacked for seed in (4, 8, 14)] == [False, True, True]
+    assert [draw(seed).is_attacked for seed in (4, 14, 22)] == [False, True, True]
     outputs = {
         subprocess.run(
             [sys.executable, "-c", _DIGESTS],
@@ -110,7 +110,7 @@ def test_hashes_do_not_matter() -> None:
 
 
 def test_lines_do_not_change_a_run() -> None:
-    plain, kept = run_seed(8), run_seed(8, Options(keep_lines=True))
+    plain, kept = run_seed(22), run_seed(22, Options(keep_lines=True))
     assert plain.digest == kept.digest
     assert plain.lines == ()
     assert len(kept.lines) > 50
