@@ -17,7 +17,7 @@ REMOTE = Addresses("192.0.2.77", "192.0.2.1")
 LOCAL = Addresses("127.0.0.1", "127.0.0.1")
 MAPPED = Addresses("::ffff:192.0.2.77", "::ffff:192.0.2.1")
 SIX = Addresses("2001:db8::77", "2001:db8::1")
-NAMES = OwnNames.of("AMS-DIR1", "LAB", ["dir.example.org", "10.9.9.9", "msmq svc"])
+NAMES = OwnNames.of("AMS-DIR1", "LAB", ["dir.example.org", "10.9.9.9", "msmq svc", "MSMQ/alias"])
 
 OURS = [
     ("host/ams-dir1", REMOTE),
@@ -30,6 +30,7 @@ OURS = [
     ("host/dir.example.org", REMOTE),
     ("host/10.9.9.9", REMOTE),
     ("MSMQ svc", REMOTE),
+    ("msmq/alias", REMOTE),
     ("host/192.0.2.1", REMOTE),
     ("host/192.0.2.1", MAPPED),
     ("host/2001:db8::1", SIX),
@@ -39,6 +40,7 @@ OURS = [
     ("host/[::1]", LOCAL),
 ]
 FOREIGN = [
+    ("cifs/alias", REMOTE),
     ("host/ams-dir2", REMOTE),
     ("host/ams-dir1.evil.example", REMOTE),
     ("ams-dir1/intranet", REMOTE),

@@ -78,6 +78,23 @@ async def test_permissions_that_change_hold_for_the_rest_of_a_lookup(
             await end(caller, handle)
 
 
+@pytest.mark.req("SEC-18-05")
+@pytest.mark.parametrize("remembers", [True, False])
+@scenario
+async def test_an_object_that_is_deleted_stays_in_a_lookup_that_has_begun(
+    tmp_path: Path, remembers: bool
+) -> None:
+    """Nobody has taken the right to it away, and a page without it would be no page of then."""
+    place = directory(tmp_path) if remembers else serving()
+    async with place as served, served.caller(ALICE) as alice:
+        handle = await opened(alice)
+        assert await page(alice, handle, 1) == ["C13\\bills"]
+        served.world.delete(served.world.get(QUEUE, STOCK))
+        only_for(served, BILLS, BOB.sid)
+        assert await page(alice, handle) == ["C14\\orders", "C15\\stock"]
+        await end(alice, handle)
+
+
 @pytest.mark.req("MQDS-3.1.4.18-04")
 @scenario
 async def test_the_end_comes_again_where_answers_are_remembered(tmp_path: Path) -> None:
