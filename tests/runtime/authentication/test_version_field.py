@@ -7,13 +7,15 @@ read the 56 bytes of that header as one structure and look for the names behind 
 from __future__ import annotations
 
 import struct
+import time
 from dataclasses import dataclass
 
 import pytest
 
 from mqis.protocol.authentication import AuthType, SecurityContext
+from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from tests.runtime.authentication.handmade import EOL, Client, av
-from tests.runtime.authentication.pairs import ALICE, PASSWORD, SERVER
+from tests.runtime.authentication.pairs import ACCOUNTS, ALICE, PASSWORD, SERVER
 
 VERSION = 0x02000000
 HEADER = struct.Struct("<8sI HHI I 8s 8s HHI 8s")
@@ -72,6 +74,30 @@ def test_the_field_is_there_and_zero(layout: str) -> None:
     assert header.target_info.startswith(av(1, "SRV1".encode("utf-16-le")))
     assert header.target_info.endswith(EOL)
     assert header.rest == 0
+
+
+def _pairs(info: bytes) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    while info:
+        kind, size = struct.unpack_from("<HH", info)
+        found[kind], info = info[4 : 4 + size], info[4 + size :]
+    return found
+
+
+@pytest.mark.parametrize(("domain", "named"), [("Lab", "LAB"), ("", "SRV1")])
+def test_the_server_tells_who_it_is_and_what_time_it_has(domain: str, named: str) -> None:
+    """MS-NLMP 2.2.2.1; a server without a domain is its own."""
+    acceptor = PyspnegoAuthenticator(ACCOUNTS, "Srv1", domain).acceptor(AuthType.NTLM, 5)
+    challenge = acceptor.step(bytes.fromhex(LAYOUTS["impacket"]))
+    assert challenge is not None
+    header = FixedHeader.read(challenge)
+    pairs = _pairs(header.target_info)
+    texts = {kind: pairs.pop(kind).decode("utf-16-le") for kind in (1, 2, 3)}
+    assert texts == {1: "SRV1", 2: named, 3: "srv1"}
+    assert header.target_name == named
+    (ticks,) = struct.unpack("<Q", pairs.pop(7))
+    assert abs(ticks / 1e7 - 11_644_473_600 - time.time()) < 600
+    assert pairs == {0: b""}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
