@@ -35,7 +35,7 @@ def test_remarks_of_an_import_are_counted_and_three_entries_named(tmp_path: Path
         "entries": ["CN=msmq,CN=WS6,OU=Messaging,DC=corp,DC=example"],
     }
     told = done.output.splitlines()
-    assert f"note: 14 x {many['what']}: {', '.join(many['entries'][:3])}, ..." in told
+    assert f"note: 14 x {many['what']}: {', '.join(many['entries'][:3])} and 11 more" in told
     assert f"note: 1 x {one['what']}: {one['entries'][0]}" in told
 
 

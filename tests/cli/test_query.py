@@ -209,7 +209,7 @@ def test_lookup_sorts_by_path_by_itself(demo_store: Path) -> None:
         ),
         (["--where", "security=O:XX"], "security: 'O:XX' is no value of VT_BLOB: SDDL: a SID"),
         (["--columns", ","], "--columns names no property; choose from id, type"),
-        (["--sort", "-x"], "a queue has no property 'x'; there are: "),
+        (["--sort", "-x"], "a queue has no property 'x'; known: "),
     ],
 )
 def test_lookups_that_make_no_sense(demo_store: Path, options: list[str], message: str) -> None:

@@ -164,6 +164,26 @@ def test_damage_in_a_sealed_segment_stops_before_anything_is_trimmed(
     assert waiting(store) == list(range(1, 11))
 
 
+def test_a_segment_that_has_ended_goes_on_if_its_end_is_damaged(store: Store, place: Path) -> None:
+    """A process that was killed had ended it, and had neither begun another nor trimmed."""
+    append(store, 1, 2, 3)
+    with closing(opened(place)) as journal:
+        Appender(store, journal).copy()
+        journal.seal()
+    (path,) = segments(place).values()
+    data = bytearray(path.read_bytes())
+    end = read_index(bytes(data), len(data)).end
+    data[end - 1] ^= 1  # in record 3
+    path.write_bytes(data)
+    with closing(opened(place)) as journal:
+        assert copy(store, journal) == 1
+        append(store, 4)
+        copy(store, journal)
+    assert held(place) == [1, 2, 3, 4]
+    assert waiting(store) == []
+    assert check_journal(place).faults == ()
+
+
 def test_the_journal_of_another_history_is_refused(journal: Journal) -> None:
     """As where a store was restored: its numbers come again for other records."""
     first, second = MemoryStore(), MemoryStore()

@@ -307,17 +307,23 @@ class Journal:
         self._sealer.mark()
 
     def cut(self, lsn: int) -> bool:
-        """Removes this record and all later ones, if they are in the last segment."""
-        if self._file < 0:
+        """Removes this record and all later ones, if they are in the last segment.
+
+        That segment may have ended. Nothing has sealed it before the next one begins, so it goes on.
+        """
+        path = self.directory / segment_name(self._number)
+        if not path.exists():
             return False
-        segment = Segment.load(self.directory / segment_name(self._number))
+        segment = Segment.load(path)
         if lsn < segment.header.first_lsn:
             return False
         end, last = segment.records_at, segment.header.first_lsn - 1
         for entry in segment.entries():  # past older damage, which must not cost more records
             if isinstance(entry, Whole) and entry.lsn < lsn:
                 end, last = entry.offset + entry.length, entry.lsn
-        with explained(segment.path):
+        with explained(path):
+            if self._file < 0:
+                self._file = os.open(path, os.O_RDWR)
             self._cut(end, last)
         self._sealer.restart(segment.data[:end])
         self._durable_end, self.durable_lsn = end, last
