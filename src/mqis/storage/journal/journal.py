@@ -309,7 +309,7 @@ class Journal:
     def cut(self, lsn: int) -> bool:
         """Removes this record and all later ones, if they are in the last segment.
 
-        That segment may have ended. Nothing has sealed it before the next one begins, so it goes on.
+        That segment may have ended. Nothing has sealed it before the next one begins: it goes on.
         """
         path = self.directory / segment_name(self._number)
         if not path.exists():
