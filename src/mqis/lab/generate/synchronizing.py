@@ -9,11 +9,12 @@ from mqis.lab.generate.delivery import ChangeUnderWay, Delivery, DeliveryHop
 from mqis.lab.generate.plan import PlannedServer
 from mqis.protocol.directory.objects import DeletedObject, Partition, Scope
 from mqis.protocol.ports import Change, View
-from mqis.protocol.replication.outgoing_changes import synchronized
+from mqis.protocol.replication.remains import fitting
 from mqis.protocol.replication.server_identity import Role
 from mqis.protocol.replication.settings import DEFAULTS
 from mqis.protocol.replication.sync_answers import visible
 from mqis.wire.guid import Guid
+from mqis.wire.mqdsrp.change import DirectoryChange
 from mqis.wire.mqdsrp.messages import Sync0, SyncReply, SyncRequest
 from mqis.wire.seqnum import SequenceNumber
 
@@ -94,16 +95,17 @@ def _synchronize(
 def _parts(
     state: Partition, changes: Iterator[Change], begin: SequenceNumber, scope: int
 ) -> Iterator[_Part]:
-    """Divides the changes after ``begin`` into replies, as ``serving`` does."""
-    batch: list[ChangeUnderWay] = []
-    size, previous = 0, begin
-    for found in visible(changes, scope):
-        change = synchronized(found, previous, state.purged_seq)
-        size += len(change.encoded)
-        if batch and (len(batch) >= DEFAULTS.max_changes or size > DEFAULTS.max_bytes):
-            yield _Part(begin, previous, False, tuple(batch))
-            begin, batch, size = previous, [], len(change.encoded)
-        kind = found.object_type if isinstance(found, DeletedObject) else found.type
-        batch.append(ChangeUnderWay.of(change, kind, found.id))
-        previous = change.seq
-    yield _Part(begin, state.last_seq, True, tuple(batch))
+    """Divides the changes after ``begin`` into replies."""
+    rest = list(visible(changes, scope))
+    complete = False
+    while not complete:
+        chosen, complete = fitting(DEFAULTS, rest, begin, state.purged_seq)
+        batch = tuple(map(_under_way, chosen, rest))
+        to_seq = state.last_seq if complete else chosen[-1].seq
+        yield _Part(begin, to_seq, complete, batch)
+        begin, rest = to_seq, rest[len(chosen) :]
+
+
+def _under_way(change: DirectoryChange, found: Change) -> ChangeUnderWay:
+    kind = found.object_type if isinstance(found, DeletedObject) else found.type
+    return ChangeUnderWay.of(change, kind, found.id)

@@ -20,6 +20,7 @@ from mqis.protocol.ports import Change
 from mqis.protocol.replication.incoming_changes import apply_one
 from mqis.protocol.replication.memory import Recovery
 from mqis.protocol.replication.outgoing_changes import synchronized
+from mqis.protocol.replication.settings import ReplicationSettings
 from mqis.protocol.replication.work import Work
 from mqis.wire.guid import Guid
 from mqis.wire.mqdsrp.change import DirectoryChange
@@ -43,7 +44,7 @@ def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
     held = sorted(objects_of(work.tx, state.id), key=lambda obj: obj.id)
     counted = (replace(obj, seq=SequenceNumber(n)) for n, obj in enumerate(held, start=1))
     wanted = (obj for obj in counted if obj.seq > request.from_seq)
-    chosen, complete = fitting(work, wanted, request.from_seq, _MAX)
+    chosen, complete = fitting(work.settings, wanted, request.from_seq, _MAX)
     end = SequenceNumber(len(held)) if complete else chosen[-1].seq
     more = Sync0.COMPLETE if complete else Sync0.MORE
     return SyncReply(work.me.site, state.id, request.from_seq, end, _MAX, more, tuple(chosen))
@@ -70,13 +71,15 @@ def take(work: Work, running: Recovery, last: SequenceNumber) -> SequenceNumber:
 
 
 def fitting(
-    work: Work, changes: Iterable[Change], previous: SequenceNumber, purged_seq: SequenceNumber
+    settings: ReplicationSettings,
+    changes: Iterable[Change],
+    previous: SequenceNumber,
+    purged_seq: SequenceNumber,
 ) -> tuple[list[DirectoryChange], bool]:
     """Returns the first changes, as many as one message holds, and whether these are all.
 
     Each of them names the number before it; the first one names ``previous``.
     """
-    settings = work.settings
     chosen: list[DirectoryChange] = []
     size = 0
     for found in changes:

@@ -114,7 +114,7 @@ def reply_to(work: Work, state: Partition, request: SyncRequest) -> SyncReply:
         last = max(request.from_seq, complete_through(work, state))
     changes = visible(wanted(work, state, request), granted_scope(work, state, request))
     known = takewhile(lambda change: change.seq <= last, changes)
-    chosen, complete = fitting(work, known, request.from_seq, state.purged_seq)
+    chosen, complete = fitting(work.settings, known, request.from_seq, state.purged_seq)
     to_seq = last if complete else chosen[-1].seq
     more = Sync0.COMPLETE if request.is_sync0 else Sync0.NONE
     if not complete or _is_held_back(work, state, request):
