@@ -422,6 +422,30 @@ def test_an_object_that_cannot_be_read_is_named_as_left_out() -> None:
     mirrored(test)
 
 
+def test_a_gate_that_is_shown_again_with_a_bad_descriptor_is_a_gate_of_its_site() -> None:
+    """Nothing can be made of the machine, but it shows that it stands in the site."""
+
+    async def test(estate: MirroredEstate) -> None:
+        await estate.mirror.round()
+        at = estate.server.entries.index(next(e for e in estate.server.entries if is_gate(e)))
+        estate.set(estate.machine, "nTSecurityDescriptor", b"no descriptor")
+        whole = estate.server.entries[at]
+        shown = {"uSNChanged", "objectGUID"}
+        bare = SearchEntry(whole.name, tuple(row for row in whole.attributes if row[0] in shown))
+        estate.server.entries[at] = bare
+        await estate.mirror.round(compare=True)
+        assert estate.value(ObjectType.SITE, estate.berlin, PropId.S_GATES) == ()
+        estate.server.entries[at] = whole
+        done = await estate.mirror.round()
+        assert done.left_out[estate.machine].reason is LeftOutReason.VALUE
+        assert estate.value(ObjectType.SITE, estate.berlin, PropId.S_GATES) == (estate.machine,)
+
+    def is_gate(entry: SearchEntry) -> bool:
+        return b"mSMQConfiguration" in entry.values("objectClass")
+
+    mirrored(test)
+
+
 def test_what_is_left_out_survives_the_process_and_garbage_is_told() -> None:
     store = MemoryStore()
     item = LeftOut(

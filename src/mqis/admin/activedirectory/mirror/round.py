@@ -16,7 +16,7 @@ day as well, after the changes were read; what differs then, a mirror has missed
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -248,7 +248,7 @@ class EstateMirror:
         changed, _ = await (await forest.now()).changes(cursor)
         pending = _Pending()
         await self._look_at_all(forest, changed, pending)
-        await self._complete(forest, pending)
+        await self._complete(forest, pending, self._unmade(changed))
         pending.removed |= pending.absent
         self._noted = noted
         return pending
@@ -283,7 +283,8 @@ class EstateMirror:
         while freed := await asyncio.to_thread(self._freed, left_out, pending) - looked:
             looked |= freed
             await self._look_at_all(forest, freed, pending)
-        await self._complete(forest, pending)
+        regained = {guid for guid, item in left_out.items() if item.reason is LeftOutReason.UNREAD}
+        await self._complete(forest, pending, self._unmade(changed | regained))
         result = MirrorRound(after)
         if not looked and not pending.removed:
             result.left_out = left_out
@@ -368,9 +369,18 @@ class EstateMirror:
             if entry.guid is not None:
                 await self._take(domain.reader, _kind(entry), entry.guid, pending)
 
-    async def _complete(self, forest: MirroredForest, pending: _Pending) -> None:
-        """Adds objects whose entries change without a number when another one does."""
-        kinds = {kind for kind, _ in pending.objects}
+    def _unmade(self, guids: Set[Guid]) -> set[ObjectType | None]:
+        """The types of those objects that show a value of which no object can be made."""
+        return {self._noted[guid].kind for guid in guids & self._noted.keys()}
+
+    async def _complete(
+        self, forest: MirroredForest, pending: _Pending, unmade: Set[ObjectType | None]
+    ) -> None:
+        """Adds objects whose entries change without a number when another one does.
+
+        That one may show enough for them even if it is ``unmade``: a gate with a bad descriptor.
+        """
+        kinds = {*unmade, *(kind for kind, _ in pending.objects)}
         if pending.removed:
             for guid in await asyncio.to_thread(self._referrers, pending.removed):
                 if (ObjectType.MACHINE, guid) not in pending.objects:
