@@ -53,6 +53,7 @@ def test_a_ticket_is_taken_from_either_form_of_a_token() -> None:
         framed(request(), kind=b"\2\0"),
         framed(request()) + b"\0",
     ],
+    ids=range(10),
 )
 def test_anything_else_is_no_ticket(token: bytes) -> None:
     with pytest.raises(WireError):

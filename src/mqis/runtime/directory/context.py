@@ -167,11 +167,9 @@ class DirectoryContext:
 
     def reads(self, call: IncomingCall) -> ViewSource | None:
         """The views of a caller, where the directory itself decides what each may read."""
-        return (
-            None
-            if self.callers is None
-            else partial(self.callers.read, self._ticket(call), call.peer)
-        )
+        if self.callers is None:
+            return None
+        return partial(self.callers.read, self._ticket(call), call.peer)
 
     def _ticket(self, call: IncomingCall) -> CallerTicket:
         """What the server acts as a caller with. Its own account is no substitute for one."""
