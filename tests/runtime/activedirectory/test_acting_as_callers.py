@@ -24,14 +24,24 @@ from mqis.wire.ldap.changes import AddEntry, DeleteEntry, ModifyEntry
 from mqis.wire.ldap.codes import ResultCode
 from mqis.wire.ldap.messages import LdapMessage
 from mqis.wire.ldap.requests import SimpleBind
-from mqis.wire.ldap.responses import AddResponse, DeleteResponse, LdapResult, ModifyResponse
+from mqis.wire.ldap.responses import (
+    AddResponse,
+    DeleteResponse,
+    LdapResult,
+    ModifyResponse,
+    SearchEntry,
+)
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId as P
+from mqis.wire.security.acl import Acl
+from mqis.wire.security.descriptor import SecurityDescriptor
+from mqis.wire.security.sid import ADMINISTRATORS
 from tests.runtime.activedirectory.passing import Through, through
 from tests.runtime.activedirectory.test_changes import LABEL, Given, create, delete, write
 from tests.runtime.activedirectory.test_told_apart import read
 from tests.runtime.directory.serving import ALICE, BOB, OK, scenario
 
+CLOSED = SecurityDescriptor(owner=ADMINISTRATORS, dacl=Acl(())).to_bytes()
 DENIED = HResult.MQ_ERROR_ACCESS_DENIED
 #: alice may change the directory; the administrator of mqis and the server's account may not, and
 #: bob has no ticket.
@@ -110,6 +120,10 @@ def test_the_enterprise_and_its_links_are_the_directorys_to_judge(
             vienna = server.add_site("Wien")
             ends: Given = {P.L_NEIGHBOR1: estate.berlin, P.L_NEIGHBOR2: vienna, P.L_COST: 3}
             services = next(e for e in server.entries if e.values("mSMQVersion"))
+            # By what is translated of this, mqis would let nobody but its administrators change it.
+            rows = tuple(r for r in services.attributes if r[0] != "nTSecurityDescriptor")
+            closed = SearchEntry(services.name, (*rows, ("nTSecurityDescriptor", (CLOSED,))))
+            server.entries[server.entries.index(services)] = closed
             enterprise = Guid(services.values("objectGUID")[0])
             lived: Given = {P.E_LONG_LIVE: 86_400}
             for caller, code in ((admin, DENIED), (alice, OK)):
