@@ -54,11 +54,10 @@ ALLOWED: dict[str, str] = {
     "mqis.server.monitoring.metrics.exposition.ServerCollector.describe": (
         "prometheus-client looks for it when the collector is registered"
     ),
-    "mqis.runtime.authentication.ntlm_clock._Asking.step": (
-        "the RPC client calls it: _Asking stands for a SecurityContext that ends at once"
+    "mqis.runtime.authentication.ntlm_clock._Asking.complete": (
+        "the RPC client asks it: _Asking stands for a SecurityContext that ends at once"
     ),
-    "mqis.runtime.authentication.ntlm_clock._Asking.complete": "as _Asking.step",
-    "mqis.runtime.authentication.ntlm_clock._Asking.identity": "as _Asking.step",
+    "mqis.runtime.authentication.ntlm_clock._Asking.identity": "as _Asking.complete",
     # called through Any
     "mqis.sim.network.Post": "a simulated server takes it for its queue manager, as Any",
     # offered to programs by a page

@@ -11,8 +11,10 @@ import pytest
 from mqis.cli.ldap_login import LdapLogonOptions
 from mqis.config.errors import ConfigError
 from mqis.config.file import load
+from mqis.runtime.authentication import kerberos
 from mqis.runtime.ldap.ldap_logon import BindMethod
-from mqis.server.pass_through import ldap_settings
+from mqis.server.directory_server import DirectoryServer
+from mqis.server.pass_through import ldap_settings, service_tickets
 from mqis.testing.activedirectory import ScriptedDomain
 from mqis.views.doctor.activedirectory_checks import check
 from mqis.wire.ldap.codes import ResultCode
@@ -107,3 +109,54 @@ def test_the_doctor_says_in_words_why_a_logon_is_refused(
     (text,) = asyncio.run(in_time(run()))
     assert f"CORP\\mqis: {words} (" in text
     assert f"data {number}" in text
+
+
+@pytest.mark.parametrize(
+    ("store", "security", "reason"),
+    [
+        ("", "", "set store.keytab or store.ticket_cache"),
+        ('ticket_cache = "FILE:/run/cc"\n', "", "set security.keytab"),
+    ],
+)
+def test_to_act_as_callers_takes_tickets_and_a_key(
+    tmp_path: Path, store: str, security: str, reason: str
+) -> None:
+    text = f'{DIRECTORY}acting_as = "caller"\n{store}[security]\n{security}'
+    with pytest.raises(ConfigError, match=reason):
+        service_tickets(load(written(tmp_path, text)))
+
+
+def test_one_keytab_is_enough_to_act_as_callers(tmp_path: Path) -> None:
+    keytab = 'keytab = "mqis.keytab"\n'
+    acting = 'acting_as = "caller"\n'
+    assert service_tickets(load(written(tmp_path, DIRECTORY + keytab))) is None
+    config = load(written(tmp_path, DIRECTORY + keytab + acting + "[security]\n" + keytab))
+    assert service_tickets(config) is not None
+
+
+def test_a_store_of_our_own_has_no_rights_of_callers(tmp_path: Path) -> None:
+    config = load(written(tmp_path, 'url = "memory:"\nacting_as = "caller"\n'))
+
+    async def run() -> None:
+        with pytest.raises(ConfigError, match="in an Active Directory only"):
+            await DirectoryServer(config).start()
+
+    asyncio.run(in_time(run()))
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(6, "no such account"), (18, "disabled, locked"), (23, "expired"), (24, "is wrong")],
+)
+def test_a_refusal_of_the_kdc_stands_in_words(number: int, words: str) -> None:
+    class GssError(Exception):
+        min_code = (number - 1765328384) & 0xFFFF_FFFF  # GSSAPI counts without a sign
+
+    class Krb5Error(Exception):
+        err_code = number - 1765328384
+
+    wrapped = ValueError("the provider says something")
+    wrapped.__cause__ = Krb5Error("?")
+    for error in (GssError("?"), Krb5Error("?"), wrapped):
+        assert words in kerberos.reason_of(error)
+    assert kerberos.reason_of(ValueError("what it says")) == "what it says"

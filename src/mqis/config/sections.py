@@ -48,6 +48,13 @@ class Gss(StrEnum):
     NONE = "none"
 
 
+class ActingAs(StrEnum):
+    """Whose rights decide in an Active Directory: the server's account's, or each caller's own."""
+
+    SERVER = "server"
+    CALLER = "caller"
+
+
 class MinLevel(StrEnum):
     """Authentication levels from which a caller's identity counts (MS-RPCE 2.2.1.1.8)."""
 
@@ -200,6 +207,23 @@ class StoreSection:
             as_flag,
             "Let callers create and delete sites of an Active Directory, and change their "
             "permissions. Sites are its own replication topology.",
+        ),
+    )
+    acting_as: ActingAs = field(
+        default=ActingAs.SERVER,
+        metadata=about(
+            one_of(ActingAs),
+            "Whose rights decide in an Active Directory. server: mqis checks the caller, and the "
+            "account of store.user acts; caller: the server acts with the caller's Kerberos ticket "
+            "(constrained delegation), and Active Directory decides by itself.",
+        ),
+    )
+    caller_connections: int = field(
+        default=64,
+        metadata=about(
+            between(4, 4096),
+            "Connections to an Active Directory with store.acting_as = caller: one for each logon "
+            "that is in use, a minute longer if there is room. One user has an eighth of them.",
         ),
     )
 

@@ -13,9 +13,10 @@ Levels 3 and 4 are signed as 5 is, which the table of 3.3.1.5.2.2 does not ask f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 from mqis.protocol.errors import ProtocolError
 from mqis.protocol.security.access import Token
@@ -91,6 +92,16 @@ class Addresses:
     local: str = ""
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class CallerTicket:
+    """A Kerberos ticket with which this server may act as its caller; each logon has its own."""
+
+    #: The caller, as the ticket names it.
+    principal: str
+    #: Returns the provider's credentials; may ask the KDC, so it is called outside the event loop.
+    credentials: Callable[[], Any] = field(repr=False)
+
+
 #: A context that belongs to no connection.
 NOWHERE = Addresses()
 
@@ -146,6 +157,10 @@ class SecurityContext(Protocol):
     @property
     def ended(self) -> LogonEnd | None:
         """The reason that the peer has to log on again; None while its logon is valid."""
+
+    @property
+    def ticket(self) -> CallerTicket | None:
+        """What this server may act as the caller with; None without one, or after the logon."""
 
     def step(self, token: bytes | None) -> bytes | None:
         """Takes the peer's token (None at the start); returns the next one to send, if any."""

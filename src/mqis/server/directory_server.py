@@ -22,7 +22,7 @@ from mqis.config.claims import claimed_store
 from mqis.config.errors import ConfigError
 from mqis.config.file import Reread, reread
 from mqis.config.logs import details
-from mqis.config.sections import Config, ConfiguredRole, Gss
+from mqis.config.sections import ActingAs, Config, ConfiguredRole, Gss
 from mqis.config.stores import directory_urls, file_of, without_passwords
 from mqis.files import system_reason
 from mqis.protocol.authentication import AuthLevel
@@ -73,6 +73,7 @@ from mqis.wire.mqds.serverlist import ServerSpec
 
 if TYPE_CHECKING:
     from mqis.runtime.activedirectory.store import ActiveDirectoryStore
+    from mqis.server.pass_through import ActingAsCallers
 
 log = logging.getLogger(__name__)
 
@@ -244,6 +245,7 @@ class DirectoryServer:
             log.warning(
                 "security.min_level is %s, below integrity: relayed logons are accepted", level
             )
+        acting = await self._act_as_callers()
         authenticator = self._authenticator = AuditedAuthenticator(
             PyspnegoAuthenticator(
                 self._accounts,
@@ -251,6 +253,7 @@ class DirectoryServer:
                 config.security.domain,
                 names=config.security.names,
                 keytab=config.security.keytab or None,
+                service=None if acting is None else acting.service,
             ),
             _logon_limits(config),
             min_level=config.security.min_level.number,
@@ -265,6 +268,7 @@ class DirectoryServer:
             node=None if self._replication is None else self._replication.driver,
             budgets=self._budgets,
             readers=self._readers(store),
+            callers=None if acting is None else acting.connections,
         )
         notifier = sources.notifier = await self._start_notifier(store, place.server)
         if notifier is not None:
@@ -304,6 +308,14 @@ class DirectoryServer:
         self._stack.callback(readers.close)
         return readers
 
+    async def _act_as_callers(self) -> ActingAsCallers | None:
+        """Prepares a server that acts with its callers' tickets; None for every other one."""
+        if self._active_directory is None:
+            return None
+        from mqis.server.pass_through import act_as_callers  # noqa: PLC0415 -- slow
+
+        return await act_as_callers(self.config, self._active_directory, self._stack)
+
     async def _open_store(self) -> Store:
         """Claims and opens the store in a thread, because a database may answer late or hang."""
         section = self.config.store
@@ -313,6 +325,10 @@ class DirectoryServer:
             self._active_directory = open_directory(self.config)
             self._stack.callback(self._active_directory.close)
             return self._active_directory
+        if section.acting_as is ActingAs.CALLER:
+            raise ConfigError(
+                "store.acting_as: callers have rights of their own in an Active Directory only"
+            )
         claim = claimed_store(section.url, timeout_s=section.timeout_s)
         opening = asyncio.ensure_future(asyncio.to_thread(self._stack.enter_context, claim))
         try:

@@ -25,6 +25,7 @@ from mqis.protocol.authentication import (
     Addresses,
     AuthenticationError,
     AuthLevel,
+    CallerTicket,
     Identity,
     LogonEnd,
     SecurityContext,
@@ -261,6 +262,10 @@ class _AuditedContext:
         ):
             self._ends(LogonEnd.EXPIRED, "it is too old")
         return self._end
+
+    @property
+    def ticket(self) -> CallerTicket | None:
+        return self._context.ticket if has_name(self.identity) else None
 
     def _judge_again(self, before: Identity) -> None:
         """Takes the groups that the account has now, or ends the logon."""

@@ -6,17 +6,23 @@ is refused.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from mqis.config.errors import ConfigError
 from mqis.config.passwords import find_ldap_password
-from mqis.config.sections import Config, ConfiguredRole, StoreSection
+from mqis.config.sections import ActingAs, Config, ConfiguredRole, StoreSection
 from mqis.config.stores import directory_urls
+from mqis.runtime.activedirectory.callers import CallerConnections
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
+from mqis.runtime.authentication.delegation import ServiceTickets
 from mqis.runtime.ldap.ldap_logon import BindMethod, LdapLogin
 from mqis.runtime.ldap.settings import LdapSettings, TlsSettings
+from mqis.runtime.ldap.spnego import SpnegoUser
 from mqis.texts import joined
 
 
@@ -75,3 +81,63 @@ def _by_tickets(section: StoreSection) -> bool:
     if section.keytab and not section.user:
         raise ConfigError("store.keytab: it needs store.user, the account whose key it has")
     return bool(tickets)
+
+
+# --- a server that acts as its callers ------------------------------------------------------------
+
+#: Seconds between two looks at the tickets of the server's account.
+_LOOK_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ActingAsCallers:
+    """What a server needs so that Active Directory judges its callers itself."""
+
+    service: ServiceTickets
+    connections: CallerConnections
+
+
+async def act_as_callers(
+    config: Config, directory: ActiveDirectoryStore, stack: AsyncExitStack
+) -> ActingAsCallers | None:
+    """Keeps the tickets of the server's account fresh until ``stack`` ends.
+
+    None if the account of the server acts for all callers.
+    """
+    service = service_tickets(config)
+    if service is None:
+        return None
+    await asyncio.to_thread(service.keep)
+    keeping = asyncio.create_task(_keep(service))
+    stack.callback(keeping.cancel)
+    section = config.store
+    connections = CallerConnections(
+        directory.connection, section.caller_connections, sites_allowed=section.sites
+    )
+    stack.callback(connections.close)
+    return ActingAsCallers(service, connections)
+
+
+async def _keep(service: ServiceTickets) -> None:
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        await asyncio.to_thread(service.keep)
+
+
+def service_tickets(config: Config) -> ServiceTickets | None:
+    """The tickets of the server's account, which those of callers are shown with; None for none."""
+    store = config.store
+    if store.acting_as is not ActingAs.CALLER:
+        return None
+    if not store.keytab and not store.ticket_cache:
+        raise ConfigError(
+            "store.acting_as: to act as its callers the server needs Kerberos tickets of its own; "
+            "set store.keytab or store.ticket_cache"
+        )
+    if not config.security.keytab:
+        raise ConfigError(
+            "store.acting_as: callers log on by Kerberos; set security.keytab to a keytab with the "
+            "key of the account of store.user, such as store.keytab itself"
+        )
+    user = SpnegoUser(store.user).principal
+    return ServiceTickets(user, keytab=store.keytab or None, ccache=store.ticket_cache or None)

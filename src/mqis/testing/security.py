@@ -24,6 +24,7 @@ from mqis.protocol.authentication import (
     AuthenticationError,
     AuthLevel,
     AuthType,
+    CallerTicket,
     Identity,
     LogonEnd,
     auth_type_name,
@@ -89,6 +90,11 @@ class SharedSecretContext:
     @property
     def ended(self) -> LogonEnd | None:
         """None: the secret is valid for ever."""
+        return None
+
+    @property
+    def ticket(self) -> CallerTicket | None:
+        """None: there is no KDC."""
         return None
 
     # --- steps ------------------------------------------------------------------------------------

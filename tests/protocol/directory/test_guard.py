@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from mqis.protocol.directory.descriptors import default_descriptor
-from mqis.protocol.directory.guard import CREATE_RIGHT, Access, Denial, Guard
+from mqis.protocol.directory.guard import (
+    CREATE_RIGHT,
+    Access,
+    DeferringGuard,
+    Denial,
+    Guard,
+)
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
 from mqis.protocol.security.access import Token
 from mqis.wire.hresult import HResult
@@ -31,6 +38,7 @@ from tests.protocol.directory.world import (
     refusal,
 )
 
+DENIED = HResult.MQ_ERROR_ACCESS_DENIED
 BOB = Sid.parse("S-1-5-21-1-2-3-1002")
 EVERY_RIGHT = 0x000F_FFFF
 #: MS-MQMQ 2.2.23 to 2.2.27: the same bit for the same thing, whatever the type.
@@ -262,3 +270,30 @@ def test_silence_is_the_default(world: World) -> None:
         refused = refusal(lambda: guard.check(nobodys, Access.READ, view))
     assert refused == HResult.MQDS_OBJECT_NOT_FOUND
     assert default_descriptor(QUEUE, None).owner is None
+
+
+@pytest.mark.parametrize("kind", WITH_DESCRIPTOR)
+def test_a_deferring_guard_leaves_rights_to_the_directory(kind: ObjectType, world: World) -> None:
+    guard = DeferringGuard(Token(BOB, frozenset()))
+    closed = _granting(world.one(kind), 0)
+    with world.store.read() as view:
+        for access in RIGHTS:
+            guard.check(closed, access, view)
+        guard.check_create(ObjectType.QUEUE, closed, "new")
+        guard.check_create(ObjectType.MACHINE, None, "new")
+        guard.check_owner(ADMINISTRATORS, kind, "new")
+        assert refusal(lambda: guard.check(closed, Access.SYSTEM_SECURITY, view)) == DENIED
+    assert refusal(lambda: guard.check_administrator("end", kind, "x")) == DENIED
+
+
+@pytest.mark.parametrize("kind", WITH_DESCRIPTOR)
+def test_a_deferring_guard_makes_up_no_permissions(kind: ObjectType, world: World) -> None:
+    guard = DeferringGuard(Token(BOB, frozenset()))
+    obj = world.one(kind)
+    kept = {id_: value for id_, value in obj.properties.items() if id_ != SECURITY_PROPERTY[kind]}
+    sealed = replace(obj, properties=kept)
+    with world.store.read() as view:
+        guard.check(sealed, Access.READ, view)
+        guard.check(sealed, Access.WRITE, view)
+        for access in (Access.READ_SECURITY, Access.WRITE_DACL, Access.WRITE_OWNER):
+            assert refusal(partial(guard.check, sealed, access, view)) == DENIED

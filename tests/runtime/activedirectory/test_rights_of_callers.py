@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from mqis.protocol.security.masks import UserRights
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult
@@ -55,7 +53,6 @@ def place(passing: Through, guid: Guid) -> str:
     return entry.name
 
 
-@pytest.mark.departs("MQDSSM-5.1.2-01")
 @scenario
 async def test_a_queue_takes_rights_on_itself_and_to_create_it_one_on_its_machine() -> None:
     """To delete it, the right to delete on the queue is enough: nothing is asked of the parent."""
@@ -84,7 +81,6 @@ async def test_a_queue_takes_rights_on_itself_and_to_create_it_one_on_its_machin
         assert passing.server.by_guid(queue) is None
 
 
-@pytest.mark.departs("MQDSSM-5.1.1-01")
 @scenario
 async def test_only_administrators_create_machines_whatever_the_computer_grants() -> None:
     """MSMQ asks the site, whose right to create machines has no counterpart in the directory."""
@@ -98,7 +94,6 @@ async def test_only_administrators_create_machines_whatever_the_computer_grants(
         assert (await create(passing.caller, ObjectType.MACHINE, "SRV2", given))[0] == OK
 
 
-@pytest.mark.departs("MQDSSM-5.1.1-02", "MQDSSM-5.1.1-03")
 @scenario
 async def test_a_machine_takes_rights_on_its_own_entry_alone() -> None:
     """Nothing is asked of the computer, though the keys of a machine are stored there."""
@@ -129,7 +124,6 @@ def enterprise(passing: Through) -> str:
     return f"CN=MsmqServices,CN=Services,{passing.server.configuration}"
 
 
-@pytest.mark.departs("MQDSSM-5.1.3-01")
 @scenario
 async def test_users_change_themselves_and_who_may_change_the_enterprise_changes_all() -> None:
     """The entry of a user is not asked. Of queue aliases and distribution lists nothing is read."""
@@ -159,7 +153,6 @@ async def test_users_change_themselves_and_who_may_change_the_enterprise_changes
         assert await write(bob, ObjectType.USER, own, nothing) == OK
 
 
-@pytest.mark.departs("MQDSSM-5.1.4-01")
 @scenario
 async def test_sites_are_for_administrators_and_links_for_who_may_change_the_enterprise() -> None:
     async with through() as passing, passing.served.caller(ALICE) as alice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from spnego import KerberosCCache, Password
+from spnego import KerberosCCache
 
 from mqis.protocol.authentication import (
     AuthenticationError,
@@ -376,7 +376,7 @@ def test_without_the_extra_kerberos_says_what_to_install(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("password", "ccache", "credential"),
     [
-        (PASSWORD, None, Password("alice@LAB.EXAMPLE", PASSWORD)),
+        (PASSWORD, None, ("alice@LAB.EXAMPLE", PASSWORD)),
         (PASSWORD, "FILE:/x", KerberosCCache("FILE:/x", "alice@LAB.EXAMPLE")),
         (None, "FILE:/x", KerberosCCache("FILE:/x", "alice@LAB.EXAMPLE")),
         (None, None, None),
@@ -388,8 +388,13 @@ def test_kerberos_takes_a_named_ticket_cache_before_a_password(
     pytest.importorskip("gssapi")
     taken: list[object] = []
     monkeypatch.setattr(
-        kerberos._Kerberos, "__init__", lambda _self, username, **_rest: taken.append(username)
+        kerberos._Kerberos,
+        "__init__",
+        lambda _self, username, _gssapi_credential, **_rest: taken.append(
+            username or _gssapi_credential
+        ),
     )
+    monkeypatch.setattr(kerberos, "_log_on", lambda *given: given)
     kerberos.KerberosInitiator(
         "alice@LAB.EXAMPLE", password, ccache, host="dc1", service="ldap", sealing=True
     )

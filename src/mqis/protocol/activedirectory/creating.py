@@ -7,7 +7,7 @@ Only a database that is filled without a server keeps a given one (``identifier`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqis.protocol.activedirectory.certificates import certificate_attributes
 from mqis.protocol.activedirectory.forest import (
@@ -66,6 +66,8 @@ class EntryCreation:
     creator: Sid | None = None
     #: Written as objectGUID, which a server refuses.
     identifier: Guid | None = None
+    #: The directory makes the caller the owner: only a privilege makes somebody else that.
+    owned_by_caller: bool = False
     #: Sites are the replication topology of Active Directory itself (E-MQDSSM-03).
     sites_allowed: bool = False
 
@@ -195,7 +197,8 @@ def _descriptor(creation: EntryCreation, facts: PlanFacts) -> SecurityDescriptor
         return given
     user = creation.creator if given is None or given.owner is None else given.owner
     foreign = value_in(creation.properties, PropId.QM_FOREIGN) == 1
-    return machine_descriptor(_computer_sid(facts), user, foreign=foreign)
+    made = machine_descriptor(_computer_sid(facts), user, foreign=foreign)
+    return replace(made, owner=None) if creation.owned_by_caller else made
 
 
 def given_descriptor(object_type: ObjectType, properties: Properties) -> SecurityDescriptor | None:

@@ -16,6 +16,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import sha256
+from typing import ClassVar
 
 from mqis.protocol.directory.descriptors import descriptor_of
 from mqis.protocol.directory.objects import SECURITY_PROPERTY, DirectoryObject
@@ -94,6 +95,8 @@ class Access(Enum):
         return access
 
 
+_OF_PERMISSIONS = frozenset({Access.READ_SECURITY, Access.WRITE_DACL, Access.WRITE_OWNER})
+
 #: What a create is asked of its owner for.
 CREATE_RIGHT: dict[ObjectType, tuple[ObjectType, int]] = {
     ObjectType.QUEUE: (ObjectType.MACHINE, int(MachineRights.CREATE_QUEUE)),
@@ -129,6 +132,9 @@ def _silent(_denial: Denial) -> None:
 @dataclass(slots=True)
 class Guard:
     """The checks for one caller. Equal descriptors are judged once."""
+
+    #: A new object without permissions gets the default ones here, with its creator as the owner.
+    completes_descriptors: ClassVar[bool] = True
 
     token: Token
     administrators: frozenset[Sid] = frozenset()
@@ -314,6 +320,35 @@ class Guard:
         return DirectoryError(
             HResult.MQ_ERROR_ACCESS_DENIED, f"not allowed to {action} {object_type.label} {name!r}"
         )
+
+
+@dataclass(slots=True)
+class DeferringGuard(Guard):
+    """The checks for a caller whom the directory behind the views judges itself.
+
+    What it shows may be read, and what may not be written fails there. Only permissions that were
+    not shown can neither be read nor changed: what is missing of them would be made up.
+    """
+
+    completes_descriptors: ClassVar[bool] = False
+
+    def allows(self, obj: DirectoryObject, access: Access, view: View) -> bool:
+        if access is Access.SYSTEM_SECURITY:  # nobody asked the directory for an audit list
+            return False
+        return access not in _OF_PERMISSIONS or SECURITY_PROPERTY.get(obj.type) in obj.properties
+
+    def check_change(self, change: OwnChange, view: View) -> None:
+        """Bounds what one user may keep; rights are the directory's affair."""
+        if change.obj.type is ObjectType.USER and not self.is_administrator:
+            self._check_certificates(change)
+
+    def check_owner(self, owner: Sid | None, object_type: ObjectType, name: str) -> None:
+        """The directory lets nobody give an object away who may not."""
+
+    def check_create(
+        self, object_type: ObjectType, owner: DirectoryObject | None, name: str
+    ) -> None:
+        """The directory asks for the right to create below an entry."""
 
 
 def _sid_of(user: DirectoryObject) -> Sid | None:

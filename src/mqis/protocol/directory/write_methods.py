@@ -106,8 +106,9 @@ def create_object(
     if known is None or not guard.allows(known, Access.WRITE, events.transaction):
         guard.check_create(object_type, owner, name)
     security = creator = None
-    if object_type in SECURITY_PROPERTY:
-        initial = _initial_descriptor(object_type, guard.token.user, descriptor, machine_policy)
+    if object_type in SECURITY_PROPERTY and (descriptor or guard.completes_descriptors):
+        user = guard.token.user if guard.completes_descriptors else None
+        initial = _initial_descriptor(object_type, user, descriptor, machine_policy)
         guard.check_owner(initial.owner, object_type, name)
         if initial.has_audit_list:
             guard.check_audit_list(object_type, name)

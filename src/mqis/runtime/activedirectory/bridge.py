@@ -44,6 +44,14 @@ class LoopThread:
         except asyncio.CancelledError:
             raise StorageError("the connection to the directory is closed") from None
 
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begins work that nobody waits for."""
+        with self._closing:
+            if self._closed:
+                work.close()
+                return
+            self._loop.call_soon_threadsafe(self._begin, work, SimpleQueue())
+
     def _begin(self, work: Coroutine[Any, Any, T], done: SimpleQueue[asyncio.Task[T]]) -> None:
         self._loop.create_task(work).add_done_callback(done.put)
 

@@ -35,7 +35,7 @@ from mqis.protocol.directory.types.row_columns import PropertyRole
 from mqis.protocol.errors import ChangedMeanwhile, DirectoryError
 from mqis.protocol.ldap.entry import BadAttribute, LdapEntry
 from mqis.protocol.ldap.errors import LdapRefused
-from mqis.runtime.activedirectory.connection import ForestConnection
+from mqis.runtime.activedirectory.connection import CallerConnection, ForestConnection
 from mqis.runtime.activedirectory.errors import AccountRefused
 from mqis.runtime.activedirectory.forestview import ForestView
 from mqis.runtime.activedirectory.reading import ForestReader
@@ -77,6 +77,7 @@ class ForestTransaction(ForestView):
             obj.path or "",
             obj.properties,
             creator=None if descriptor is None else descriptor.owner,
+            owned_by_caller=isinstance(self._link, CallerConnection),
             sites_allowed=self._sites_allowed,
         )
         guid = self._link.ask(obj.type, lambda reader: _create(reader, creation))

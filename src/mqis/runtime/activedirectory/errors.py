@@ -30,6 +30,8 @@ class AccountRefused(DirectoryError):
 
     def __init__(self, detail: str, right: str) -> None:
         super().__init__(HResult.MQ_ERROR_DS_ERROR, f"the directory refuses the server: {detail}")
+        #: What the directory said.
+        self.reason = detail
         #: What the account would need.
         self.right = right
 

@@ -16,6 +16,7 @@ from mqis.protocol.authentication import (
 )
 from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.account import Accounts
+from mqis.runtime.authentication.delegation import ServiceTickets
 from mqis.runtime.authentication.negotiate import Negotiate
 from mqis.runtime.authentication.ntlm_fix import Claim, NtlmAcceptor, any_claim
 from mqis.runtime.authentication.spnego_context import ProviderContext
@@ -27,8 +28,9 @@ class PyspnegoAuthenticator:
 
     ``server`` and ``domain`` are the names that NTLM sends to the client. A client that names the
     server it means is refused unless that name is one of these, of the computer's, or of ``names``.
-    ``keytab`` enables Kerberos, where it is installed. An anonymous logon gives a caller without
-    identity, as no authentication does; its signatures prove nothing, since the key is public.
+    ``keytab`` enables Kerberos, where it is installed; with ``service`` the server may act as those
+    who log on by it. An anonymous logon gives a caller without identity, as no authentication does;
+    its signatures prove nothing, since the key is public.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class PyspnegoAuthenticator:
         *,
         names: Iterable[str] = (),
         keytab: str | None = None,
+        service: ServiceTickets | None = None,
         allow_anonymous: bool = True,
     ) -> None:
         self.accounts = accounts
@@ -46,6 +49,7 @@ class PyspnegoAuthenticator:
         self._domain = domain
         self._names = OwnNames.of(server, domain, names)
         self._keytab = keytab
+        self._service = service
         self._allow_anonymous = allow_anonymous
 
     def acceptor(
@@ -86,7 +90,8 @@ class PyspnegoAuthenticator:
     def _kerberos(self) -> kerberos.KerberosAcceptor:
         own_names = (self._domain, self._server)
         try:
-            return kerberos.KerberosAcceptor(self.accounts, own_names, self._keytab)
+            join = None if self._service is None else self._service.joined
+            return kerberos.KerberosAcceptor(self.accounts, own_names, self._keytab, join)
         except AuthenticationError:
             raise
         except Exception as error:  # GSSAPI's, which may not even be installed

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from spnego import ContextReq, KerberosCCache, KerberosKeytab, Password
-from spnego._gss import GSSAPI_IMP_ERR, HAS_GSSAPI, HAS_IOV, GSSAPIProxy
+from spnego import ContextReq, KerberosCCache, KerberosKeytab
+from spnego._gss import GSSAPI_IMP_ERR, HAS_GSSAPI, HAS_IOV, GSSAPIProxy, _kinit
+from spnego.channel_bindings import GssChannelBindings
 
 from mqis.files import system_reason
-from mqis.protocol.authentication import AuthenticationError, Identity
+from mqis.protocol.authentication import AuthenticationError, CallerTicket, Identity
 from mqis.runtime.authentication.account import Account, Accounts, resolve
 from mqis.wire.errors import WireError
 from mqis.wire.security.keytab import decode_realms
+from mqis.wire.security.tickets import ticket_of
+
+#: Makes of a principal, its ticket and the seconds that this is valid what a server acts with.
+JoinTicket = Callable[[str, bytes, float], CallerTicket]
 
 #: MS-RPCE 2.2.3.4: GSS runs in DCE style, which makes Kerberos three legs long.
 _REQUEST = (
@@ -36,7 +41,7 @@ def available() -> bool:
     return HAS_GSSAPI and HAS_IOV
 
 
-def _check_available() -> None:
+def check_available() -> None:
     if not available():
         reason = GSSAPI_IMP_ERR or "gssapi has no IOV functions"
         raise AuthenticationError(f"Kerberos needs the extra mqis[kerberos]: {reason}")
@@ -48,6 +53,7 @@ class _Kerberos(GSSAPIProxy):
     signs_whole: ClassVar[bool] = False
     ntlm_session: ClassVar[None] = None
     identity: Identity | None = None
+    ticket: CallerTicket | None = None
 
     @property
     def signing(self) -> bool:
@@ -74,8 +80,15 @@ class _Kerberos(GSSAPIProxy):
 class KerberosAcceptor(_Kerberos):
     """The server's side. The caller's account is that of its principal, if there is one."""
 
-    def __init__(self, accounts: Accounts, own_names: tuple[str, ...], keytab: str | None) -> None:
-        _check_available()
+    def __init__(
+        self,
+        accounts: Accounts,
+        own_names: tuple[str, ...],
+        keytab: str | None,
+        join: JoinTicket | None = None,
+    ) -> None:
+        """``join`` makes of a caller's ticket what this server acts with; None: it does not act."""
+        check_available()
         if keytab is None:  # GSSAPI would take the keys of the whole computer
             raise AuthenticationError("Kerberos is off: the server has no security.keytab")
         self._own_realms = realms_of(keytab)
@@ -89,6 +102,10 @@ class KerberosAcceptor(_Kerberos):
         )
         self._accounts = accounts
         self._own_names = own_names
+        self._join = join
+        #: The ticket in the caller's first token; it is the caller's once that is accepted.
+        self._shown: bytes | None = None
+        self._ticket: CallerTicket | None = None
 
     @property
     def identity(self) -> Identity | None:  # type: ignore[override]
@@ -96,6 +113,25 @@ class KerberosAcceptor(_Kerberos):
         if principal is None:
             return None
         return identity_of(self._accounts, self._own_names, self._own_realms, principal)
+
+    @property
+    def ticket(self) -> CallerTicket | None:  # type: ignore[override]
+        """What this server may act as the caller with, the same at each call."""
+        principal = self.client_principal if self.complete else None
+        join, shown = self._join, self._shown
+        if self._ticket is None and join and shown is not None and principal is not None:
+            self._ticket = join(principal, shown, self.lifetime_s)
+        return self._ticket
+
+    def step(
+        self,
+        in_token: bytes | None = None,
+        *,
+        channel_bindings: GssChannelBindings | None = None,
+    ) -> bytes | None:
+        if self._join is not None and self._shown is None and in_token:
+            self._shown = ticket_of(in_token)
+        return super().step(in_token, channel_bindings=channel_bindings)
 
 
 class KerberosInitiator(_Kerberos):
@@ -115,18 +151,75 @@ class KerberosInitiator(_Kerberos):
         sealing: bool,
         request: ContextReq = _REQUEST,
         keytab: str | None = None,
+        ticket: CallerTicket | None = None,
     ) -> None:
-        _check_available()
-        credential: Password | KerberosCCache | KerberosKeytab | None = None
-        if keytab is not None:
+        """With ``ticket``, the server acts as the caller whose it is; nothing else counts then."""
+        check_available()
+        credential: KerberosCCache | KerberosKeytab | None = None
+        made: Any = None
+        if ticket is not None:
+            made = ticket.credentials()
+        elif keytab is not None:
             realms_of(keytab)  # one that others may read is refused
             credential = KerberosKeytab(keytab, principal or None)
         elif ccache is not None:
             credential = KerberosCCache(ccache, principal or None)
         elif password is not None:
-            credential = Password(principal, password)
+            made = _log_on(principal, password)
         request |= ContextReq.confidentiality if sealing else ContextReq.none
-        super().__init__(username=credential, hostname=host, service=service, context_req=request)
+        super().__init__(
+            username=credential,
+            hostname=host,
+            service=service,
+            context_req=request,
+            _gssapi_credential=made,
+        )
+
+
+def _log_on(principal: str, password: str) -> Any:
+    """Asks the KDC for tickets that a server may act with, as Windows does; it may refuse that.
+
+    pyspnego asks for such tickets only together with giving them to the server.
+    """
+    secret = password.encode("utf-8", errors="surrogatepass")
+    base = _kinit(principal.encode(), secret, forwardable=True)
+    return import_module("gssapi").Credentials(base=base, usage="initiate")  # an extra
+
+
+# --- Refusals in words ----------------------------------------------------------------------------
+
+#: Where the numbers of krb5's errors begin (RFC 4120 7.5.9 counts from there).
+_KRB5_BASE = -1765328384
+_REASONS = {
+    6: "the KDC knows no such account",
+    7: "the KDC knows no account with that service principal name",
+    12: "the account may not log on at this time, or from this computer",
+    13: "the KDC does not let the server's account act as the caller: its msDS-AllowedToDelegateTo "
+    "does not name this service, or the caller's ticket is not forwardable, as that of an account "
+    "that is sensitive and cannot be delegated",
+    14: "the KDC has no key of a type that this computer may use",
+    18: "the account is disabled, locked or has expired",
+    23: "the password has expired or has to be changed first",
+    24: "the password or the key in the keytab is wrong",
+    32: "the ticket has expired",
+    37: "the clocks of this computer and of the KDC differ by more than five minutes",
+    147: "the KDC answers for another client",
+    156: "no KDC answers",
+    181: "the keytab has no key of this account",
+    195: "there is no such ticket cache",
+}
+
+
+def reason_of(error: BaseException) -> str:
+    """Why Kerberos failed: what the number of an error means, else what the library says."""
+    found: BaseException | None = error
+    while found is not None:
+        code = getattr(found, "min_code", None) or getattr(found, "err_code", None)
+        number = (code - _KRB5_BASE) & 0xFFFF_FFFF if isinstance(code, int) else -1
+        if number in _REASONS:
+            return _REASONS[number]
+        found = getattr(found, "base_error", None) or found.__cause__
+    return str(error)
 
 
 # --- The realms of the keys in a keytab file ------------------------------------------------------

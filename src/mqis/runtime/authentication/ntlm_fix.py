@@ -123,6 +123,7 @@ class _Ntlm(NTLMProxy):
 
     signs_whole: ClassVar[bool] = True
     lifetime_s: ClassVar[float] = inf
+    ticket: ClassVar[None] = None
     identity: Identity | None = None
     _signed = _verified = 0
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from spnego._context import IOV, IOVUnwrapResult, IOVWrapResult
 from spnego.iov import BufferType
 
-from mqis.protocol.authentication import AuthenticationError, Identity
+from mqis.protocol.authentication import AuthenticationError, CallerTicket, Identity
 from mqis.runtime.authentication.ntlm_protection import NtlmProtection, NtlmSession
 
 
@@ -38,6 +38,10 @@ class Mechanism(Protocol):
     @property
     def lifetime_s(self) -> float:
         """The seconds for which the ticket is still valid; endless without a ticket."""
+
+    @property
+    def ticket(self) -> CallerTicket | None:
+        """What an acceptor may act as the caller with (Kerberos only)."""
 
     def signature_size(self, sealed: bool) -> int: ...
     def sign(self, data: bytes) -> bytes: ...

@@ -11,6 +11,7 @@ from mqis.protocol.authentication import (
     AuthenticationError,
     AuthLevel,
     AuthType,
+    CallerTicket,
     Identity,
     LogonEnd,
     auth_type_name,
@@ -65,6 +66,10 @@ class ProviderContext:
     def lifetime_s(self) -> float:
         """The seconds for which the peer's ticket is still valid; endless without a ticket."""
         return inf if self._mechanism is None else self._mechanism.lifetime_s
+
+    @property
+    def ticket(self) -> CallerTicket | None:
+        return self._mechanism.ticket if self._mechanism is not None and self.complete else None
 
     def step(self, token: bytes | None) -> bytes | None:
         if self._broken or self._mechanism is not None:

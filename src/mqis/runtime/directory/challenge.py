@@ -40,7 +40,9 @@ class Challenger:
     async def before_set(self, call: IncomingCall, request: dscomm.SetMachineProperties) -> None:
         """S_DSQMSetMachinePropertiesSignProc: the signature covers the properties too."""
         machine = Target(ObjectType.MACHINE, request.path)
-        key = await self._directory.look(lambda view: _key(locate(view, machine).value(_SIGN)))
+        key = await self._directory.look(
+            lambda view: _key(locate(view, machine).value(_SIGN)), call
+        )
         challenge = self._new_challenge()
         digest = machine_properties_digest(challenge, request.ids, request.values)
         operation = dscomm.SET_MACHINE_PROPERTIES_SIGN_PROC
@@ -51,7 +53,7 @@ class Challenger:
         object_type = object_type_of(request.object_type)
         read_methods.check_secured(object_type, read_methods.check_information(request.information))
         key = await self._directory.look(
-            lambda view: _key(self._signer(view, request).value(_SIGN))
+            lambda view: _key(self._signer(view, request).value(_SIGN)), call
         )
         challenge = self._new_challenge()
         digest = challenge_digest(challenge)

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-from mqis.protocol.authentication import Authenticator, Identity, token_for
+from mqis.protocol.authentication import (
+    Authenticator,
+    CallerTicket,
+    Identity,
+    name_of,
+    token_for,
+)
 from mqis.protocol.directory.change_notification import (
     ChangeNotice,
     LocalQueueManager,
@@ -18,32 +24,36 @@ from mqis.protocol.directory.change_notification import (
     notice_of_delete,
 )
 from mqis.protocol.directory.descriptors import MachinePolicy
-from mqis.protocol.directory.guard import DEFAULTS, Allowance, Denial, Guard
+from mqis.protocol.directory.guard import DEFAULTS, Allowance, DeferringGuard, Denial, Guard
 from mqis.protocol.directory.local_events import DirectoryEvents
 from mqis.protocol.directory.objects import DirectoryObject
 from mqis.protocol.directory.ownchange import OwnChange
 from mqis.protocol.directory.serverauth import ServerAuth
-from mqis.protocol.errors import ChangedMeanwhile, StorageError
+from mqis.protocol.errors import ChangedMeanwhile, DirectoryError, StorageError
 from mqis.protocol.ports import AnswerMemory, Entropy, Store, Transaction, View, WatchedView
 from mqis.runtime import changelog
 from mqis.runtime.budgets import Budgets
 from mqis.runtime.changelog import Origin
 from mqis.runtime.directory.handles import HandleTable
-from mqis.runtime.directory.readers import StoreReaders, ThreadedWalks
+from mqis.runtime.directory.readers import CallerViews, StoreReaders, ThreadedWalks
 from mqis.runtime.directory.shortcuts import remember_answer
 from mqis.runtime.directory.spending import Spending
 from mqis.runtime.directory.views import SharedViews
-from mqis.runtime.directory.walks import LookupWalks
+from mqis.runtime.directory.walks import LookupWalks, ViewSource
 from mqis.runtime.node.driver import NodeDriver
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.writer import GroupCommitWriter
 from mqis.wire.guid import Guid
+from mqis.wire.hresult import HResult
 from mqis.wire.mqds.serverlist import ServerSpec
 from mqis.wire.ndr import ContextHandle
 from mqis.wire.security.sid import Sid
 
 T = TypeVar("T")
 A = TypeVar("A")
+
+#: Changes the directory in a transaction.
+Operation = Callable[[Transaction], T]
 
 audit = logging.getLogger("mqis.audit")
 
@@ -95,6 +105,8 @@ class DirectoryContext:
     node: NodeDriver | None = None
     #: The threads that read a store which waits for a network; None: the event loop reads it.
     readers: StoreReaders | None = None
+    #: The directory's own judgement of callers, in place of ours; None: the server's account acts.
+    callers: CallerViews | None = None
     #: Called with each change notification, once its change is committed.
     notify: Callable[[ChangeNotice], None] = lambda _notice: None
     #: Calls that access checks have refused since the start.
@@ -142,7 +154,8 @@ class DirectoryContext:
         """The guard of a caller without an address; its guards by address share its data."""
         settings = self.settings
         token = token_for(identity, anonymous_in_everyone=settings.anonymous_in_everyone)
-        return Guard(token, settings.administrators, allowance=settings.allowance)
+        kind = Guard if self.callers is None else DeferringGuard
+        return kind(token, settings.administrators, allowance=settings.allowance)
 
     def _denied(self, peer: str, denial: Denial) -> None:
         self.denials += 1
@@ -152,10 +165,30 @@ class DirectoryContext:
         """A view of the committed state; all calls of one turn of the event loop share it."""
         return self._views.view()
 
-    async def look(self, question: Callable[[View], T]) -> T:
+    def reads(self, call: IncomingCall) -> ViewSource | None:
+        """The views of a caller, where the directory itself decides what each may read."""
+        if self.callers is None:
+            return None
+        return partial(self.callers.read, self._ticket(call), call.peer)
+
+    def _ticket(self, call: IncomingCall) -> CallerTicket:
+        """What the server acts as a caller with. Its own account is no substitute for one."""
+        ticket = call.ticket
+        if ticket is None:
+            self.denials += 1
+            text = "denied: %s has no Kerberos ticket that this server may act with"
+            audit.warning(text, name_of(call.identity), extra={"details": {"peer": call.peer}})
+            raise DirectoryError(
+                HResult.MQ_ERROR_ACCESS_DENIED,
+                "this server acts with its callers' Kerberos tickets: log on by Kerberos, and not "
+                "by NTLM or anonymously",
+            )
+        return ticket
+
+    async def look(self, question: Callable[[View], T], call: IncomingCall) -> T:
         """Returns what a function reads from a view."""
         if self.readers is not None:
-            return await self.readers.ask(question)
+            return await self.readers.ask(question, self.reads(call))
         with self.view() as view:
             return question(view)
 
@@ -164,7 +197,7 @@ class DirectoryContext:
     ) -> A | Awaitable[A]:
         """The answer that is made of what ``question`` reads: at once, or as soon as it comes."""
         if self.readers is not None:
-            return self._answer_later(self.readers, question, answer_of)
+            return self._answer_later(self.readers, question, answer_of, self.reads(call))
         with self.view() as view:
             watched = self.watched(call, view)
             found = question(view if watched is None else watched)
@@ -189,7 +222,8 @@ class DirectoryContext:
         ``view``: of the moment that it shows, instead of this turn's.
         """
         if self.memory is None:
-            moment: object = None if self.readers is not None else object()
+            # Another logon of the same name may have other rights, where the directory decides.
+            moment: object = call.ticket if self.readers is not None else object()
         elif view is not None:
             moment = self.memory.moment(view)
         else:
@@ -207,8 +241,9 @@ class DirectoryContext:
         readers: StoreReaders,
         question: Callable[[View], T],
         answer_of: Callable[[T], A],
+        read: ViewSource | None,
     ) -> A:
-        return answer_of(await readers.ask(question))
+        return answer_of(await readers.ask(question, read))
 
     async def change(
         self, operation: Callable[[DirectoryEvents], T], call: IncomingCall | None = None
@@ -252,20 +287,39 @@ class DirectoryContext:
                 DirectoryEvents(tx, now, self.entropy, settings.own_site, observe=made.append)
             )
 
-        result = await self._retried(run)
+        result = await self._retried(self._execution(call), run)
         for change in made:
             changelog.made(change, origin)
             self._announce(change)
         return result
 
-    async def _retried(self, operation: Callable[[Transaction], T]) -> T:
-        """Runs an operation in the writer, again if what it read was changed by another server."""
+    def _execution(self, call: IncomingCall | None) -> Callable[[Operation[T]], Awaitable[T]]:
+        """Runs operations in the writer, or with the caller's own rights where these decide.
+
+        Nothing is gained from one writer there: Active Directory has no transactions, and a
+        caller's changes need not wait for another's.
+        """
+        callers, readers = self.callers, self.readers
+        if callers is None or readers is None or call is None:
+            return self.writer.enqueue
+        ticket, peer = self._ticket(call), call.peer
+
+        def run(operation: Operation[T]) -> T:
+            with callers.write(ticket, peer) as transaction:
+                return operation(transaction)
+
+        return lambda operation: readers.run(partial(run, operation))
+
+    async def _retried(
+        self, execute: Callable[[Operation[T]], Awaitable[T]], operation: Operation[T]
+    ) -> T:
+        """Executes an operation, again if what it read was changed by another server."""
         for _ in range(MOST_TRIES - 1):
             try:
-                return await self.writer.enqueue(operation)
+                return await execute(operation)
             except ChangedMeanwhile:
                 continue
-        return await self.writer.enqueue(operation)
+        return await execute(operation)
 
     def _announce(self, change: OwnChange) -> None:
         self._notify(None if self.local is None else notice_of(self.local, change))

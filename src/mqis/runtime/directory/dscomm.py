@@ -274,12 +274,13 @@ class DscommService(TypedService):
         auth = self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
         walks, charge = self._directory.walks, self._directory.handles.memory(call)
+        reads = self._directory.reads(call)
 
         def begin(view: View) -> Generator[int, None, str]:
             return read_methods.servers_of_site(view, guard, request.index)
 
         async def in_slices() -> dscomm.ServersCache:
-            return _servers_cache(request, auth, await walks.in_slices(begin, charge))
+            return _servers_cache(request, auth, await walks.in_slices(begin, charge, reads))
 
         done = walks.at_once(begin, charge)
         return in_slices() if done is None else _servers_cache(request, auth, done.value)
@@ -297,6 +298,7 @@ class DscommService(TypedService):
         self._directory.server_auth(call, request.auth)
         guard = self._directory.guard(call)
         walks, handles = self._directory.walks, self._directory.handles
+        reads = self._directory.reads(call)
 
         def begin(view: View) -> Walk:
             watched = self._directory.watched(call, view)
@@ -312,7 +314,7 @@ class DscommService(TypedService):
 
         async def in_slices() -> dscomm.HandleGot:
             with handles.lookup(call) as charges:
-                state = await walks.in_slices(begin, charges.memory)
+                state = await walks.in_slices(begin, charges.memory, reads)
             return dscomm.HandleGot(handles.open(call, state, charges), _OK)
 
         with handles.lookup(call) as charges:

@@ -9,11 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from contextlib import AbstractContextManager
+from typing import Final, Protocol, TypeVar
 
+from mqis.protocol.authentication import CallerTicket
 from mqis.protocol.budget import Budget, Charge
-from mqis.protocol.ports import Store, View
-from mqis.runtime.directory.walks import Begin, LookupWalks, WalkResult, advance, charged
+from mqis.protocol.ports import Store, Transaction, View
+from mqis.runtime.directory.walks import (
+    Begin,
+    LookupWalks,
+    ViewSource,
+    WalkResult,
+    advance,
+    charged,
+)
 
 T = TypeVar("T")
 
@@ -23,6 +32,15 @@ THREADS: Final = 32
 SLICE_S: Final = 0.05
 
 
+class CallerViews(Protocol):
+    """Gives each caller views and transactions with the caller's own rights."""
+
+    def read(self, ticket: CallerTicket, peer: str) -> AbstractContextManager[View]:
+        """``DirectoryError`` on entering it, if there is no room for one more caller."""
+
+    def write(self, ticket: CallerTicket, peer: str) -> AbstractContextManager[Transaction]: ...
+
+
 class StoreReaders:
     """The threads in which a server reads its store."""
 
@@ -30,11 +48,11 @@ class StoreReaders:
         self._store = store
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="mqis-read")
 
-    async def ask(self, question: Callable[[View], T]) -> T:
-        """The result of a function over a view of its own."""
+    async def ask(self, question: Callable[[View], T], read: ViewSource | None = None) -> T:
+        """The result of a function over a view of its own; ``read`` gives it, if not the store."""
 
         def ask() -> T:
-            with self._store.read() as view:
+            with (read or self._store.read)() as view:
                 return question(view)
 
         return await self.run(ask)
@@ -57,9 +75,9 @@ class ThreadedWalks(LookupWalks):
         """Nothing is done at once: the answer takes a network."""
         return None
 
-    async def in_slices(self, begin: Begin[T], charge: Charge) -> T:
+    async def in_slices(self, begin: Begin[T], charge: Charge, read: ViewSource | None = None) -> T:
         async with self._place(charge.caller):
-            with self._view() as view:
+            with (read or self._view)() as view:
                 walk: Generator[int, None, T] = begin(view)
                 done: WalkResult[T] | None = None
                 try:

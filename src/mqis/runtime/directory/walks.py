@@ -31,6 +31,8 @@ SLICE_S = 0.001
 
 #: Begins a walk over a view; each step yields the bytes that it has added.
 Begin = Callable[[View], Generator[int, None, T]]
+#: Gives a view, which ends with its context.
+ViewSource = Callable[[], AbstractContextManager[View]]
 
 
 class WalkResult(Generic[T]):
@@ -45,7 +47,7 @@ class WalkResult(Generic[T]):
 class LookupWalks:
     """The walks of one server."""
 
-    def __init__(self, view: Callable[[], AbstractContextManager[View]], places: Budget) -> None:
+    def __init__(self, view: ViewSource, places: Budget) -> None:
         self._view = view
         self._places = places
         self._waiting: deque[tuple[Caller, asyncio.Future[None]]] = deque()
@@ -66,10 +68,10 @@ class LookupWalks:
                 charge.end()
             return done
 
-    async def in_slices(self, begin: Begin[T], charge: Charge) -> T:
-        """The result of a walk of any length."""
+    async def in_slices(self, begin: Begin[T], charge: Charge, read: ViewSource | None = None) -> T:
+        """The result of a walk of any length; ``read`` gives another view than the usual one."""
         async with self._place(charge.caller):
-            with self._view() as view:
+            with (read or self._view)() as view:
                 walk = begin(view)
                 while True:
                     async with self._turn:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from mqis.protocol.authentication import AuthenticationError
+from mqis.protocol.authentication import AuthenticationError, CallerTicket
 from mqis.protocol.ldap.errors import LdapError, LdapRefused, LdapViolation
 from mqis.runtime.ldap.ldap_connection import LdapConnection
 from mqis.runtime.ldap.spnego import LdapProtection
@@ -68,6 +68,8 @@ class LdapLogin:
     protection: LdapProtection = LdapProtection.SEAL
     ccache: str | None = None
     keytab: str | None = None
+    #: The server acts as the caller whose ticket this is; nothing else counts then.
+    ticket: CallerTicket | None = None
 
     @property
     def chosen(self) -> BindMethod:
@@ -134,7 +136,7 @@ async def _bind_spnego(
     certificate = connection.peer_certificate
     exchange = await asyncio.to_thread(
         SpnegoExchange,
-        SpnegoUser(login.user, login.password, login.ccache, login.keytab),
+        SpnegoUser(login.user, login.password, login.ccache, login.keytab, login.ticket),
         host,
         protection=LdapProtection.NONE if certificate else login.protection,
         mechanism=SpnegoMechanism(method.value),

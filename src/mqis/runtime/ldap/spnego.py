@@ -15,7 +15,7 @@ from spnego import ContextProxy, ContextReq
 from spnego._context import GSSMech
 from spnego.channel_bindings import GssChannelBindings
 
-from mqis.protocol.authentication import AuthenticationError
+from mqis.protocol.authentication import AuthenticationError, CallerTicket
 from mqis.runtime.authentication import kerberos
 from mqis.runtime.authentication.account import nt_hash
 from mqis.runtime.authentication.negotiate import Negotiate
@@ -38,13 +38,14 @@ class SpnegoMechanism(Enum):
 class SpnegoUser:
     """A user by ``DOMAIN\\name`` or ``name@domain``.
 
-    With a password, or for Kerberos with a ticket cache or a keytab.
+    With a password, or for Kerberos with a ticket cache, a keytab, or the ticket of a caller.
     """
 
     user: str
     password: str | None = field(default=None, repr=False)
     ccache: str | None = None
     keytab: str | None = None
+    ticket: CallerTicket | None = None
 
     @property
     def ntlm_name(self) -> tuple[str, str]:
@@ -90,7 +91,7 @@ class SpnegoExchange:
         except AuthenticationError:
             raise
         except Exception as error:  # a provider's errors are of any kind, and all mean the same
-            raise AuthenticationError(f"the logon fails: {error}") from error
+            raise AuthenticationError(f"the logon fails: {kerberos.reason_of(error)}") from error
 
     def layer(self) -> SpnegoLayer | None:
         """The protection of what follows; None if none was asked for."""
@@ -148,11 +149,14 @@ class SpnegoExchange:
                 sealing=self._protection is LdapProtection.SEAL,
                 request=request,
                 keytab=user.keytab,
+                ticket=user.ticket,
             )
         except AuthenticationError:
             raise
         except Exception as error:  # GSSAPI's, which may not even be installed
-            raise AuthenticationError(f"Kerberos: no ticket: {error}") from error
+            raise AuthenticationError(
+                f"Kerberos: no ticket: {kerberos.reason_of(error)}"
+            ) from error
 
 
 class SpnegoLayer:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from mqis.protocol.authentication import Addresses, AuthLevel, Identity
+from mqis.protocol.authentication import Addresses, AuthLevel, CallerTicket, Identity, has_name
 from mqis.protocol.budget import Caller
 from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.groups import AssociationGroup
@@ -74,6 +74,12 @@ class IncomingCall:
         """The authentication level that protects this call."""
         channel = self.call.channel
         return AuthLevel.NONE if channel is None else channel.level
+
+    @property
+    def ticket(self) -> CallerTicket | None:
+        """What this server may act as the caller with; None for a caller without an identity."""
+        channel = self.call.channel
+        return channel.context.ticket if channel is not None and has_name(self.identity) else None
 
     async def call_back(self, opnum: int, stub: bytes) -> tuple[bytes, bool]:
         """Calls the waiting client; returns its answer, and True if that is big-endian.

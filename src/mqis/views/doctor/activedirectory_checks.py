@@ -8,10 +8,12 @@ from contextlib import closing
 from mqis.config.errors import ConfigError
 from mqis.config.sections import Config
 from mqis.findings import Area, Finding
+from mqis.protocol.authentication import AuthenticationError
 from mqis.protocol.errors import DirectoryError
+from mqis.runtime.activedirectory.callers import CallerConnections
 from mqis.runtime.activedirectory.store import ActiveDirectoryStore
 from mqis.server.directory_server import find_place
-from mqis.server.pass_through import open_directory
+from mqis.server.pass_through import open_directory, service_tickets
 from mqis.texts import counted
 from mqis.wire.mqds.objecttype import ObjectType
 
@@ -49,3 +51,20 @@ def _connection(config: Config, store: ActiveDirectoryStore) -> Iterator[Finding
         f"the account reads {counted(machines, 'machine')} and {counted(queues, 'queue')}; "
         f"this server is in {place.site.path}"
     )
+    yield from _delegation(config, store)
+
+
+def _delegation(config: Config, store: ActiveDirectoryStore) -> Iterator[Finding]:
+    """Acts as the server's own account with a ticket of it, as the server does with callers'."""
+    try:
+        service = service_tickets(config)
+        if service is None:
+            return
+        connections = CallerConnections(store.connection, 1)
+        with closing(connections), connections.read(service.of_itself(), "this computer") as view:
+            next(view.objects(ObjectType.SITE), None)
+    except (ConfigError, AuthenticationError, DirectoryError) as error:
+        told = error.detail if isinstance(error, DirectoryError) else str(error)
+        yield _DIRECTORY.error(told, "docs/pass-through.md has the steps of constrained delegation")
+        return
+    yield _DIRECTORY.ok("the server may act as its callers: Active Directory judges each of them")
