@@ -24,7 +24,7 @@ from mqis.runtime.http import HttpAnswer, HttpServer
 from mqis.server.monitoring.health import UNREADABLE, health_json, own_verdict, trouble_of
 from mqis.server.monitoring.key_list import known_keys
 from mqis.server.monitoring.status import ServerStatus
-from mqis.server.monitoring.status_gathering import server_status, update_lag
+from mqis.server.monitoring.status_gathering import has_lag, server_status, update_lag
 from mqis.server.monitoring.status_sources import Sources
 
 if TYPE_CHECKING:
@@ -138,7 +138,8 @@ class MonitoringService:
         loop = asyncio.get_running_loop()
         while True:
             self._sources.sample_traffic()
-            await loop.run_in_executor(self._thread, update_lag, self._sources, loop.time())
+            if has_lag(self._sources):
+                await loop.run_in_executor(self._thread, update_lag, self._sources, loop.time())
             await asyncio.sleep(LOOK_S)
 
     async def _verify(self, every_s: float) -> None:
