@@ -15,9 +15,10 @@ LOCKED := $(PIP) --require-hashes --only-binary :all:
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
+# The tour starts a dozen processes: without kept bytecode each would compile all modules anew.
 run: $(VENV)/.run $(VENV)/.pipeline java ## the tour: an enterprise of five servers, looked at from all sides (ONCE=1: ends after it)
 	@mkdir -p .build
-	@$(VENV)/bin/mqis tour --directory .build/tour $(if $(ONCE),--once)
+	@env -u PYTHONDONTWRITEBYTECODE $(VENV)/bin/mqis tour --directory .build/tour $(if $(ONCE),--once)
 
 install: $(VENV)/.dev $(VENV)/.run $(VENV)/.pipeline java ## everything that the others need
 	@mkdir -p .build

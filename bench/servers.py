@@ -3,7 +3,8 @@
 ``mqis up`` starts the servers of a plan with default settings: one site for each three of them, so
 that most are backup controllers. The processor time and memory of an idle server, the replication
 messages of a change, the time until every server has it, and the time in which one more server
-joins and is equal.
+joins and is equal. Larger enterprises are simulated: their times are those of the simulation's
+clock, on lines of 1 to 20 ms, and their messages have to be as many as docs/replication.md says.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
-from time import monotonic, perf_counter_ns
+from time import monotonic, perf_counter_ns, process_time
 from typing import NamedTuple
 
 from bench.measure import Sample
@@ -24,6 +25,7 @@ from bench.run import Bench, Run
 from mqis.client.directory import DirectoryClient
 from mqis.config.nodes import NodePlace
 from mqis.protocol.errors import DirectoryError
+from mqis.sim.large_enterprise import CHANGE, JOIN, LargeEnterprise, Phase, Size
 from mqis.wire.mqds.objecttype import ObjectType
 from mqis.wire.mqds.propid import PropId
 from tools.harness.enterprise import Load, started
@@ -32,6 +34,8 @@ from tools.harness.processes import mqis, resident
 
 SERVERS = (3, 10, 30)
 SERVERS_PER_SITE = 3
+#: Those of the simulated ones.
+SIMULATED = (100, 1000)
 #: The aims for an idle server: percent of a core, and megabytes.
 MOST_PERCENT, MOST_MB = 0.2, 60
 #: Seconds after the start until servers are idle, and those in which they are watched.
@@ -55,6 +59,9 @@ def _run(run: Run) -> Results:
         directory = run.directory / f"servers{servers}"
         directory.mkdir()
         asyncio.run(_measure(run, directory, servers, results))
+    for servers in SERVERS[1:2] if run.quick else SIMULATED:
+        run.say(f"simulated servers: {servers}")
+        _simulate(servers, results)
     return results
 
 
@@ -92,6 +99,38 @@ async def _measure(run: Run, directory: Path, servers: int, results: Results) ->
         f"{servers} servers: {sent / changes:.1f} messages a change, heartbeats of that time "
         f"included; it has {servers - 1} replicas to reach"
     )
+
+
+def _simulate(servers: int, results: Results) -> None:
+    size = Size.usual(servers)
+    table = f"{servers} servers in {size.sites} sites, by the clock of the simulation"
+    began = process_time()
+    phases = list(LargeEnterprise(size).phases())
+    used_s = process_time() - began
+    changes = [phase for phase in phases if phase.name == CHANGE]
+    spread = [_ns(phase) for phase in changes]
+    sample = Sample(len(spread), sum(spread), sorted(spread))
+    results.rows.append(Row.of(table, "a change until every server has it", [sample]))
+    results.rows += [
+        _once(table, "one more joins and is equal", 1, _ns(phase))
+        for phase in phases
+        if phase.name == JOIN
+    ]
+    told = "; ".join(f"{p.name} {p.messages:,} ({p.bytes:,} bytes)" for p in phases)
+    results.notes.append(f"{servers} simulated servers, {used_s:.0f} s of processor: {told}")
+    sent = sum(phase.messages for phase in phases)
+    expected = sum(phase.predicted.total() for phase in phases)
+    results.aims.append(
+        Aim(
+            f"{servers} simulated servers: equal after each phase, messages as predicted",
+            f"{sent:,} messages, {expected:,} predicted",
+            all(phase.sent == phase.predicted for phase in phases),
+        )
+    )
+
+
+def _ns(phase: Phase) -> int:
+    return round((phase.spread_s or 0.0) * 1e9)
 
 
 def plan(servers: int) -> str:

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
-from mqis.wire.ldap.changes import EntryChange
+if TYPE_CHECKING:  # few findings have repairs in LDAP
+    from mqis.wire.ldap.changes import EntryChange
 
 
 class Gravity(IntEnum):

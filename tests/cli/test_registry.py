@@ -67,3 +67,21 @@ def test_clients_load_no_part_of_a_server_and_no_pyspnego() -> None:
     )
     servers = {"mqis.server.replication", "mqis.server.logon", "mqis.protocol.node.node"}
     assert {*servers, "spnego"} & set(done.stdout.split()) == set()
+
+
+def test_a_server_loads_only_what_every_server_needs() -> None:
+    """Logons, undelete, LDAP, clients and tables wait until something asks for them."""
+    script = "import sys; from mqis.cli import serve; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, text=True
+    )
+    seldom = {
+        "http.client",
+        "mqis.protocol.ldap.urls",
+        "mqis.runtime.rpc.rpc_client",
+        "mqis.server.undeletion.undelete_service",
+        "mqis.wire.ldap.changes",
+        "rich",
+        "spnego",
+    }
+    assert seldom & set(done.stdout.split()) == set()

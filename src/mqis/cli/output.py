@@ -1,4 +1,8 @@
-"""The output of commands: tables and trees for people, JSON for programs."""
+"""The output of commands: tables and trees for people, JSON for programs.
+
+rich is loaded by what needs it: it takes longer than all else that 'mqis COMMAND --json' does
+before it begins, and a server prints one plain line.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,21 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from functools import cache
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
 
 from mqis.texts import visible
 from mqis.wire.errors import MqisError
 
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
 #: The width of tables that go into a pipe: cutting them to 80 columns would lose text.
 _PIPE_WIDTH = 200
-#: Measures how wide a table would be if there were room.
-_UNBOUNDED = Console(width=100_000)
 #: Escapes what would control a terminal or cannot be encoded.
 plain = visible
 
@@ -37,6 +40,8 @@ def error_console() -> Console:
 
 
 def _console(*, stderr: bool) -> Console:
+    from rich.console import Console  # noqa: PLC0415
+
     stream = sys.stderr if stderr else sys.stdout
     unbounded = not stream.isatty() and "COLUMNS" not in os.environ
     width = _PIPE_WIDTH if unbounded else None
@@ -45,10 +50,15 @@ def _console(*, stderr: bool) -> Console:
 
 def cell(text: str, style: str = "") -> Text:
     """Text that is shown literally, markup characters included."""
+    from rich.text import Text  # noqa: PLC0415
+
     return Text(plain(text), style=style, overflow="fold")
 
 
 def table(*columns: str, title: Text | None = None) -> Table:
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
     made = Table(
         title=title,
         title_justify="left",
@@ -64,7 +74,17 @@ def table(*columns: str, title: Text | None = None) -> Table:
 
 def natural_width(made: Table) -> int:
     """The width of a table for which there is room."""
-    return Measurement.get(_UNBOUNDED, _UNBOUNDED.options, made).maximum
+    from rich.measure import Measurement  # noqa: PLC0415
+
+    return Measurement.get(_unbounded(), _unbounded().options, made).maximum
+
+
+@cache
+def _unbounded() -> Console:
+    """Measures how wide a table would be if there were room."""
+    from rich.console import Console  # noqa: PLC0415
+
+    return Console(width=100_000)
 
 
 def fitting(
@@ -98,7 +118,7 @@ def print_json(value: object) -> None:
 
 def print_error(message: str) -> None:
     """Prints an error as one red line."""
-    error_console().print(Text(f"mqis: {plain(message)}", style="red"), soft_wrap=True)
+    error_console().print(cell(f"mqis: {message}", "red"), soft_wrap=True)
 
 
 def print_json_line(value: object) -> None:
@@ -108,7 +128,7 @@ def print_json_line(value: object) -> None:
 
 def print_note(message: str) -> None:
     """Prints a remark on stderr, as one yellow line."""
-    error_console().print(Text(f"note: {plain(message)}", style="yellow"), soft_wrap=True)
+    error_console().print(cell(f"note: {message}", "yellow"), soft_wrap=True)
 
 
 # --- The question before a change that takes something away or brings it back ---------------------

@@ -20,7 +20,9 @@ from mqis.cli.options import JsonOption, make_writable
 from mqis.cli.output import cell, console, error_console, print_error, print_json, table
 from mqis.cli.version import commit
 from mqis.sim.coverage import missing
+from mqis.sim.large_enterprise import PHASES, LargeEnterprise, Messages, Phase, Size
 from mqis.sim.mutations import MUTATIONS
+from mqis.sim.run_trace import Violation
 from mqis.sim.runner import (
     Options,
     RunResult,
@@ -32,6 +34,7 @@ from mqis.sim.runner import (
 )
 from mqis.sim.worlds import WORLDS, WorldName, world_of
 from mqis.texts import counted, duration
+from mqis.wire.mqdsrp.describing import operation_name
 
 _TAIL = 40
 _SEEDS, _MOST = 20, 100
@@ -100,6 +103,25 @@ def sim(
             help="What is simulated. Default: the world of the mutation, else replication.",
         ),
     ] = None,
+    servers: Annotated[
+        int | None,
+        typer.Option(
+            "--servers",
+            min=2,
+            metavar="N",
+            help="Simulate one enterprise of N servers without faults, and compare the messages "
+            "with what docs/replication.md predicts.",
+        ),
+    ] = None,
+    sites: Annotated[
+        int | None,
+        typer.Option(
+            "--sites",
+            min=2,
+            metavar="N",
+            help="With --servers: its sites. Default: three for each ten servers.",
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Simulate enterprises with lost messages, cut links and crashes, and check them.
@@ -107,6 +129,11 @@ def sim(
     Every seed is one enterprise with its workload and its faults; it runs the same everywhere. The
     exit status is 1 if a rule is violated; the seed and a command that repeats it are printed.
     """
+    if servers is not None:
+        _large(servers, sites, json=json)
+        return
+    if sites is not None:
+        raise typer.BadParameter("this goes with --servers only", param_hint="--sites")
     if journal is not None:
         make_writable(journal)
     if mutate == _ALL:
@@ -173,6 +200,70 @@ def _find_all(seeds: range, jobs: int, *, json: bool) -> None:
         console().print(cell(f"{told}; not found: {', '.join(missed) or 'none'}"), soft_wrap=True)
     if missed:
         raise typer.Exit(1)
+
+
+# --- a large enterprise ---------------------------------------------------------------------------
+
+
+def _large(servers: int, sites: int | None, *, json: bool) -> None:
+    """Runs an enterprise of this size; status 1 if replicas or numbers of messages differ."""
+    try:
+        size = Size.usual(servers) if sites is None else Size(servers, sites)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--sites") from None
+    done: list[Phase] = []
+    violation = None
+    with _bar(PHASES, "phases") as advance:
+        try:
+            for phase in LargeEnterprise(size).phases():
+                done.append(phase)
+                advance()
+        except Violation as found:
+            violation = found
+    if json:
+        print_json(
+            {
+                "servers": size.servers,
+                "sites": size.sites,
+                "phases": [_phase_json(phase) for phase in done],
+                "violation": None if violation is None else str(violation),
+            }
+        )
+    else:
+        told = f"{counted(size.servers, 'server')} in {counted(size.sites, 'site')}"
+        console().print(cell(f"{told}, all equal after each of these phases"), soft_wrap=True)
+        rows = table("phase", "messages", "predicted", "KB", "equal after")
+        for phase in done:
+            spread = "" if phase.spread_s is None else duration(phase.spread_s)
+            sent, expected = f"{phase.messages:,}", f"{phase.predicted.total():,}"
+            rows.add_row(cell(phase.name), sent, expected, f"{phase.bytes / 1000:,.1f}", spread)
+        console().print(rows)
+    if violation is not None:
+        print_error(str(violation))
+    unexpected = [phase for phase in done if phase.sent != phase.predicted]
+    for phase in unexpected:
+        sent, expected = (_in_words(found) for found in (phase.sent, phase.predicted))
+        print_error(f"{phase.name}: {sent} were sent, and {expected} predicted")
+    if unexpected or violation is not None:
+        raise typer.Exit(1)
+
+
+def _phase_json(phase: Phase) -> dict[str, object]:
+    return {
+        "name": phase.name,
+        "sent": _by_name(phase.sent),
+        "predicted": _by_name(phase.predicted),
+        "bytes": phase.bytes,
+        "spread_s": phase.spread_s,
+    }
+
+
+def _by_name(messages: Messages) -> dict[str, int]:
+    return {operation_name(kind): number for kind, number in sorted(messages.items())}
+
+
+def _in_words(messages: Messages) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in _by_name(messages).items())
 
 
 # --- one seed -------------------------------------------------------------------------------------

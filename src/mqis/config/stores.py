@@ -19,10 +19,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from mqis.config.errors import ConfigError
 from mqis.extras import POSTGRES
-from mqis.protocol.ldap.urls import ACCOUNT_PLACE, LdapUrl, holds_account, without_account
 from mqis.wire.errors import MqisError
 
 if TYPE_CHECKING:  # slow, and many commands name a store without opening it
+    from mqis.protocol.ldap.urls import LdapUrl
     from mqis.protocol.ports import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
@@ -57,6 +57,8 @@ def open_store(
 
         return MemoryStore()
     if kind in _LDAP:
+        from mqis.protocol.ldap.urls import without_account  # noqa: PLC0415
+
         raise ConfigError(
             f"{without_account(url)} is an Active Directory, which this command does not read; ask "
             "the server that serves it, or copy it first: mqis import URL --store FILE"
@@ -77,6 +79,13 @@ def directory_urls(url: str) -> tuple[LdapUrl, ...]:
     """The domain controllers of an Active Directory; none if the store is of another kind."""
     if _split(url)[0] not in _LDAP:
         return ()
+    from mqis.protocol.ldap.urls import (  # noqa: PLC0415
+        ACCOUNT_PLACE,
+        LdapUrl,
+        holds_account,
+        without_account,
+    )
+
     try:
         return tuple(LdapUrl.parse(word) for word in url.split())
     except MqisError as error:

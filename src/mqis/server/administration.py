@@ -15,7 +15,6 @@ from mqis.runtime.directory.results import result_of
 from mqis.runtime.rpc.incoming import IncomingCall
 from mqis.runtime.rpc.typed import TypedService
 from mqis.server.session_service import SessionList
-from mqis.server.undeletion.undelete_service import Undeletion
 from mqis.wire.administration import (
     ADMINISTRATION,
     SESSIONS,
@@ -25,24 +24,25 @@ from mqis.wire.administration import (
 )
 from mqis.wire.hresult import HResult
 
-_Reply = Callable[[IncomingCall, bytes], Awaitable[bytes]]
+#: Answers one request of an administrator.
+Reply = Callable[[IncomingCall, bytes], Awaitable[bytes]]
 
 
 class AdministrationService(TypedService):
     """The operations of one server."""
 
-    def __init__(self, undeletion: Undeletion, sessions: SessionList) -> None:
+    def __init__(self, undelete: Reply, sessions: SessionList) -> None:
         super().__init__(
             ADMINISTRATION,
             {
-                UNDELETE: _answering(undeletion.reply, UndeleteReply),
+                UNDELETE: _answering(undelete, UndeleteReply),
                 SESSIONS: _answering(sessions.reply, SessionsReply),
             },
         )
 
 
 def _answering(
-    reply: _Reply, kind: type[UndeleteReply | SessionsReply]
+    reply: Reply, kind: type[UndeleteReply | SessionsReply]
 ) -> Callable[[IncomingCall, AdministrationCall], Awaitable[AdministrationAnswer]]:
     """Answers one request; errors have a text as well as a result."""
 

@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -48,7 +48,7 @@ from mqis.runtime.peers import is_loopback
 from mqis.runtime.rpc.builtin import EndpointMapperService, ManagementService
 from mqis.runtime.rpc.rpc_server import RpcServer
 from mqis.runtime.writer import GroupCommitWriter
-from mqis.server.administration import AdministrationService
+from mqis.server.administration import AdministrationService, Reply
 from mqis.server.discovery_responder import start_discovery
 from mqis.server.hosts import HostResolver
 from mqis.server.identity import seeds_of, server_name
@@ -60,8 +60,6 @@ from mqis.server.notification import start_notifier
 from mqis.server.replication import ReplicationService, start_replication
 from mqis.server.restoremark import forget_when_recovered, mark_of
 from mqis.server.session_service import SessionList
-from mqis.server.undeletion.deleted_history import JournalHistory
-from mqis.server.undeletion.undelete_service import Undeletion
 from mqis.storage.database import DatabaseStore
 from mqis.storage.row_conversion import remember
 from mqis.storage.sqlite import SqliteStore
@@ -74,6 +72,7 @@ from mqis.wire.mqds.serverlist import ServerSpec
 if TYPE_CHECKING:
     from mqis.runtime.activedirectory.store import ActiveDirectoryStore
     from mqis.server.pass_through import ActingAsCallers
+    from mqis.server.undeletion.undelete_service import Undeletion
 
 log = logging.getLogger(__name__)
 
@@ -398,16 +397,27 @@ class DirectoryServer:
         sources.discovery = responder.server
         return port
 
-    def _undeletion(self, directory: DirectoryContext) -> Undeletion:
-        """Undelete, which reads the journal of this server."""
-        replication = self._replication
-        history = me = None
-        if replication is not None and replication.journal is not None:
-            me, files = replication.me, replication.journal.files
-            history = JournalHistory(files.directory, directory.store, me.site)
-        service = Undeletion(directory, history, me)
-        self._stack.push_async_callback(service.close)
-        return service
+    def _undelete(self, directory: DirectoryContext) -> Reply:
+        """Undelete, which reads the journal of this server; loaded with the first call."""
+
+        @cache
+        def service() -> Undeletion:
+            from mqis.server.undeletion.deleted_history import JournalHistory  # noqa: PLC0415
+            from mqis.server.undeletion.undelete_service import Undeletion  # noqa: PLC0415
+
+            replication = self._replication
+            history = me = None
+            if replication is not None and replication.journal is not None:
+                me, files = replication.me, replication.journal.files
+                history = JournalHistory(files.directory, directory.store, me.site)
+            return Undeletion(directory, history, me)
+
+        async def close() -> None:
+            if service.cache_info().currsize:
+                await service().close()
+
+        self._stack.push_async_callback(close)
+        return lambda call, request: service().reply(call, request)
 
     def _rpc_server(
         self, directory: DirectoryContext, authenticator: AuditedAuthenticator
@@ -418,7 +428,7 @@ class DirectoryServer:
                 DscommService(directory),
                 Dscomm2Service(directory),
                 ManagementService(lambda: server.endpoint),
-                AdministrationService(self._undeletion(directory), sessions),
+                AdministrationService(self._undelete(directory), sessions),
             ],
             SystemEntropy(),
             authenticator=authenticator,

@@ -17,6 +17,7 @@ from hmac import compare_digest
 from math import inf
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from mqis.config.errors import ConfigError
 from mqis.config.logs import details
@@ -34,10 +35,12 @@ from mqis.protocol.authentication import (
 from mqis.protocol.security.logons import FailedLogons, LogonLimits
 from mqis.runtime.authentication.acceptor import PyspnegoAuthenticator
 from mqis.runtime.authentication.account import Account
-from mqis.runtime.authentication.spnego_context import ProviderContext
 from mqis.runtime.peers import computer_of, is_loopback
 from mqis.server.accounts import AccountsFile
 from mqis.texts import duration, shortened
+
+if TYPE_CHECKING:  # loaded with the first logon
+    from mqis.runtime.authentication.spnego_context import ProviderContext
 
 log = logging.getLogger(__name__)
 audit = logging.getLogger("mqis.audit")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mqis.protocol.ports import Store, Transaction
-from mqis.storage.memory_store import MemoryStore
+from mqis.storage.memory_store import MemoryStore, _Layer
 from mqis.storage.sqlite import SqliteStore
 
 
@@ -45,12 +45,23 @@ class _Copyable(MemoryStore):
         twin._root = self._root.snapshot()
         return twin
 
+    def sharing(self) -> _Copyable:
+        """A store with these contents, shared, and its own changes; this one must not change."""
+        twin = _Copyable()
+        twin._root = _Layer(self._root)
+        return twin
+
 
 class MemoryDisk:
     """A disk in memory; the store outlives the node, so a crash loses nothing committed."""
 
     def __init__(self) -> None:
         self.store: Store = _Copyable()
+
+    def share(self, other: MemoryDisk) -> None:
+        """Takes the contents of another disk, without a copy: nothing may change there again."""
+        assert isinstance(other.store, _Copyable)
+        self.store = other.store.sharing()
 
     def backup(self) -> Callable[[], None]:
         assert isinstance(self.store, _Copyable)

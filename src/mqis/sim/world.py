@@ -58,7 +58,7 @@ from mqis.wire.mqdsrp.layout import is_partial_reply
 from mqis.wire.mqdsrp.messages import ChangeRequest
 
 #: 2024-03-01T08:00:00Z
-_EPOCH = 1_709_280_000.0
+EPOCH = 1_709_280_000.0
 #: Time to agree after the last fault: two lifetimes of a message, and a restored authority's wait.
 LIVENESS_S = 7200.0
 #: Time to agree for a new enterprise, without faults.
@@ -132,7 +132,7 @@ class World(EventClock):
     def instant(self, server: SimServer) -> Instant:
         spread = self.scenario.skew_s
         skew = spread * (len(server.name) * 7 % 5 - 2) / 2 if spread else 0.0
-        return Instant(self.now, _EPOCH + self.now + skew)
+        return Instant(self.now, EPOCH + self.now + skew)
 
     def _set_alarm(self, server: SimServer) -> None:
         """Schedules the next timer of the server's node."""
@@ -253,7 +253,7 @@ class World(EventClock):
         late = {step.server for step in self.scenario.steps if isinstance(step, steps.Join)}
         pec = self._administrator.new_server(0)
         with pec.disk.store.write() as tx:
-            bootstrap.found(tx, pec.me, self._administrator.key(0), pec.entropy, int(_EPOCH))
+            bootstrap.found(tx, pec.me, self._administrator.key(0), pec.entropy, int(EPOCH))
         self.start(pec)
         for index in range(1, len(self.scenario.servers)):
             if index not in late:

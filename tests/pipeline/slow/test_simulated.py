@@ -26,7 +26,7 @@ from mqis.sim.checkers import Picture, _is_authority
 from mqis.sim.run_trace import SimTrace
 from mqis.sim.scenario import Scenario, draw
 from mqis.sim.steps import Backup, Lie, Restore
-from mqis.sim.world import _EPOCH, World
+from mqis.sim.world import EPOCH, World
 from mqis.storage.journal import Appender, Journal
 from mqis.storage.journal.keeping import retain
 from mqis.storage.memory_store import MemoryStore
@@ -57,7 +57,7 @@ def look(world: World, directory: Path) -> Seen:
         (directory / f"{server.name}.jsonl").write_text("\n".join([*lines, ""]), "ascii")
         marks = [f'"partition":"{id_}"' for id_ in decided]
         own[server.name] = [line for line in lines[1:] if any(mark in line for mark in marks)]
-    time = datetime.fromtimestamp(_EPOCH + world.now, tz=UTC)
+    time = datetime.fromtimestamp(EPOCH + world.now, tz=UTC)
     return Seen(time, directory, own, wrong_in(world))
 
 
@@ -147,7 +147,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     directory = tmp_path_factory.mktemp("sim")
     with simulated(0, directory) as world:
         snapshots(world)  # what an enterprise is founded with is in no journal
-        begin = datetime.fromtimestamp(_EPOCH + world.now, tz=UTC)
+        begin = datetime.fromtimestamp(EPOCH + world.now, tz=UTC)
         until_it_differs(world)
         middle = look(world, directory / "middle")
         snapshots(world)

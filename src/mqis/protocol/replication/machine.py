@@ -223,7 +223,10 @@ class Replication:
         memory = self._memory
         if any(progress.held is not None for progress in memory.partitions.values()):
             return work.now
-        times = [propagation.due_at(n, work) for n in memory.neighbors.values()]
+        times = [
+            propagation.due_at(n, work) if n.available else n.heartbeat_at
+            for n in memory.neighbors.values()
+        ]
         times += [p.asked.retry_at for p in memory.partitions.values() if p.asked is not None]
         times += [min(w.deadline, w.repeat_at) for w in memory.waiting.values()]
         retry_s = self.settings.recovery_retry_s

@@ -8,7 +8,7 @@ mark is in the store, so that a crash on the way does not put it into service.
 from __future__ import annotations
 
 from mqis.protocol.directory.objects import ENTERPRISE_PARTITION, Partition
-from mqis.protocol.ports import View
+from mqis.protocol.ports import Transaction, View
 from mqis.protocol.replication.memory import Recovery
 from mqis.protocol.replication.replays import raise_floor
 from mqis.protocol.replication.work import Work
@@ -61,8 +61,13 @@ def is_serving(view: View, partition: Guid) -> bool:
 
 
 def serve(work: Work, partition: Guid) -> None:
-    work.tx.put_state(_FAMILY, partition.raw, _SERVING)
+    mark_served(work.tx, partition)
     work.memory.recoveries.pop(partition, None)
+
+
+def mark_served(tx: Transaction, partition: Guid) -> None:
+    """Notes in a store that its server gives out the numbers of a partition."""
+    tx.put_state(_FAMILY, partition.raw, _SERVING)
 
 
 def leave_offices(work: Work) -> None:

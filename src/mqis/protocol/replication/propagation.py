@@ -63,7 +63,8 @@ def period(work: Work, neighbor: Neighbor) -> float:
 def propagate_due(work: Work) -> None:
     """Send to every neighbour whose time has come."""
     for neighbor in work.memory.neighbors.values():
-        if due_at(neighbor, work) <= work.now:
+        quiet = not neighbor.available and neighbor.heartbeat_at > work.now  # as most of them are
+        if not quiet and due_at(neighbor, work) <= work.now:
             send_changes(work, neighbor)
 
 
@@ -97,12 +98,14 @@ def numbers(work: Work, neighbor: Neighbor) -> Heartbeat:
     """SeqNumberHeader: another site hears of what we own, our own site of everything."""
     records = []
     for state in work.tx.partitions():
+        if neighbor.intersite and not _ours(work, state.id):
+            continue
         if state.purge_state is not PurgeState.NORMAL:  # its numbers begin anew (E83)
             continue
         if work.memory.progress(state.id).incomplete:  # a BSC would take it for complete (E73)
             continue
         own = owns_state(work.tx, work.me, state)
-        if neighbor.intersite and not (own and _ours(work, state.id)):
+        if neighbor.intersite and not own:
             continue
         purged = state.purged_seq if own else state.allowed_purge_seq
         last = complete_through(work, state)

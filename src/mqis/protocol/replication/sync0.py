@@ -67,10 +67,14 @@ def tell_backups(work: Work) -> None:
 
     Its changes skip what others have replaced, so they count only as a whole (E04): a BSC that got
     them one by one could put a part of an older change, which it has kept, between them.
+
+    The numbers are those of all partitions, so synchronisations that end together share a message,
+    as changes do: a PSC that starts synchronises with every other site.
     """
     for neighbor in work.memory.neighbors.values():
         if not neighbor.intersite:
-            neighbor.heartbeat_at = work.now
+            shared_at = max(work.now, neighbor.last_sent + work.settings.gather_s)
+            neighbor.heartbeat_at = min(neighbor.heartbeat_at, shared_at)
 
 
 def resume_sync0(work: Work, state: Partition) -> None:

@@ -1,11 +1,13 @@
-"""The server's side: creates the security provider for a caller, with the accounts it uses."""
+"""The server's side: creates the security provider for a caller, with the accounts it uses.
+
+pyspnego is a sixth of what a server would load at its start. It is loaded for the first caller who
+logs on, so that a server to which nobody does needs neither its time nor its memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from spnego import ContextProxy
-from spnego._context import GSSMech
+from typing import TYPE_CHECKING
 
 from mqis.protocol.authentication import (
     NOWHERE,
@@ -14,13 +16,14 @@ from mqis.protocol.authentication import (
     AuthType,
     auth_type_name,
 )
-from mqis.runtime.authentication import kerberos
-from mqis.runtime.authentication.account import Accounts
-from mqis.runtime.authentication.delegation import ServiceTickets
-from mqis.runtime.authentication.negotiate import Negotiate
-from mqis.runtime.authentication.ntlm_fix import Claim, NtlmAcceptor, any_claim
-from mqis.runtime.authentication.spnego_context import ProviderContext
+from mqis.runtime.authentication.account import Accounts, Claim, any_claim
 from mqis.runtime.authentication.target import OwnNames
+
+if TYPE_CHECKING:
+    from mqis.runtime.authentication.delegation import ServiceTickets
+    from mqis.runtime.authentication.kerberos import KerberosAcceptor
+    from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor
+    from mqis.runtime.authentication.spnego_context import ProviderContext
 
 
 class PyspnegoAuthenticator:
@@ -61,6 +64,8 @@ class PyspnegoAuthenticator:
         claim: Claim = any_claim,
     ) -> ProviderContext:
         """A context for a caller; ``claim`` is called before NTLM checks an account's password."""
+        from mqis.runtime.authentication.spnego_context import ProviderContext  # noqa: PLC0415
+
         if auth_type == AuthType.NTLM:
             ntlm = self._ntlm(addresses, claim)
             return ProviderContext(auth_type, level, ntlm, lambda: ntlm)
@@ -68,15 +73,27 @@ class PyspnegoAuthenticator:
             ticket = self._kerberos()
             return ProviderContext(auth_type, level, ticket, lambda: ticket)
         if auth_type == AuthType.SPNEGO:
-            mechanisms: dict[GSSMech, ContextProxy] = {}
-            if self._keytab is not None and kerberos.available():
-                mechanisms[GSSMech.kerberos] = self._kerberos()
-            mechanisms[GSSMech.ntlm] = self._ntlm(addresses, claim)
-            negotiate = Negotiate("accept", mechanisms)
-            return ProviderContext(auth_type, level, negotiate, lambda: negotiate.mechanism)
+            return self._negotiate(level, addresses, claim)
         raise AuthenticationError(f"{auth_type_name(auth_type)} is not supported")
 
+    def _negotiate(self, level: int, addresses: Addresses, claim: Claim) -> ProviderContext:
+        from spnego import ContextProxy  # noqa: PLC0415
+        from spnego._context import GSSMech  # noqa: PLC0415
+
+        from mqis.runtime.authentication import kerberos  # noqa: PLC0415
+        from mqis.runtime.authentication.negotiate import Negotiate  # noqa: PLC0415
+        from mqis.runtime.authentication.spnego_context import ProviderContext  # noqa: PLC0415
+
+        mechanisms: dict[GSSMech, ContextProxy] = {}
+        if self._keytab is not None and kerberos.available():
+            mechanisms[GSSMech.kerberos] = self._kerberos()
+        mechanisms[GSSMech.ntlm] = self._ntlm(addresses, claim)
+        negotiate = Negotiate("accept", mechanisms)
+        return ProviderContext(AuthType.SPNEGO, level, negotiate, lambda: negotiate.mechanism)
+
     def _ntlm(self, addresses: Addresses, claim: Claim) -> NtlmAcceptor:
+        from mqis.runtime.authentication.ntlm_fix import NtlmAcceptor  # noqa: PLC0415
+
         return NtlmAcceptor(
             self.accounts,
             self._server,
@@ -87,11 +104,13 @@ class PyspnegoAuthenticator:
             claim=claim,
         )
 
-    def _kerberos(self) -> kerberos.KerberosAcceptor:
+    def _kerberos(self) -> KerberosAcceptor:
+        from mqis.runtime.authentication.kerberos import KerberosAcceptor  # noqa: PLC0415
+
         own_names = (self._domain, self._server)
         try:
             join = None if self._service is None else self._service.joined
-            return kerberos.KerberosAcceptor(self.accounts, own_names, self._keytab, join)
+            return KerberosAcceptor(self.accounts, own_names, self._keytab, join)
         except AuthenticationError:
             raise
         except Exception as error:  # GSSAPI's, which may not even be installed

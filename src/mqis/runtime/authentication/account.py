@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -50,6 +50,15 @@ class Account:
 
     def __str__(self) -> str:
         return str(self.identity)
+
+
+#: Called with the name that a caller sent and the account that it means; raises
+#: ``AuthenticationError`` if no password may be checked now.
+Claim = Callable[[str, Account | None], None]
+
+
+def any_claim(_name: str, _account: Account | None) -> None:
+    """Accepts every claim."""
 
 
 class Accounts(Protocol):

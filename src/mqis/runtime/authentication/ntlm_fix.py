@@ -61,9 +61,10 @@ from mqis.protocol.authentication import (
 )
 from mqis.runtime.authentication.account import (
     NT_HASH_SIZE,
-    Account,
     Accounts,
+    Claim,
     MemoryAccounts,
+    any_claim,
     resolve,
 )
 from mqis.runtime.authentication.ntlm_protection import SIGNATURE_SIZE, NtlmSession
@@ -103,14 +104,6 @@ _NT_RESPONSE_MIN = _AV_PAIRS_AT + 4
 _MIC_PROVIDED = 0x0000_0002
 #: Characters of a target that an error repeats.
 _SHOWN = 80
-
-#: Called with the name that a caller sent and the account that it means; raises
-#: ``AuthenticationError`` if no password may be checked now.
-Claim = Callable[[str, Account | None], None]
-
-
-def any_claim(_name: str, _account: Account | None) -> None:
-    """Accepts every claim."""
 
 
 class _Ntlm(NTLMProxy):

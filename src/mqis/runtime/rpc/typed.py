@@ -7,16 +7,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mqis.protocol.rpc.endpoint_map import Interface
 from mqis.protocol.rpc.faults import FaultStatus, RpcFault
 from mqis.runtime.rpc.incoming import IncomingCall
-from mqis.runtime.rpc.rpc_client import RpcClient
 from mqis.wire.guid import Guid
 from mqis.wire.hresult import HResult, is_failure
 from mqis.wire.ndr import Syntax
 from mqis.wire.rpc.interfaces import NDR20, NDR64, InterfaceDescription, Operation, SyntaxId
+
+if TYPE_CHECKING:  # services need no client
+    from mqis.runtime.rpc.rpc_client import RpcClient
 
 Q = TypeVar("Q")
 R = TypeVar("R")

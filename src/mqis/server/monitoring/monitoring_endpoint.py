@@ -21,11 +21,10 @@ from mqis.config.monitoring import MonitoringSection
 from mqis.protocol.errors import REPORTED, StorageError
 from mqis.protocol.ports import Store
 from mqis.runtime.http import HttpAnswer, HttpServer
-from mqis.server.monitoring.fetching import fetch
 from mqis.server.monitoring.health import UNREADABLE, health_json, own_verdict, trouble_of
 from mqis.server.monitoring.key_list import known_keys
 from mqis.server.monitoring.status import ServerStatus
-from mqis.server.monitoring.status_gathering import server_status, update_lag
+from mqis.server.monitoring.status_gathering import has_lag, server_status, update_lag
 from mqis.server.monitoring.status_sources import Sources
 
 if TYPE_CHECKING:
@@ -139,7 +138,8 @@ class MonitoringService:
         loop = asyncio.get_running_loop()
         while True:
             self._sources.sample_traffic()
-            await loop.run_in_executor(self._thread, update_lag, self._sources, loop.time())
+            if has_lag(self._sources):
+                await loop.run_in_executor(self._thread, update_lag, self._sources, loop.time())
             await asyncio.sleep(LOOK_S)
 
     async def _verify(self, every_s: float) -> None:
@@ -163,7 +163,7 @@ class MonitoringService:
         loop = asyncio.get_running_loop()
         for turn in count():
             if peers := self._section.peers:
-                found = await loop.run_in_executor(self._slow, fetch, peers[turn % len(peers)])
+                found = await loop.run_in_executor(self._slow, _asked, peers[turn % len(peers)])
                 if isinstance(found, ServerStatus):
                     await loop.run_in_executor(self._thread, self._compare_with, found)
             await asyncio.sleep(COMPARE_S)
@@ -208,6 +208,12 @@ class MonitoringService:
         healthy, document = health_json(self._sources, own_verdict(self._sources, status))
         code = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
         return HttpAnswer.json(document, code)
+
+
+def _asked(peer: str) -> ServerStatus | str:
+    from mqis.server.monitoring.fetching import fetch  # noqa: PLC0415 -- an HTTP client
+
+    return fetch(peer)
 
 
 def _explained(make: Callable[[], HttpAnswer], store: Store) -> HttpAnswer:

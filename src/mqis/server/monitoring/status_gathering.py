@@ -215,10 +215,15 @@ def acknowledged(view: View, replication: ReplicationService, name: str) -> dict
 # --- lag ------------------------------------------------------------------------------------------
 
 
+def has_lag(sources: Sources) -> bool:
+    """Returns whether others can lag behind this server, because it may own partitions."""
+    return sources.replication is not None and not sources.replication.me.is_bsc
+
+
 def update_lag(sources: Sources, now: float) -> None:
     """Updates ``sources.lag``; ``now`` is not before the time of ``sources.traffic``."""
     replication = sources.replication
-    if replication is None or replication.me.is_bsc:
+    if replication is None:
         return
     connected = connected_names(sources)
     neighbors = list(replication.driver.node.replication.memory.neighbors.values())
