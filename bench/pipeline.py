@@ -100,11 +100,12 @@ def _journals(run: Run) -> Path:
 def _planning(results: Results, journals: Path) -> None:
     """Counts what the driver reads of the segments for a plan, and the tasks that it makes."""
     from mqis.pipeline.sources import inventory  # noqa: PLC0415
+    from mqis.pipeline.sources.files import SourceFile, part_of  # noqa: PLC0415
     from mqis.pipeline.sources.journal import JournalSource  # noqa: PLC0415
 
-    read, part_of = [0], inventory.part_of
+    read = [0]
 
-    def counted(path: inventory.SourceFile, start: int, end: int) -> bytes:
+    def counted(path: SourceFile, start: int, end: int) -> bytes:
         data = part_of(path, start, end)
         read[0] += len(data)
         return data
