@@ -112,9 +112,9 @@ soak: $(VENV)/.dev ## five servers under load, killed at random (MINUTES=30)
 stranger: $(VENV)/.dev ## a server under a stranger's load of all kinds from 16 addresses, an administrator beside it (MINUTES=3)
 	@$(PY) -m tools.stranger --minutes $(or $(MINUTES),3)
 
-proof: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline finds every planted fault and no other (SERVERS=200 CHANGES=1000000, PLACE=s3://... for its inputs)
-	@$(PY) tools/pipeline_proof.py --servers $(or $(SERVERS),200) --changes $(or $(CHANGES),1000000) \
-		$(if $(PLACE),--place "$(PLACE)")
+proof: $(VENV)/.dev $(VENV)/.pipeline java ## the pipeline finds every planted fault and no other (SERVERS=200 CHANGES=1000000, SERVERS=1000, GROWTH=1, OUTAGE=100000, PLACE=s3://... for its inputs)
+	@$(PY) tools/pipeline_proof.py --servers $(or $(SERVERS),200) $(if $(CHANGES),--changes $(CHANGES)) \
+		$(if $(GROWTH),--growth) $(if $(OUTAGE),--outage $(OUTAGE)) $(if $(PLACE),--place "$(PLACE)")
 
 story: $(VENV)/.dev $(VENV)/.pipeline java ## an administrator's week on a running enterprise (SITES=20 MACHINES=200 QUEUES=3000, PAGE=docs/story.md)
 	@$(PY) -m tools.story --sites $(or $(SITES),20) --machines $(or $(MACHINES),200) \

@@ -21,7 +21,9 @@ def main(journals: str, memory: str, large: str) -> None:
     from mqis.pipeline.session import Engine, session  # noqa: PLC0415
     from mqis.pipeline.transforms.bodies import NEEDED, carried  # noqa: PLC0415
 
-    with session(Engine(master="local[2]", memory=memory, large=bool(large))) as spark:
+    # The earlier code's engine has other fields than today's.
+    engine = Engine(master="local[2]", memory=memory, large=bool(large))  # type: ignore[call-arg]
+    with session(engine) as spark:
 
         def headers() -> int:
             frame = sources.journal(spark, journals, ["lsn", "time", "kind", "state", "seq"])

@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 from statistics import median
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from bench.earlier import COMMIT, NAME, EarlierPipeline, earlier_pipeline
 from bench.environment import load
@@ -38,7 +39,7 @@ _SERVERS = 10
 def _run(run: Run) -> Results:
     results = Results()
     try:
-        from mqis.pipeline.session import Engine, session  # noqa: PLC0415
+        from mqis.pipeline.session import Amount, Engine, session  # noqa: PLC0415
     except ImportError:
         results.notes.append("pipeline: skipped: Spark is not installed (make pipeline)")
         return results
@@ -47,7 +48,8 @@ def _run(run: Run) -> Results:
     memory = "1g" if run.quick else "4g"
     # As the commands do with large inputs: with Java's optimising compiler.
     large = not run.quick
-    engine = Engine(master="local[2]", memory=memory, large=large)
+    amount = Amount.MUCH if large else Amount.SOME
+    engine = Engine(master="local[2]", memory=memory, amount=amount)
     with session(engine) as spark:
         code = run.directory / "pipeline-earlier"
         with earlier_pipeline(code, journals, memory, large=large) as earlier:
@@ -55,6 +57,7 @@ def _run(run: Run) -> Results:
                 results.notes.append(
                     f"no ratios to the earlier way: commit {COMMIT} is not in this repository"
                 )
+            _planning(results, journals)
             _reading(run, results, spark, journals, earlier)
             _decoding(run, results, spark, journals, earlier)
         _auditing(run, results, spark)
@@ -92,6 +95,29 @@ def _journals(run: Run) -> Path:
     if (made / "copies").exists():
         shutil.move(made / "copies", journals / "copies")
     return journals
+
+
+def _planning(results: Results, journals: Path) -> None:
+    """Counts what the driver reads of the segments for a plan, and the tasks that it makes."""
+    from mqis.pipeline.sources import inventory  # noqa: PLC0415
+    from mqis.pipeline.sources.files import SourceFile, part_of  # noqa: PLC0415
+    from mqis.pipeline.sources.journal import JournalSource  # noqa: PLC0415
+
+    read = [0]
+
+    def counted(path: SourceFile, start: int, end: int) -> bytes:
+        data = part_of(path, start, end)
+        read[0] += len(data)
+        return data
+
+    source = JournalSource({"path": str(journals), "columns": "lsn"})
+    with patch.object(inventory, "part_of", counted):
+        tasks = len(source.reader(source.schema()).partitions())
+    sizes = [path.stat().st_size for path in journals.rglob("*.mqj")]
+    share = read[0] / sum(sizes)
+    measured = f"{share:.4%}: {read[0]:,} of {sum(sizes):,} bytes"
+    results.aims.append(Aim("a plan reads less than 0.1 % of the segments", measured, share < 1e-3))
+    results.notes.append(f"plan: {tasks} tasks for {len(sizes)} segments")
 
 
 def _reading(

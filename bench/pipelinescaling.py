@@ -11,14 +11,14 @@ import sys
 from time import perf_counter
 
 from mqis.pipeline import sources
-from mqis.pipeline.session import Engine, session
+from mqis.pipeline.session import Amount, Engine, session
 
 
 def main(cores: int, journals: str, rounds: int) -> None:
     """Prints, for each round, the record headers scanned and changes decoded per second."""
     if hasattr(os, "sched_setaffinity"):  # Java and Python workers inherit it
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    with session(Engine(master=f"local[{cores}]", memory="2g", large=True)) as spark:
+    with session(Engine(master=f"local[{cores}]", memory="2g", amount=Amount.MUCH)) as spark:
 
         def scan() -> int:
             frame = sources.journal(spark, journals, ["lsn", "time", "kind", "state", "seq"])

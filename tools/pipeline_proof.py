@@ -1,7 +1,8 @@
 """Checks that the pipeline finds all faults planted in a large enterprise, and nothing else.
 
 Usage: python tools/pipeline_proof.py [--servers 200] [--changes 1000000] [--faults 10] [--seed 1]
-                                      [--directory DIR] [--place URI] [--memory 4g] [--json]
+                                      [--segments 1] [--outage 0] [--growth] [--directory DIR]
+                                      [--place URI] [--memory 4g] [--json]
 
 Journals and exports of so many servers are generated with known faults; then the pipeline ingests
 them, audits the replicas, looks for gaps, and for faults of the directory itself. Every fault has
@@ -11,6 +12,10 @@ missing and wrong findings, and the exit status is 1.
 A million changes that are each sent to 200 servers would be 200 million records, so only the last
 ones are (``--live``). Most servers get the earlier ones by synchronisation, as final objects. All
 changes are in the journals of their authorities.
+
+More than 200 servers have a few changes each, and 30 segments, if nothing else is given. With
+``--growth`` a quarter and half of the servers come before them, and a table shows what each table
+costs in each size; if one costs more than its input explains, the exit status is 1.
 
 With ``--place`` the inputs are copied to a store of objects, and the pipeline reads them there. Its
 credential comes from the environment.
@@ -38,11 +43,12 @@ from rich.table import Table
 
 from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.runs import audit, hygiene, ingest, lag
-from mqis.pipeline.session import Engine, session
+from mqis.pipeline.session import Amount, Engine, amount_of, session
 from mqis.pipeline.tables import TableDirectory
 from mqis.pipeline.watching import watched
 from mqis.places import Place, listed, parse_place, put_at
 from mqis.views.hygiene.copies import check_export
+from tools.growth_of_tables import MOST, RunCost, costed, growth, growth_table
 from tools.memory import watched_memory
 
 _FAULT = ("server", "difference", "cause", "type", "id", "partition", "seq", "source", "target")
@@ -89,6 +95,7 @@ class Proof:
     judged: list[Judged] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     peak_mib: int = 0
+    cost: RunCost | None = None
 
     @property
     def holds(self) -> bool:
@@ -156,18 +163,25 @@ def prove(
                 for kind in ("journals", "exports"):
                     stored(directory / "made" / kind, inputs / kind)
         with ExitStack() as stack:
-            engine = Engine(master="local[2]", memory=memory, large=plan.changes > 50_000)
+            # Never ``LITTLE``: sizes would not compare.
+            much = amount_of(directory / "made") is Amount.MUCH
+            amount = Amount.MUCH if much else Amount.SOME
+            engine = Engine(master="local[2]", memory=memory, amount=amount)
             with step("starting Spark"):
                 spark = stack.enter_context(session(engine))
             tables = TableDirectory(spark, directory / "tables")
-            with step("ingesting") as progress, watched(spark, _of_jobs(progress)):
-                done = ingest(tables, str(inputs / "journals"), str(inputs / "exports"))
-            with step("auditing") as progress, watched(spark, _of_jobs(progress)):
-                audit(tables)
-            with step("lag and gaps") as progress, watched(spark, _of_jobs(progress)):
-                lag(tables)
-            with step("hygiene") as progress, watched(spark, _of_jobs(progress)):
-                hygiene(tables)
+            proof.cost = RunCost(len(made["servers"]))
+            with costed(spark, proof.cost):
+                with step("ingesting") as progress, watched(spark, _of_jobs(progress)):
+                    done = ingest(tables, str(inputs / "journals"), str(inputs / "exports"))
+                with step("auditing") as progress, watched(spark, _of_jobs(progress)):
+                    audit(tables)
+                with step("lag and gaps") as progress, watched(spark, _of_jobs(progress)):
+                    lag(tables)
+                with step("hygiene") as progress, watched(spark, _of_jobs(progress)):
+                    hygiene(tables)
+            proof.cost.read = done.records + done.objects
+            proof.cost.sized(tables)
             _judge(proof, moved(made, directory / "made", inputs), tables)
         with step("hygiene of one export"):
             proof.judged.append(_judged_alone(made, directory / "made/exports"))
@@ -314,27 +328,41 @@ def as_json(proof: Proof) -> str:
     )
 
 
+#: A larger enterprise has a few changes for each server, and more segments.
+_MANY_SERVERS, _MANY_MACHINES = 200, 360
+
+
 def plan_of(arguments: argparse.Namespace) -> GeneratePlan:
-    """The plan: three of five servers are PSCs, one a site; two of three sites have a BSC."""
+    """The plan: three of five servers are PSCs, one a site; two of three sites have a BSC.
+
+    Every server has every object, so the machines of many sites are fewer.
+    """
     sites = -(-arguments.servers * 3 // 5)
+    machines = max(min(3 * sites, max(sites, _MANY_MACHINES)), 12)
+    changes = arguments.changes
     return GeneratePlan(
         sites=sites,
         backups=arguments.servers - sites,
-        machines=max(3 * sites, 12),
-        queues=max(60, arguments.changes // 250),
-        changes=arguments.changes,
+        machines=machines,
+        queues=max(60, changes // 250),
+        changes=changes,
         seed=arguments.seed,
         faults=arguments.faults,
-        hygiene=min(arguments.faults, max(3 * sites, 12) // 3),
+        hygiene=min(arguments.faults, machines // 3),
         churn=arguments.churn,
-        live=arguments.live if arguments.live is not None else max(2000, arguments.changes // 100),
+        live=arguments.live if arguments.live is not None else max(2000, changes // 100),
+        outage=arguments.outage,
+        segments=arguments.segments,
     )
 
 
 def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--servers", type=int, default=200)
-    parser.add_argument("--changes", type=int, default=1_000_000)
+    parser.add_argument("--changes", type=int, default=0)
+    parser.add_argument("--segments", type=int, default=0, help="of each journal, roughly")
+    parser.add_argument("--outage", type=int, default=0, help="objects that a replica lacks")
+    parser.add_argument("--growth", action="store_true", help="in three sizes, table by table")
     parser.add_argument("--faults", type=int, default=10, help="of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--churn", type=float, default=0.01, help="share of changes that create")
@@ -344,19 +372,37 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--place", default="", help="a URI to copy the inputs to and read from")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args(given)
-    console = Console(stderr=arguments.json)
+    console = Console(stderr=arguments.json, width=None if sys.stdout.isatty() else 200)
     kept = arguments.directory is not None
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="mqis-proof-"))
+    few = arguments.servers > _MANY_SERVERS
+    arguments.changes = arguments.changes or (arguments.servers if few else 1_000_000)
+    arguments.segments = arguments.segments or (30 if few else 1)
+    proofs = []
     try:
-        proof = prove(plan_of(arguments), directory, arguments.memory, console, arguments.place)
+        for plan in plans_of(arguments):
+            place = directory / str(plan.sites) if arguments.growth else directory
+            proofs.append(prove(plan, place, arguments.memory, console, arguments.place))
+            if not arguments.json:
+                show(proofs[-1], console)
     finally:
         if not kept:
             shutil.rmtree(directory, ignore_errors=True)
     if arguments.json:
-        print(as_json(proof))
-    else:
-        show(proof, console)
-    return 0 if proof.holds else 1
+        print(as_json(proofs[-1]))
+    costs = [proof.cost for proof in proofs if proof.cost is not None]
+    if not arguments.json:
+        console.print(growth_table(costs))
+    linear = max(growth(costs).values(), default=0.0) <= MOST
+    return 0 if linear and all(proof.holds for proof in proofs) else 1
+
+
+def plans_of(arguments: argparse.Namespace) -> Iterator[GeneratePlan]:
+    """The plan or, with ``--growth``, three. Twice the servers read four times as many records."""
+    servers, changes = arguments.servers, arguments.changes
+    for part in (4, 2, 1) if arguments.growth else (1,):
+        arguments.servers, arguments.changes = servers // part, changes // part
+        yield plan_of(arguments)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from mqis.lab.generate import GeneratePlan, generate
 from mqis.pipeline.runs import ingest
-from mqis.pipeline.session import Engine, open_session
+from mqis.pipeline.session import Amount, Engine, open_session
 from mqis.pipeline.tables import TableDirectory
 from mqis.places import remote
 from tests.s3server import KEY, SECRET, S3Server, s3_server
@@ -38,18 +38,14 @@ class Enterprise:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    # Little data: what is compiled for a query takes longer than the query.
     few = {
-        "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
         # The S3 servers of tests; Java has the environment of the time when it was started.
         "spark.executorEnv.AWS_ACCESS_KEY_ID": KEY,
         "spark.executorEnv.AWS_SECRET_ACCESS_KEY": SECRET,
     }
-    session = open_session(Engine(master="local[2]", memory="1g", settings=few), "mqis tests")
+    engine = Engine(master="local[2]", amount=Amount.LITTLE, memory="1g", settings=few)
+    session = open_session(engine, "mqis tests")
     yield session
     session.stop()
 

@@ -116,6 +116,25 @@ CASES: dict[str, tuple[list[JournalRecord], list[tuple[str, int, int]]]] = {
         [],
     ),
 }
+CASES["joined: its first snapshot has another partition only"] = (
+    [applied(1), applied(5)],
+    [("gap", 2, 4)],
+)
+CASES["goes on from its first snapshot"] = ([applied(6), applied(8)], [("gap", 7, 7)])
+
+
+def snapshot(server: str, lsn: int, partition: Guid, last_seq: int) -> dict[str, Any]:
+    told = {"server": server, "lsn": lsn, "partition": partition.raw, "last_seq": last_seq}
+    return dict.fromkeys(schemas.SNAPSHOT_PARTITIONS.names) | told
+
+
+SNAPSHOTS = [
+    snapshot("joined: its first snapshot has another partition only", 0, Guid.NULL, 9),
+    snapshot("joined: its first snapshot has another partition only", 2, Guid.NULL, 9),
+    snapshot("joined: its first snapshot has another partition only", 2, SITE, 5),
+    snapshot("goes on from its first snapshot", 0, SITE, 5),
+    snapshot("goes on from its first snapshot", 1, SITE, 6),
+]
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +149,7 @@ def told(spark: SparkSession) -> dict[str, list[tuple[str, int, int]]]:
     for row in gaps(
         spark.createDataFrame(rows, schemas.RECORDS),
         spark.createDataFrame(complete, "server string, complete boolean"),
-        spark.createDataFrame([], schemas.SNAPSHOT_PARTITIONS),
+        spark.createDataFrame(SNAPSHOTS, schemas.SNAPSHOT_PARTITIONS),
     ).collect():
         found[row["server"]].append((row["kind"], row["first_seq"], row["last_seq"]))
     return found

@@ -106,6 +106,19 @@ def test_the_tour_reads_the_page_as_it_is() -> None:
     assert page.sentences[0] == "Replicas skipped changes in 1 place, most often a."
     assert page.tiles["skipped or repeated"] == "1"
     assert page.tables[TABLES["gaps"]] == [{"kind": "gap", "server": "a", "certain": "yes"}]
+    assert "perhaps skipped or repeated" not in page.tiles
+    page = read_page(html_page(with_rows(gaps=[gap, gap, {**gap, "certain": False}])))
+    assert page.tiles["skipped or repeated"] == "2"
+    assert page.tiles["perhaps skipped or repeated"] == "1"
+
+
+def test_the_sentence_and_the_tile_count_the_same_differences() -> None:
+    content = with_rows(divergence=[difference(), difference("unknown"), difference("unknown")])
+    page = read_page(html_page(content))
+    assert page.tiles["differences"] == "3"
+    assert page.sentences[0].startswith(
+        "3 differences between servers; the input explains 1, 1 of them on ber-dir2; most often"
+    )
 
 
 def test_the_most_urgent_comes_first_whatever_else_there_is() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from types import TracebackType
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from mqis.pipeline.columns import described
 from mqis.pipeline.graph import TABLES, TableKind
 from mqis.pipeline.inputs import Sources
+from mqis.pipeline.session import is_one_task
 from mqis.pipeline.tables import TableStore
 from mqis.pipeline.watching import named_jobs
 from mqis.wire.errors import MqisError
@@ -25,12 +29,24 @@ def settled(frame: DataFrame) -> DataFrame:
     that are usually small (servers, differences, the messages with a change) are computed early and
     continue as plain rows on the driver; many rows stay cached on the executors.
     """
+    if is_one_task(frame.sparkSession):  # there is too little for a cache to pay
+        rows = frame.limit(_FEW + 1).toArrow()
+        return _of_rows(frame, rows) if rows.num_rows <= _FEW else frame.persist()
     kept = frame.persist()
     rows = kept.limit(_FEW + 1).toArrow()
     if rows.num_rows > _FEW:
         return kept
     kept.unpersist()
-    return frame.sparkSession.createDataFrame(rows, frame.schema)
+    return _of_rows(frame, rows)
+
+
+def _of_rows(frame: DataFrame, rows: pa.Table) -> DataFrame:
+    return in_one_task(frame.sparkSession.createDataFrame(rows, frame.schema))
+
+
+def in_one_task(frame: DataFrame) -> DataFrame:
+    """The frame as one partition, in a session whose queries are one task: nothing is shuffled."""
+    return frame.coalesce(1) if is_one_task(frame.sparkSession) else frame
 
 
 class TableBuilder:
@@ -82,13 +98,16 @@ class TableBuilder:
 
     def _read(self, name: str) -> DataFrame | None:
         if name in TABLES:
-            return self.frame(name)
-        return self._sources[name]() if name in self._sources else None
+            found = self.frame(name)
+            return in_one_task(found) if TABLES[name].kind is TableKind.TABLE else found
+        return in_one_task(self._sources[name]()) if name in self._sources else None
 
     def _stored(self, name: str) -> DataFrame:
         table = TABLES[name]
         if table.kind is TableKind.STEP:
-            return settled(self._make(name))
+            made = self._make(name)
+            is_part = is_one_task(made.sparkSession) and _readers()[name] == 1
+            return made if is_part else settled(made)
         if table.kind is not TableKind.TABLE:
             return self._make(name)
         assert table.schema is not None
@@ -101,3 +120,21 @@ class TableBuilder:
                 )
             return found
         return self._tables.session.createDataFrame([], table.schema)
+
+
+@cache
+def _readers() -> Counter[str]:
+    """How many tables and steps read each step, also through views."""
+    found: Counter[str] = Counter()
+
+    def read_by(reader: str) -> None:
+        for name in TABLES[reader].reads:
+            if name in TABLES and TABLES[name].kind is TableKind.STEP:
+                found[name] += 1
+            elif name in TABLES and TABLES[name].kind is not TableKind.TABLE:
+                read_by(name)
+
+    for name, table in TABLES.items():
+        if table.kind in (TableKind.TABLE, TableKind.STEP):
+            read_by(name)
+    return found

@@ -68,6 +68,9 @@ class CatalogTables:
         stored = self.session.table(self._full(name))
         return _unflattened(stored, name) if self._flat else stored
 
+    def count(self, name: str) -> int:
+        return self.session.table(self._full(name)).count() if self.has(name) else 0
+
     def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
         """Replaces a table and reads it back."""
         made = _flattened(frame) if self._flat else frame

@@ -86,9 +86,6 @@ def _ingest(tables: TableStore, inputs: PipelineInputs) -> Ingested:
 
 
 def _ingested(tables: TableStore, builder: TableBuilder) -> Ingested:
-    def counted(name: str) -> int:
-        return tables.read(name).count() if tables.has(name) else 0
-
     objects = _counts(builder.frame("objects").filter("error is null"), "server")
     extents = builder.frame("file_extents")
     read = extents.groupBy("server").agg(F.sum("records").alias("n")).collect()
@@ -97,7 +94,7 @@ def _ingested(tables: TableStore, builder: TableBuilder) -> Ingested:
         sum(records.values()),
         sum(objects.values()),
         len(records.keys() | objects.keys()),
-        *(counted(name) for name in ("errors", "packets", "evidence")),
+        *(tables.count(name) for name in ("errors", "packets", "evidence")),
     )
 
 
@@ -118,7 +115,7 @@ def audit(tables: TableStore, shared: TableBuilder | None = None) -> Audited:
         unknown = partitions.join(F.broadcast(owners), "partition", "left_anti")
         texts = unknown.select(guid_text("partition").alias("id")).distinct()
         return Audited(
-            tables.read("divergence").count(),
+            tables.count("divergence"),
             builder.frame("used_objects").count(),
             partitions.select("server").distinct().count(),
             tuple(sorted(row["id"] for row in texts.collect())),
@@ -134,7 +131,7 @@ class Recorded:
 def history(tables: TableStore, shared: TableBuilder | None = None) -> Recorded:
     """Writes ``changes`` and ``versions``."""
     with _built(tables, shared, "records", "changes", "versions"):
-        return Recorded(tables.read("changes").count(), tables.read("versions").count())
+        return Recorded(tables.count("changes"), tables.count("versions"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +147,7 @@ def lag(tables: TableStore, shared: TableBuilder | None = None) -> Progressed:
         builder.frame("arrivals").persist()
         builder.write(["lag", "lag_by_minute", "gaps", "rounds", "margins"])
     kinds = _counts(tables.read("gaps"), "kind")
-    return Progressed(tables.read("lag").count(), kinds.get("gap", 0), kinds.get("duplicate", 0))
+    return Progressed(tables.count("lag"), kinds.get("gap", 0), kinds.get("duplicate", 0))
 
 
 def hygiene(tables: TableStore, shared: TableBuilder | None = None) -> dict[str, int]:
@@ -177,15 +174,15 @@ def routes(tables: TableStore, shared: TableBuilder | None = None) -> Routed:
     """Writes ``routes``."""
     with _built(tables, shared, "objects", "routes") as builder:
         sites = sum(row["sites"] for row in builder.frame("network").collect())
-    pairs = tables.read("routes")
-    return Routed(sites, pairs.count(), pairs.filter("cost is null").count())
+    unreachable = tables.read("routes").filter("cost is null").count()
+    return Routed(sites, tables.count("routes"), unreachable)
 
 
 def what_if(tables: TableStore, shared: TableBuilder | None = None) -> Failed:
     """Writes ``what_if``."""
     with _built(tables, shared, "objects", "what_if"):
-        written = tables.read("what_if")
-        return Failed(written.count(), written.filter("cut_off > 0").count())
+        cutting = tables.read("what_if").filter("cut_off > 0").count()
+        return Failed(tables.count("what_if"), cutting)
 
 
 @dataclass(frozen=True, slots=True)

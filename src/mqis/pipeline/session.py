@@ -20,6 +20,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -49,6 +50,16 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 DEFAULT_MEMORY = "2g"
 
 
+class Amount(Enum):
+    """How much data a session is for. A local Spark is set up for that."""
+
+    #: Planning takes longer than computing: a query is one task, and nothing is compiled for it.
+    LITTLE = "little"
+    SOME = "some"
+    #: Java's optimising compiler pays off; in a shorter run it does not.
+    MUCH = "much"
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """The Spark to run on: in this process, a cluster, or a Spark Connect server."""
@@ -60,8 +71,7 @@ class Engine:
     tuned: bool = True
     memory: str = DEFAULT_MEMORY
     settings: dict[str, str] = field(default_factory=dict)
-    #: The input is large, so the JVM's optimising compiler pays off; in a short run it does not.
-    large: bool = False
+    amount: Amount = Amount.SOME
 
     @property
     def is_local(self) -> bool:
@@ -94,9 +104,20 @@ _LOCAL = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.python.worker.reuse": "true",
 }
+#: One partition needs no shuffles, so the hints and sizes by which Spark avoids them are needless,
+#: and a broadcast would be a job of its own.
+_LITTLE = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
-_LARGE_BYTES = 256 << 20
+#: From so many bytes on, data is ``SOME`` and ``MUCH``.
+_SOME_BYTES, _MUCH_BYTES = 16 << 20, 256 << 20
 #: With only the quick compiler, Java reserves 48 MB, which a whole run fills; then it stops
 #: compiling.
 _CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
@@ -200,11 +221,15 @@ def _local(engine: Engine, home: Path) -> dict[str, str]:
     options = [f"-Dlog4j2.configurationFile={(_CONF / 'log4j2.properties').as_uri()}"]
     if engine.tuned:
         options += ["-XX:+UseSerialGC", _CODE_CACHE, *_class_archive(home)]
-        options += [] if engine.large else ["-XX:TieredStopAtLevel=1"]
-    return _LOCAL | {
-        "spark.driver.memory": engine.memory,
-        "spark.driver.extraJavaOptions": " ".join(options),
-    }
+        options += [] if engine.amount is Amount.MUCH else ["-XX:TieredStopAtLevel=1"]
+    return (
+        _LOCAL
+        | (_LITTLE if engine.amount is Amount.LITTLE else {})
+        | {
+            "spark.driver.memory": engine.memory,
+            "spark.driver.extraJavaOptions": " ".join(options),
+        }
+    )
 
 
 def _class_archive(home: Path) -> list[str]:
@@ -245,17 +270,22 @@ def worker_python() -> str:
     return str(program)
 
 
-def is_large(*places: str | Path) -> bool:
-    """True if the files and directories (several with commas) are so large that jobs are slow."""
+def amount_of(*places: str | Path) -> Amount:
+    """How much data files and directories (several with commas) have."""
     size = 0
     for path in (path for listed in places for path in input_places(str(listed))):
         if isinstance(path, RemoteAddress):  # counting would list the store once more
-            return True
+            return Amount.MUCH
         for file in path.rglob("*") if path.is_dir() else [path]:
             size += file.stat().st_size if file.is_file() else 0
-            if size >= _LARGE_BYTES:
-                return True
-    return False
+            if size >= _MUCH_BYTES:
+                return Amount.MUCH
+    return Amount.LITTLE if size < _SOME_BYTES else Amount.SOME
+
+
+def is_one_task(session: SparkSession) -> bool:
+    """True if a query of the session is one task: its shuffles have one partition."""
+    return str(session.conf.get("spark.sql.shuffle.partitions")) == "1"
 
 
 def cache_directory() -> Path:

@@ -8,12 +8,15 @@ directory with the driver.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructType
 
 from mqis.pipeline.failures import SPARK_ERRORS, explained
 from mqis.pipeline.locations import local_path
@@ -40,6 +43,10 @@ class TableStore(Protocol):
 
     def read(self, name: str) -> DataFrame:
         """Reads a table; raises ``MqisError`` if there is none."""
+        ...
+
+    def count(self, name: str) -> int:
+        """The number of rows of a table; 0 if there is none."""
         ...
 
     def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
@@ -70,7 +77,13 @@ class TableDirectory:
                 f"{self.directory}: there is no table {name!r}; run 'mqis pipeline ingest' first"
                 + (f" (there are {', '.join(self.names())})" if self.names() else "")
             )
-        return self.session.read.parquet(str(version))
+        schema = _stored_schema(version)  # a job of Spark would read the same
+        reader = self.session.read if schema is None else self.session.read.schema(schema)
+        return reader.parquet(str(version))
+
+    def count(self, name: str) -> int:
+        version = current_version(self.directory, name)
+        return 0 if version is None else sum(map(_rows_of, version.rglob(_FILES)))
 
     def write(self, name: str, frame: DataFrame, *, by: Sequence[str] = ()) -> DataFrame:
         """Writes a new version, makes it current and reads it back from its files."""
@@ -88,3 +101,24 @@ class TableDirectory:
     def drop(self, name: str) -> None:
         """Removes the table."""
         drop_table(self.directory, name)
+
+
+#: Where Spark keeps its own schema, comments included, in the files that it writes.
+_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_FILES = "*.parquet"
+
+
+def _stored_schema(version: Path) -> StructType | None:
+    """The schema of a table's files; None if another program than Spark wrote them."""
+    file = next(version.rglob(_FILES), None)
+    told = None if file is None else (pq.read_schema(file).metadata or {}).get(_SCHEMA)
+    if file is None or told is None:
+        return None
+    schema = StructType.fromJson(json.loads(told))
+    for part in file.relative_to(version).parts[:-1]:  # the columns by which files are divided
+        schema = schema.add(part.partition("=")[0], StringType())
+    return schema
+
+
+def _rows_of(file: Path) -> int:
+    return int(pq.read_metadata(file).num_rows)

@@ -37,6 +37,11 @@ def named_jobs(session: SparkSession, text: str) -> Iterator[None]:
             context.setJobDescription(None)  # type: ignore[arg-type]  # takes it away
 
 
+def computed_now(session: SparkSession) -> str:
+    """What a session computes at this moment: the text of ``named_jobs``, or nothing."""
+    return _computed.get(session, "")
+
+
 @contextmanager
 def watched(session: SparkSession, on_progress: OnProgress) -> Iterator[None]:
     """Calls ``on_progress`` with the progress of jobs while the block runs."""
@@ -54,7 +59,7 @@ def watched(session: SparkSession, on_progress: OnProgress) -> Iterator[None]:
                 known = [stage for stage in stages if stage is not None]
                 if known:
                     on_progress(
-                        _computed.get(session, ""),
+                        computed_now(session),
                         sum(stage.numCompletedTasks for stage in known),
                         sum(stage.numTasks for stage in known),
                     )
@@ -79,7 +84,7 @@ def _connected(session: Any, on_progress: OnProgress) -> Iterator[None]:
         if known and not done:
             finished = sum(stage.num_completed_tasks for stage in known)
             total = sum(stage.num_tasks for stage in known)
-            on_progress(_computed.get(session, ""), finished, total)
+            on_progress(computed_now(session), finished, total)
 
     session.registerProgressHandler(handler)
     try:

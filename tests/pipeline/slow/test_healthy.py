@@ -23,6 +23,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from mqis.cli.pipeline.options import InputOptions
+from mqis.cli.pipeline.output import everything
 from mqis.findings import Gravity
 from mqis.pipeline import schemas
 from mqis.pipeline.report.content import ReportContent, read_content
@@ -75,6 +77,18 @@ def test_the_full_synchronisation_is_a_round_and_no_fault(content: ReportContent
     assert full["ber-dir2", "ber-dir1"] == 1
     # The others are copies that two new PSCs took before they went into service.
     assert {server for server, _ in full} == {"ber-dir1", "ber-dir2", "chi-dir1"}
+
+
+def test_a_run_on_a_tours_data_is_few_jobs(spark: SparkSession, tmp_path: Path) -> None:
+    """Little data is one task to a query: planning and starting jobs took most of the time."""
+    shutil.unpack_archive(TOUR, tmp_path)
+    inputs = InputOptions(str(tmp_path / "journals"), str(tmp_path / "exports"))
+    group = "a whole run"
+    spark.sparkContext.setJobGroup(group, group)
+    done = everything(TableDirectory(spark, tmp_path / "tables"), inputs)
+    assert done["ingest"]["records"] == 9906
+    assert done["audit"]["differences"] == 0
+    assert 20 < len(spark.sparkContext.statusTracker().getJobIdsForGroup(group)) < 60
 
 
 # --- simulated enterprises ------------------------------------------------------------------------

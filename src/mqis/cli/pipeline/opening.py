@@ -52,16 +52,18 @@ def opened_tables(
     check_spark()
     from mqis.pipeline.catalogs import table_store  # noqa: PLC0415
     from mqis.pipeline.inputs import PipelineInputs  # noqa: PLC0415
-    from mqis.pipeline.session import Engine, is_large, session  # noqa: PLC0415
+    from mqis.pipeline.session import Amount, Engine, amount_of, session  # noqa: PLC0415
     from mqis.pipeline.watching import watched  # noqa: PLC0415
 
     if not place.remote:  # a Spark Connect server reads places of its own computer
         PipelineInputs(*places).check(may_be_empty=may_be_empty)
-    large = is_large(directory, *places)
+    amount = amount_of(directory, *places)
+    if may_be_empty and amount is Amount.LITTLE:  # more is expected
+        amount = Amount.SOME
     if place.into:
         settings = {"spark.sql.catalogImplementation": "hive"} | settings
     how = place.master, place.remote, place.tuned, place.memory, settings
-    engine = Engine(*how, large=large)
+    engine = Engine(*how, amount=amount)
     target = error_console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:

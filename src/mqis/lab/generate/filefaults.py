@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from mqis.wire.journal import encode_record, segment_header
 
 #: The number of changes after an early export.
 _LATE_CHANGES = 2
+#: The records of so many partitions are in the segments that are damaged.
+_SITES = 40
 
 
 class SpoiledRun(FaultyRun):
@@ -39,17 +42,20 @@ class SpoiledRun(FaultyRun):
         self._contradict()
         self._make_segments()
 
-    def _untouched(self, partition: Guid) -> DirectoryObject:
-        """A queue of a partition that all servers hold as it is."""
-        touched = {id_ for _, id_ in self.overrides}
-        wanted = (q for q in self.history.queues if q.partition == partition)
-        return next(q for q in wanted if q.id not in touched and scope_of(q) is Scope.ENTERPRISE)
+    def _untouched(self, *partitions: Guid) -> Iterator[DirectoryObject]:
+        """The queues of some partitions that all servers hold as they are."""
+        touched = {id_ for server, id_ in self.overrides if server != self.emptied}
+        for partition in partitions:
+            for queue in self.history.queues:
+                known = queue.partition == partition and queue.id not in touched
+                if known and scope_of(queue) is Scope.ENTERPRISE:
+                    yield queue
 
     def _contradict(self) -> None:
         """Lets the export of an authority differ from its own journal and all replicas."""
         authority = self.history.members[0]
         self.ordinary(authority.site)
-        queue = self._untouched(authority.site)
+        queue = next(self._untouched(authority.site))
         wrong = corrupted(queue)
         self.overrides[authority.name, queue.id] = PlantedState(wrong)
         found = difference_of(queue, wrong)
@@ -71,7 +77,7 @@ class SpoiledRun(FaultyRun):
 
     def _make_segments(self) -> None:
         """Divides the journal to damage; exports one server before the last changes."""
-        sites = sorted({m.site for m in self.history.members})
+        sites = sorted({m.site for m in self.history.members})[:_SITES]
         self.delivery.seal(self.damaged)
         for site in sites:  # the segment to corrupt, which seals the one before it
             self.ordinary(site)
@@ -118,6 +124,8 @@ class SpoiledRun(FaultyRun):
         self.result.evidence.append(PlantedEvidence("older_export", member.name, file))
 
     def write_exports(self) -> None:
+        if self.plan.outage:
+            self.empty_replica()
         held = Exports(self.tx, self.history.members, self.overrides)
         held.write(self.directory / "exports", self.random, self.older)
 
@@ -131,7 +139,7 @@ class SpoiledRun(FaultyRun):
         found.append(resign(journals / self.damaged, self.damaged))
         self.result.damage += damage_journal(journals / self.damaged, self.damaged)
         found += copy_journal(journals, self.garbled)
-        like, state = self._untouched(first.site), self.state(first.site)
+        like, state = next(self._untouched(first.site)), self.state(first.site)
         id_ = self.history.entropy.guid()
         found.append(add_stranger(journals, id_, like, state, self.now_us))
         found.append(misname_export(exports, first.name, second.name))
@@ -142,7 +150,7 @@ class SpoiledRun(FaultyRun):
         damage, objects = cut_export(path)
         lost = {obj.id for obj in objects}
         sites = sorted({m.site for m in self.history.members})
-        garbled = next(q for q in map(self._untouched, sites) if q.id not in lost)
+        garbled = next(queue for queue in self._untouched(*sites) if queue.id not in lost)
         self.result.damage += [damage, garble_line(path, garbled.id)]
         size = path.stat().st_size  # the same: a byte was replaced
         assert damage.offset == size

@@ -16,8 +16,10 @@ from mqis.lab.generate.planted_faults import (
 )
 from mqis.lab.generate.run import GeneratorRun
 from mqis.lab.generate.synchronizing import ask_in_vain
+from mqis.protocol.directory.export_format import ORDER
 from mqis.protocol.directory.objects import DirectoryObject, Scope
 from mqis.protocol.replication.convergence import Difference, copy_of, differences
+from mqis.protocol.replication.outgoing_changes import scope_of
 from mqis.wire.guid import Guid
 from mqis.wire.mqds.catalogue import props
 from mqis.wire.mqds.propid import PropId
@@ -26,6 +28,8 @@ from mqis.wire.seqnum import SequenceNumber
 _REASONS = {"refused": REFUSED_BECAUSE, "expired": EXPIRED_BECAUSE}
 #: The cause of an object that only one replica holds and no journal mentions.
 _FOREIGN = "foreign"
+#: The changes of an outage that go to the other servers together.
+_GATHERED = 20
 
 
 class FaultyRun(GeneratorRun):
@@ -39,6 +43,50 @@ class FaultyRun(GeneratorRun):
             self._plant("lost", DIFFERENCES[number % 3], self._hop(self.damaged))
             self._duplicate()
             self._foreign()
+        if self.plan.outage:
+            self._plant_outage()
+
+    def _plant_outage(self) -> None:
+        """Keeps a backup controller from many changes. What it missed never comes."""
+        partition = self.history.members[0].site
+        lacking = self.backups[1]
+        hop = self.delivery.path(partition, lacking)[-1]
+        first = self.state(partition).last_seq.value + 1
+        self.delivery.away = frozenset({lacking})
+        for _ in range(self.plan.outage):
+            self.tick()
+            made = self.history.create_queue(scope=Scope.ENTERPRISE, site=partition)
+            self.history.queues.remove(made)
+            self.settle(_GATHERED)
+            self.overrides[lacking, made.id] = PlantedState(None)
+            self._missing(lacking, made, "never_sent", hop)
+        self._flush()
+        self.delivery.away = frozenset()
+        last = self.state(partition).last_seq.value
+        self.result.gaps.append(Gap(lacking, str(partition), first, last))
+        self.ordinary(partition)
+
+    def empty_replica(self) -> None:
+        """Lets the export of a backup controller be empty, although it applied all changes."""
+        empty = self.emptied = self.backups[2]
+        faults = self.result.faults
+        kept = [f for f in faults if f.server != empty or f.difference == "missing"]
+        known = {f.id for f in kept if f.server == empty}
+        self.result.faults = kept
+        site = self.delivery.members[empty].site
+        for obj in [obj for kind in ORDER for obj in self.tx.objects(kind)]:
+            self.overrides[empty, obj.id] = PlantedState(None)
+            concerned = site == obj.partition or scope_of(obj) is not Scope.SITE
+            if concerned and str(obj.id) not in known:
+                hop = self.delivery.path(obj.partition, empty)[-1]
+                self._missing(empty, obj, "corrupted", hop)
+        for server, id_ in [key for key in self.overrides if key[0] == empty]:
+            self.overrides[server, id_] = PlantedState(None)
+
+    def _missing(self, server: str, obj: DirectoryObject, cause: str, hop: DeliveryHop) -> None:
+        about = obj.type.label, str(obj.id), str(obj.partition), self.born[obj.id]
+        fault = PlantedFault(server, "missing", cause, *about, hop.source, hop.target)
+        self.result.faults.append(fault)
 
     def _hop(self, target: str = "") -> tuple[Guid, DeliveryHop]:
         """A random partition, and the last step of its path to ``target`` or a random server."""
@@ -117,7 +165,8 @@ class FaultyRun(GeneratorRun):
     def _foreign(self) -> None:
         """Plants an object in a replica that its authority never made."""
         partition, hop = self._hop()
-        like = next(q for q in self.history.queues if q.partition == partition)
+        own = (queue for queue in self.history.queues if queue.partition == partition)
+        like = next(own, None) or self.ordinary(partition)
         id_ = self.history.entropy.guid()
         name = f"{(like.path or '').partition(chr(92))[0]}\\stray{id_}"
         stray = DirectoryObject(

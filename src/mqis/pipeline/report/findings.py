@@ -51,9 +51,9 @@ def _divergence(content: ReportContent) -> Found:
     if rows is None:
         return
     if real := [row for row in rows if row["cause"] not in DOUBTFUL]:
-        yield _differing(real)
+        yield _differing(real, content.count("divergence"))
     elif rows:
-        doubtful = counted(len(rows), "difference")
+        doubtful = counted(content.count("divergence"), "difference")
         cause = _most(row["cause"] for row in rows)
         text = f"{doubtful} between servers cannot be judged: the change is {CAUSES[cause]}."
         yield Finding("divergence", Gravity.WARNING, text, ADVICE[cause])
@@ -62,14 +62,13 @@ def _divergence(content: ReportContent) -> Found:
         yield Finding("divergence", Gravity.OK, text)
 
 
-def _differing(rows: Rows) -> Finding:
-    total = counted(len(rows), "difference")
+def _differing(rows: Rows, total: int) -> Finding:
+    """The finding about ``total`` differences; ``rows`` are those that the input explains."""
+    told = f"{counted(total, 'difference')} between servers"
+    told += f"; the input explains {len(rows):,}" if len(rows) < total else ""
     server, on_it = Counter(row["server"] for row in rows).most_common(1)[0]
     cause = _most(row["cause"] for row in rows)
-    text = (
-        f"{total} between servers, {on_it:,} of them on {server}; most often the change was "
-        f"{CAUSES[cause]}."
-    )
+    text = f"{told}, {on_it:,} of them on {server}; most often the change was {CAUSES[cause]}."
     # The pair of servers between which most changes of this cause failed.
     source, target = _most((r["source"], r["target"]) for r in rows if r["cause"] == cause)
     way = f"between {source} and {target}: " if source and target else ""

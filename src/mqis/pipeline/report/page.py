@@ -140,13 +140,20 @@ def _numbers(content: ReportContent) -> Iterator[tuple[str, str, str]]:
     for table, name in (
         ("divergence", "differences"),
         ("hygiene", "objects to look at"),
-        ("gaps", "skipped or repeated"),
         ("evidence", "doubts about the input"),
         ("errors", "read errors"),
     ):
         if table in content.tables:
-            count = content.count(table)
-            yield name, f"{count:,}", "bad" if count else "good"
+            yield _found(name, content.count(table))
+    if "gaps" in content.tables:
+        certain = sum(row["certain"] for row in content.tables["gaps"])
+        yield _found("skipped or repeated", certain)
+        if doubtful := content.count("gaps") - certain:
+            yield _found("perhaps skipped or repeated", doubtful)
+
+
+def _found(name: str, count: int) -> tuple[str, str, str]:
+    return name, f"{count:,}", "bad" if count else "good"
 
 
 _RANKED = 15

@@ -13,7 +13,7 @@ from mqis.wire.mqqb.properties import MessageClass
 CAUSES: dict[str, str] = {
     Cause.NEVER_SENT: "never sent",
     Cause.QUEUED: "still waiting in the sender's queue",
-    Cause.EXPIRED: "expired before it was delivered",
+    Cause.EXPIRED: "not delivered in time",
     Cause.LOST: "lost on the way",
     Cause.PENDING: "received, but an earlier change is missing",
     Cause.REFUSED: "refused by the receiver",

@@ -13,7 +13,9 @@ place. With ``rows=changes`` a row is a change that a body has, decoded here, wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,8 @@ from mqis.wire.errors import MqisError
 from mqis.wire.guid import Guid
 from mqis.wire.journal import RecordKind
 
+#: The indexes of so many segments are read at once.
+_OPENED_AT_ONCE = 16
 _UNORDERED = ("partition", "server")
 #: The values of the option ``rows`` and the columns that each has.
 CHANGES = "changes"
@@ -97,7 +101,10 @@ class JournalReader(DataSourceReader):
     def partitions(self) -> list[Shares]:
         """Plans by the listing and, for long segments, by their indexes; opens no others."""
         found = segment_files(self._options)
-        return self._size.packed(s for path in found for s in self._shares(path, found[path]))
+        # A store of objects takes longer to answer than to send the end of a segment.
+        with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:
+            shares = pool.map(self._shares, found.keys(), found.values())
+            return self._size.packed(chain.from_iterable(shares))
 
     def _shares(self, path: SourceFile, size: int) -> list[Share]:
         first = open_segment(path)[1] if size > self._size.share_bytes else 0

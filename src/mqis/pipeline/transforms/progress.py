@@ -124,11 +124,16 @@ def _reply_spans(records: DataFrame) -> DataFrame:
 
 
 def _started(snapshot_partitions: DataFrame) -> DataFrame:
-    """The same of the oldest snapshot of each journal, which goes on from its numbers."""
-    starts = snapshot_partitions.groupBy("server", "partition").agg(
-        F.min_by("last_seq", "lsn").alias("end")
+    """The same of the oldest snapshot of each journal, which goes on from its numbers.
+
+    A partition that only later snapshots have came after the journal began: they do not tell
+    whether all of its changes were applied before.
+    """
+    oldest = F.min("lsn").over(Window.partitionBy("server"))
+    starts = snapshot_partitions.withColumn("oldest", oldest).filter("lsn = oldest")
+    return starts.select(
+        "server", "partition", F.lit(0).cast("long").alias("begin"), F.col("last_seq").alias("end")
     )
-    return starts.select("server", "partition", F.lit(0).cast("long").alias("begin"), "end")
 
 
 def _uncovered(spans: DataFrame, journals: DataFrame) -> DataFrame:
