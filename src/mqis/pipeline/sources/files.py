@@ -28,13 +28,15 @@ from mqis.places import (
     parse_place,
     part_at,
     size_at,
+    stamp,
+    stamped,
 )
 from mqis.texts import joined, meant
 from mqis.wire.errors import MqisError
 
 #: Options of every source: what is read, and in what portions. ``mqis pipeline`` uses the others.
 _EVERYWHERE = ("path", "paths", "allow_empty", "share_bytes", "task_bytes", "open_bytes")
-_ITS_OWN = ("pushdown", "without")
+_ITS_OWN = ("pushdown", "without", "only")
 
 
 class CheckedSource(DataSource):
@@ -147,7 +149,8 @@ def listing_of(options: Mapping[str, str], what: str, *patterns: str) -> dict[So
     """The files that the option ``path`` names (several with commas), with their sizes.
 
     A directory stands for all files below it that match a pattern; ``what`` names them in errors.
-    A store's listing has the sizes, so that nobody has to ask for each.
+    A store's listing has the sizes, so that nobody has to ask for each. The option ``only`` (a JSON
+    list) chooses among the files.
     """
     given = paths_given(options)
     if not given:
@@ -166,7 +169,38 @@ def listing_of(options: Mapping[str, str], what: str, *patterns: str) -> dict[So
         found |= {path: size_of(path) for path in paths}
     if not found and options.get("allow_empty", "") != "true":
         raise MqisError(f"{joined(given)}: there are no {what} in it ({', '.join(patterns)})")
+    if "only" in options:
+        only = frozenset(json.loads(options["only"]))
+        return {path: size for path, size in found.items() if str(path) in only}
     return found
+
+
+def stamps_of(found: Iterable[SourceFile]) -> dict[str, str]:
+    """The files, each with a text that changes when the file is written; those that are gone not.
+
+    Size and time of writing, as other programs that copy what is new look at them.
+    """
+    stamps: dict[str, str] = {}
+    stores: dict[SourceFile, dict[SourceFile, str]] = {}
+    for path in found:
+        if isinstance(path, RemoteAddress):
+            parent = path.parent
+            if parent not in stores:
+                stores[parent] = stamped(parent)
+            told = stores[parent].get(path)
+        else:
+            told = _stamp_of(path)
+        if told is not None:
+            stamps[str(path)] = told
+    return stamps
+
+
+def _stamp_of(path: Path) -> str | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return stamp(status.st_size, status.st_mtime_ns)
 
 
 def paths_given(options: Mapping[str, str]) -> list[str]:
