@@ -1,4 +1,4 @@
-"""Measures the memory of a process and its descendants, and its peak."""
+"""Measures a process and its descendants: memory, its peak, and processor time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ class Peak:
     mib: int = 0
 
 
-def memory_mib() -> int:
-    """The memory of this process and its descendants; shared memory counts once."""
+def _family() -> Iterator[tuple[int, list[str]]]:
+    """This process and its descendants, with the fields of ``stat`` from the state on."""
+    known: dict[int, list[str]] = {}
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -26,17 +27,32 @@ def memory_mib() -> int:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
+            known[int(entry.name)] = fields
             children.setdefault(int(fields[1]), []).append(int(entry.name))
-    waiting, kib = [os.getpid()], 0
+    waiting = [os.getpid()]
     while waiting:
         process = waiting.pop()
         waiting += children.get(process, [])
+        if process in known:
+            yield process, known[process]
+
+
+def memory_mib() -> int:
+    """The memory of this process and its descendants; shared memory counts once."""
+    kib = 0
+    for process, _ in _family():
         try:
             lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
         except OSError:
             continue
         kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
     return kib >> 10
+
+
+def cpu_seconds() -> float:
+    """The processor time of this process and its descendants, those included that have ended."""
+    ticks = sum(sum(map(int, fields[11:15])) for _, fields in _family())
+    return float(ticks / os.sysconf("SC_CLK_TCK"))
 
 
 @contextmanager

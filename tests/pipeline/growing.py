@@ -27,7 +27,13 @@ def in_segments(journals: Path, target: Path, segment_bytes: int) -> None:
 
 
 def grow(whole: Path, target: Path, share: float) -> None:
-    """Lets a server's journal have so much of its bytes: its last segment may end in a record."""
+    """Lets each journal below a directory have so much of its bytes: it may end in a record."""
+    for place in sorted({path.parent for path in whole.rglob("*.mqj")}):
+        grow_one(place, target / place.relative_to(whole), share)
+
+
+def grow_one(whole: Path, target: Path, share: float) -> None:
+    """Lets a journal have so much of its bytes."""
     segments = sorted(whole.glob("*.mqj"))
     left = int(share * sum(path.stat().st_size for path in segments))
     target.mkdir(parents=True, exist_ok=True)

@@ -43,8 +43,7 @@ class Growing:
         self.began_anew = False
 
     def grow(self, share: float) -> None:
-        for server in sorted(self.whole.iterdir()):
-            grow(server, self.journals / server.name, share)
+        grow(self.whole, self.journals, share)
 
     @property
     def files(self) -> list[Path]:

@@ -31,6 +31,11 @@ class GeneratePlan:
     live: int | None = None
     #: The number of faults of each kind in the directory itself, which all replicas agree on.
     hygiene: int = 0
+    #: The number of objects that a replica lacks after an outage; another replica is empty. 0: no
+    #: outage.
+    outage: int = 0
+    #: The number of segments of each journal, roughly: all servers seal theirs now and then.
+    segments: int = 1
 
     def __post_init__(self) -> None:
         if self.sites < 1 or self.machines < self.sites or self.queues < 1 or self.changes < 0:
@@ -53,6 +58,8 @@ class GeneratePlan:
                 "--faults 0"
             )
 
+        if self.outage and (not self.faults or self.backup_count < 4):
+            raise MqisError("an outage needs faults and four backup controllers: give more sites")
         if self.machines < 3 * self.hygiene:
             raise MqisError(
                 f"{self.hygiene} faults of each kind in the directory need {3 * self.hygiene} "

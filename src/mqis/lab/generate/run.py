@@ -50,13 +50,15 @@ class GeneratorRun:
         self.delivery = Delivery(self.history.members, journals, self.random, self.history.keys)
         self.result = Generated(plan, self.history.members)
         self.now_us = _EPOCH_US
+        #: Every so many changes the servers seal their segments.
+        self._sealed_every = plan.changes // plan.segments + 1
         self._waiting: dict[Guid, list[ChangeUnderWay]] = {}
         self.overrides: dict[tuple[str, Guid], PlantedState] = {}
-        backups = [m.name for m in self.history.members if m.role is Role.BSC]
+        self.backups = [m.name for m in self.history.members if m.role is Role.BSC]
         #: The server whose journal is damaged, so that missing records prove nothing.
-        self.damaged = backups[-1] if backups and plan.faults else ""
+        self.damaged = self.backups[-1] if self.backups and plan.faults else ""
         #: The server whose export is damaged.
-        self.garbled = backups[0] if backups else ""
+        self.garbled = self.backups[0] if self.backups else ""
         #: By server: an export that was made before the last changes.
         self.older: dict[str, str] = {}
         self.born: dict[Guid, int] = {}
@@ -84,6 +86,8 @@ class GeneratorRun:
             self.tick()
             self.history.step()
             self.settle(self.random.choice(_GATHERED))
+            if (number + 1) % self._sealed_every == 0:
+                self.delivery.seal_all()
             if number % 1000 == 0:
                 progress(number, self.plan.changes)
         self._flush()
