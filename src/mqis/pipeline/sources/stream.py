@@ -227,7 +227,7 @@ def _is_in(ranges: Mapping[str, Iterable[Sequence[int]]], path: SourceFile) -> b
 def with_number(ranges: Iterable[Sequence[int]], number: int) -> list[list[int]]:
     """Adds a number to ranges; those that meet become one."""
     found: list[list[int]] = []
-    for first, last in sorted([*ranges, [number, number]]):
+    for first, last in sorted([*map(list, ranges), [number, number]]):
         if found and first <= found[-1][1] + 1:
             found[-1][1] = max(found[-1][1], last)
         else:
