@@ -82,6 +82,8 @@ def test_what_a_version_was_made_of(tmp_path: Path) -> None:
     made = MadeOf("d", "c", {"000001": {"a\udc80": "s"}})
     made.write(tmp_path)
     assert MadeOf.read(tmp_path) == made
-    for text in ("", "[]", "{}", '{"digest": "d", "code": "c", "layers": {"1": 2}}', "\xff"):
+    wrong = ('{"1": 2}', '{"a": {}}', '{"*": {}}', "[]", "1")
+    layers = (f'{{"digest": "d", "code": "c", "layers": {each}}}' for each in wrong)
+    for text in ("", "[]", "{}", "\xff", *layers):
         (tmp_path / "_made.json").write_text(text, "latin-1")
         assert MadeOf.read(tmp_path) == MadeOf()

@@ -142,7 +142,8 @@ class TableBuilder:
         self.began_anew |= not (layers or self._anew) and tables.has(table.name)
         sizes = tables.layer_sizes(table.name) if layers else {}
         plan = LayerPlan.of(layers, self._files_of(table), sizes)
-        new = described(self._make(table.name, plan.read if layers else None), table.schema)
+        # Also the first time: a file that has come since is one of the next run.
+        new = described(self._make(table.name, plan.read), table.schema)
         self._count(table, len(plan.read))
         made = MadeOf(digest, code_digest(), plan.layers)
         return tables.extend(table.name, new, plan, made, by=table.by)

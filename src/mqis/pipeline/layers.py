@@ -58,7 +58,7 @@ class MadeOf:
         try:
             told = json.loads((version / _RECORD).read_text("utf-8"))
             made = cls(str(told["digest"]), str(told["code"]), dict(told["layers"]))
-            sound = all(isinstance(files, dict) for files in made.layers.values())
+            sound = all(n.isdecimal() and isinstance(f, dict) for n, f in made.layers.items())
         except (OSError, ValueError, TypeError, KeyError):
             return cls()
         return made if sound else cls()

@@ -6,7 +6,6 @@ not pass the columns that a query needs to Python sources.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable
 
@@ -18,6 +17,7 @@ from mqis.pipeline import schemas
 from mqis.pipeline.sources.capture import CaptureSource
 from mqis.pipeline.sources.checks import DIGESTS, SegmentSource
 from mqis.pipeline.sources.directory import ROWS, DirectorySource
+from mqis.pipeline.sources.files import only_option
 from mqis.pipeline.sources.filters import columns_of
 from mqis.pipeline.sources.journal import CHANGES, JournalSource
 
@@ -104,7 +104,7 @@ def _load(
     **options: str,
 ) -> DataFrame:
     if only is not None:
-        options["only"] = json.dumps(sorted(only))
+        options["only"] = only_option(only)
     for setting, option in _PACKING.items():
         if size := _bytes(session.conf.get(setting, None) or ""):
             options[option] = size

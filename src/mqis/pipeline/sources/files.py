@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import stat
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO, ClassVar
+from zlib import compress, decompress
 
 from pyspark.sql.datasource import DataSource, InputPartition
 
@@ -149,8 +151,8 @@ def listing_of(options: Mapping[str, str], what: str, *patterns: str) -> dict[So
     """The files that the option ``path`` names (several with commas), with their sizes.
 
     A directory stands for all files below it that match a pattern; ``what`` names them in errors.
-    A store's listing has the sizes, so that nobody has to ask for each. The option ``only`` (a JSON
-    list) chooses among the files.
+    A store's listing has the sizes, so that nobody has to ask for each. The option ``only``
+    (``only_option``) chooses among the files.
     """
     given = paths_given(options)
     if not given:
@@ -170,9 +172,14 @@ def listing_of(options: Mapping[str, str], what: str, *patterns: str) -> dict[So
     if not found and options.get("allow_empty", "") != "true":
         raise MqisError(f"{joined(given)}: there are no {what} in it ({', '.join(patterns)})")
     if "only" in options:
-        only = frozenset(json.loads(options["only"]))
+        only = frozenset(json.loads(decompress(b64decode(options["only"]))))
         return {path: size for path, size in found.items() if str(path) in only}
     return found
+
+
+def only_option(names: Iterable[str]) -> str:
+    """Names of files as an option; every task gets it, so it is compressed."""
+    return b64encode(compress(json.dumps(sorted(names)).encode())).decode("ascii")
 
 
 def stamps_of(found: Iterable[SourceFile]) -> dict[str, str]:
