@@ -43,7 +43,7 @@ def measure(run: Run, results: Results) -> None:
     run.say("pipeline: generating journals in many segments")
     whole = run.directory / "pipeline-again" / "whole"
     segments = run.scaled(100, 10)
-    plan = GeneratePlan(changes=run.scaled(5_000, 300), faults=0, seed=1, segments=segments)
+    plan = GeneratePlan(changes=run.scaled(2_000, 300), faults=0, seed=1, segments=segments)
     generate(plan, whole)
     found: dict[str, list[dict[str, float]]] = {}
     for number in range(run.rounds):

@@ -57,9 +57,10 @@ class MadeOf:
         """Reads it; what cannot be read tells nothing, so that the table is made anew."""
         try:
             told = json.loads((version / _RECORD).read_text("utf-8"))
-            made = cls(str(told["digest"]), str(told["code"]), dict(told["layers"]))
+            layers = dict(told["layers"].items())
+            made = cls(str(told["digest"]), str(told["code"]), layers)
             sound = all(n.isdecimal() and isinstance(f, dict) for n, f in made.layers.items())
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return cls()
         return made if sound else cls()
 
